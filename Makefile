@@ -1,0 +1,44 @@
+# One command set, locally and in CI.
+SHELL := /bin/bash
+VENV := .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export STEWARD_DATA ?= $(shell test -d ../shared/data && cd ../shared/data && pwd)
+# pip finds local wheels by PIP_FIND_LINKS; uv reads its own variable.
+ifdef PIP_FIND_LINKS
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+endif
+export UV_HTTP_TIMEOUT ?= 180
+
+.PHONY: setup test lint bench demo openapi clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]' -e clients/python
+	@touch $@
+
+test: setup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev,bench]'
+	$(BIN)/python -m benchmarks $(ARGS)
+
+demo: setup
+	$(BIN)/steward demo $(ARGS)
+
+openapi: setup
+	$(BIN)/python -m app.demo.openapi
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output
