@@ -1,0 +1,1 @@
+"""Alembic migrations of Steward's database, and the functions that run them."""

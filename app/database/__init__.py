@@ -1,0 +1,1 @@
+"""The database: engine and unit of work, and one table per file."""

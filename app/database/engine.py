@@ -1,0 +1,97 @@
+"""Engine and unit of work. `Database.session()` is the one place that commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.orm import Session
+
+from app.settings import Settings
+
+READING = "steward_reading"
+
+
+def normalised_url(url: str) -> URL:
+    """`postgres://` and `postgresql://` mean psycopg 3, the driver that is installed."""
+    parsed = make_url(url)
+    if parsed.drivername in ("postgres", "postgresql"):
+        return parsed.set(drivername="postgresql+psycopg")
+    return parsed
+
+
+def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
+    """Write-ahead log, durable commits, foreign keys, and a write lock taken when a writing session begins."""
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun below, not by the driver
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        reading = connection.get_execution_options().get(READING, False)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+class Database:
+    """One database: SQLite (a file) or PostgreSQL, by URL.
+
+    `session()` is a unit of work: it commits at its end and rolls back on an exception. `reading()` never commits;
+    on SQLite it takes no write lock.
+    """
+
+    def __init__(self, url: str, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
+        self.url = normalised_url(url)
+        options: dict[str, Any] = {"pool_size": settings.database_pool_size, "max_overflow": 0, "pool_timeout": 10}
+        if self.is_sqlite:
+            if self.url.database:
+                Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+            options["connect_args"] = {"check_same_thread": False, "timeout": settings.sqlite_busy_seconds}
+        else:
+            options["connect_args"] = {"connect_timeout": settings.database_connect_seconds}
+            options["pool_pre_ping"] = True
+        self.engine = create_engine(self.url, **options)
+        if self.is_sqlite:
+            _configure_sqlite(self.engine, settings.sqlite_busy_seconds)
+        self._reading_engine = self.engine.execution_options(**{READING: True})
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is the embedded database."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A unit of work: commits at the end, rolls back on an exception. Objects stay readable afterwards."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            try:
+                yield session
+                session.commit()
+            except BaseException:
+                session.rollback()
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session that only reads; whatever it would write is rolled back. Loaded objects stay readable."""
+        with Session(self._reading_engine, expire_on_commit=False, autoflush=False) as session:
+            try:
+                yield session
+            finally:
+                session.expunge_all()
+                session.rollback()
+
+    def dispose(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()

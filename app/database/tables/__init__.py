@@ -1,0 +1,27 @@
+"""All tables, one per file; importing this fills the metadata."""
+
+from app.database.tables.agent import Agent
+from app.database.tables.execution import Execution
+from app.database.tables.idempotency import IdempotencyKey
+from app.database.tables.iteration import Iteration
+from app.database.tables.job import Job
+from app.database.tables.job_event import JobEvent
+from app.database.tables.model import DomainModel
+from app.database.tables.promotion import Promotion
+from app.database.tables.run import Run
+from app.database.tables.worker import Worker
+from app.database.tables.workload import Workload
+
+__all__ = [
+    "Agent",
+    "DomainModel",
+    "Execution",
+    "IdempotencyKey",
+    "Iteration",
+    "Job",
+    "JobEvent",
+    "Promotion",
+    "Run",
+    "Worker",
+    "Workload",
+]

@@ -1,0 +1,28 @@
+"""Executions: samples of past runs of a workload."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
+
+
+class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
+    """One execution; `data` is float64, little-endian, [iterations, 1 + resources + metrics + features]:
+    iteration number, allocation, metrics, features, in the order of the spec."""
+
+    __tablename__ = "executions"
+    __table_args__ = (
+        UniqueConstraint("workload_id", "name"),
+        Index("ix_executions_workload_id_created_at_id", "workload_id", "created_at", "id"),
+    )
+
+    workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(255))
+    """The client's own identifier of the execution."""
+    digest: Mapped[str] = mapped_column(String(64))
+    iterations: Mapped[int]
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+    source: Mapped[str] = mapped_column(String(16), default="upload")
+    """'upload' or 'run'."""

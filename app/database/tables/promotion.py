@@ -1,0 +1,20 @@
+"""Promotions: which agent answered since when, and which one before it."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
+
+
+class Promotion(IdMixin, TenantMixin, CreatedMixin, Base):
+    """A change of a workload's champion; null versions stand for the heuristics."""
+
+    __tablename__ = "promotions"
+    __table_args__ = (Index("ix_promotions_workload_id_created_at", "workload_id", "created_at"),)
+
+    workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
+    agent_version: Mapped[int | None]
+    previous: Mapped[int | None]
+    reason: Mapped[str] = mapped_column(String(1024))

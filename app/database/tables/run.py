@@ -1,0 +1,33 @@
+"""Runs: live executions that Steward decides for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
+
+
+class Run(IdMixin, TenantMixin, CreatedMixin, Base):
+    """A live run; `state_vector` is the packed state after the last reported iteration."""
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        Index("ix_runs_workload_id_created_at_id", "workload_id", "created_at", "id"),
+        Index("ix_runs_tenant_created_at_id", "tenant", "created_at", "id"),
+    )
+
+    workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
+    spec_version: Mapped[int]
+    agent_version: Mapped[int | None]
+    state: Mapped[str] = mapped_column(String(16), default="running")
+    """running, finished or failed."""
+    targets: Mapped[dict[str, Any] | None]
+    state_vector: Mapped[list[Any]]
+    next_iteration: Mapped[int] = mapped_column(default=0)
+    decision: Mapped[dict[str, Any]]
+    """The decision the run was started with."""
+    finished_at: Mapped[datetime | None]

@@ -1,0 +1,115 @@
+"""The one tree of errors a caller can meet; each carries its HTTP status, type URI and title (RFC 9457).
+
+StewardError
+├── Unauthorised (401)   ├── NotFound (404)     ├── Conflict (409)   ├── TooLarge (413)
+├── UnsupportedMedia (415) ├── Invalid (422)    ├── TooManyRequests (429)
+└── Unavailable (503) ── Timeout (503)
+"""
+
+# ruff: noqa: N818  (named as HTTP names them; the tree says that they are errors)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One offending field: JSON pointer into the body (or `/query/name`), what is wrong, and the value given."""
+
+    pointer: str
+    message: str
+    value: Any = None
+
+
+class StewardError(Exception):
+    """Base of all errors that a caller is told about; `detail` names the field, its value and what is accepted."""
+
+    status: ClassVar[int] = 500
+    type: ClassVar[str] = "/problems/internal"
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, detail: str, *, errors: Sequence[FieldError] = (), retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.retry_after = retry_after
+
+
+class BadRequest(StewardError):
+    """The request cannot be read at all, e.g. its body ended early."""
+
+    status, type, title = 400, "/problems/bad-request", "Bad request"
+
+
+class Unauthorised(StewardError):
+    """No key, or one that may not do this."""
+
+    status, type, title = 401, "/problems/unauthorised", "Unauthorised"
+
+
+class NotFound(StewardError):
+    """No such thing under that name."""
+
+    status, type, title = 404, "/problems/not-found", "Not found"
+
+
+class Conflict(StewardError):
+    """The request contradicts what is already there."""
+
+    status, type, title = 409, "/problems/conflict", "Conflict"
+
+
+class TooLarge(StewardError):
+    """The body exceeds the limit."""
+
+    status, type, title = 413, "/problems/too-large", "Body too large"
+
+
+class UnsupportedMedia(StewardError):
+    """The content type is not one of those accepted."""
+
+    status, type, title = 415, "/problems/unsupported-media", "Unsupported media type"
+
+
+class Invalid(StewardError):
+    """The body or a parameter is wrong; `errors` names each field."""
+
+    status, type, title = 422, "/problems/invalid", "Invalid input"
+
+
+class TooManyRequests(StewardError):
+    """The caller is too fast; `retry_after` says when to come back."""
+
+    status, type, title = 429, "/problems/too-many-requests", "Too many requests"
+
+
+class Unavailable(StewardError):
+    """Something Steward needs is away for the moment; nothing was written."""
+
+    status, type, title = 503, "/problems/unavailable", "Unavailable"
+
+
+class Timeout(Unavailable):
+    """The request took too long and was ended."""
+
+    type, title = "/problems/timeout", "Timed out"
+
+
+def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:
+    """The RFC 9457 document of an error; `instance` is the path of the request or job that met it."""
+    document: dict[str, Any] = {
+        "type": error.type,
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+    }
+    if instance is not None:
+        document["instance"] = instance
+    if error.errors or error.status == Invalid.status:
+        document["errors"] = [
+            {"pointer": item.pointer, "message": item.message, "value": item.value} for item in error.errors
+        ]
+    return document

@@ -1,0 +1,7 @@
+"""HTTP endpoints of samples."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+router = APIRouter(tags=["samples"])

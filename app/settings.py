@@ -1,0 +1,70 @@
+"""Every knob of Steward, in one typed place; read from the environment with the prefix ``STEWARD_``."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MEBIBYTE = 1024 * 1024
+
+
+class Settings(BaseSettings):
+    """Settings of the API, the workers and the command line. Durations are seconds, sizes are bytes."""
+
+    model_config = SettingsConfigDict(env_prefix="STEWARD_", extra="ignore")
+
+    data_dir: Path = Field(Path("steward-data"), description="Folder for everything the embedded mode keeps.")
+    database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite in `data_dir`.")
+    broker_url: str = Field("", description="Celery broker URL; empty: files in `data_dir`.")
+    host: str = Field("127.0.0.1", description="Address the API binds.")
+    port: int = Field(8080, ge=0, le=65535, description="Port the API binds; 0 takes a free one.")
+    workers: int = Field(1, ge=0, description="Worker processes that `serve` starts; 0 for none.")
+    log_level: str = Field("info", description="debug, info, warning or error.")
+
+    json_limit_bytes: int = Field(16 * MEBIBYTE, gt=0, description="Largest request body, uploads aside.")
+    upload_limit_bytes: int = Field(2048 * MEBIBYTE, gt=0, description="Largest body of a sample upload.")
+    request_timeout_seconds: float = Field(30.0, gt=0, description="A request that takes longer ends as 503.")
+    upload_timeout_seconds: float = Field(900.0, gt=0, description="The same for a sample upload.")
+    retry_after_seconds: int = Field(2, ge=1, description="`Retry-After` of a 503.")
+    stream_poll_seconds: float = Field(0.2, gt=0, description="How often an event stream looks for new events.")
+    stream_seconds: float = Field(300.0, gt=0, description="An event stream ends after this; clients resume it.")
+
+    database_pool_size: int = Field(40, ge=1, description="Most database connections of one process.")
+    database_connect_seconds: int = Field(5, ge=1, description="Patience for a new PostgreSQL connection.")
+    sqlite_busy_seconds: float = Field(15.0, gt=0, description="Patience for another writer's SQLite lock.")
+
+    lease_seconds: float = Field(20.0, gt=0, description="A job whose worker is silent for this long is taken over.")
+    heartbeat_seconds: float = Field(4.0, gt=0, description="How often a worker renews its lease.")
+    sweep_seconds: float = Field(3.0, gt=0, description="How often lost jobs are looked for.")
+    requeue_seconds: float = Field(10.0, gt=0, description="A job queued for this long is announced again.")
+    checkpoint_seconds: float = Field(2.0, ge=0, description="At least this long between two checkpoints.")
+    max_attempts: int = Field(5, ge=1, description="A job that lost its worker this often fails.")
+    worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
+    worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
+
+    policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
+    idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
+    idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")
+
+    @model_validator(mode="after")
+    def _embedded_defaults(self) -> Settings:
+        self.data_dir = self.data_dir.expanduser().absolute()
+        if not self.database_url:
+            self.database_url = f"sqlite:///{self.data_dir / 'steward.db'}"
+        if not self.broker_url:
+            self.broker_url = "filesystem://"
+        return self
+
+    @property
+    def broker_dir(self) -> Path:
+        """Folder of the embedded file broker."""
+        return self.data_dir / "broker"
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The settings of this process, read once."""
+    return Settings()

@@ -1,0 +1,1 @@
+"""Workloads: what is allocated for."""

