@@ -1,0 +1,1 @@
+"""Agents: trained versions of a workload's policy."""

@@ -1,0 +1,1 @@
+"""Domain models: fitted versions of a workload's response to its resources."""

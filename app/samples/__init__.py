@@ -1,0 +1,1 @@
+"""Samples: executions of a workload, uploaded or taken over from its runs."""

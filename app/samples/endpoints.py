@@ -2,6 +2,163 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import functools
+from collections.abc import Iterator
+from typing import Annotated, Any
 
-router = APIRouter(tags=["samples"])
+import anyio.from_thread
+from fastapi import APIRouter, Header, Query, Request, status
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from app.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
+from app.errors import BadRequest, FieldError, TooLarge, UnsupportedMedia
+from app.pagination import Page, Paging, page
+from app.samples import service
+from app.samples.export import accepts_csv, export
+from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, ExecutionRead, UploadRead
+
+router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
+
+_SAMPLE: dict[str, Any] = {
+    "type": "object",
+    "required": ["execution", "reports"],
+    "properties": {
+        "execution": {"type": "string", "minLength": 1, "maxLength": 255},
+        "reports": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["allocation", "metrics"],
+                "properties": {
+                    "iteration": {"type": "integer", "minimum": 0},
+                    **{
+                        part: {"type": "object", "additionalProperties": {"type": "number"}}
+                        for part in ("allocation", "metrics", "features")
+                    },
+                },
+            },
+        },
+    },
+}
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["samples"],
+                "properties": {"samples": {"type": "array", "items": _SAMPLE}},
+            },
+            "example": {"samples": [SAMPLE_EXAMPLE]},
+        },
+        "application/x-ndjson": {"schema": {"type": "string", "description": "One sample per line, as JSON."}},
+        "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
+    },
+}
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    summary="Upload samples",
+    openapi_extra={"requestBody": _BODY},
+    responses=problems(
+        400,
+        404,
+        413,
+        415,
+        _400="The body ended early; what was accepted before is kept.",
+        _422="Nothing could be accepted; `errors` names line and field of each refused execution.",
+    ),
+)
+async def upload(
+    workload: WorkloadName, request: Request, database: FromDatabase, settings: FromSettings, tenant: Tenant
+) -> UploadRead:
+    """Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+
+    The body is read as it comes, whatever its size. Each execution is stored whole or not at all: *accepted*,
+    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The rows of an
+    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can simply be sent
+    again.
+    """
+    given = service.Upload(
+        media_type=_media_type(request),
+        chunks=_chunks(request),
+        gzip=_gzip(request),
+        limit_bytes=settings.upload_limit_bytes,
+        json_limit_bytes=settings.json_limit_bytes,
+    )
+    _check_length(request, given)
+    return await run_in_threadpool(service.upload, database, tenant, workload, given)
+
+
+def _chunks(request: Request) -> Iterator[bytes]:
+    """The body, fetched from the event loop by the thread that reads it."""
+    stream = aiter(request.stream())
+    end = b""
+    try:
+        while chunk := anyio.from_thread.run(anext, stream, end):
+            yield chunk
+    except ClientDisconnect as error:
+        raise BadRequest("the body ended early; the execution that was being read isn't kept") from error
+
+
+def _media_type(request: Request) -> service.MediaType:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    for accepted in service.READERS:
+        if accepted == given:
+            return accepted
+    raise _unsupported("content-type", given, ", ".join(service.READERS))
+
+
+def _gzip(request: Request) -> bool:
+    given = request.headers.get("content-encoding", "identity").strip().lower()
+    if given not in ("gzip", "identity"):
+        raise _unsupported("content-encoding", given, "gzip, identity")
+    return given == "gzip"
+
+
+def _unsupported(header: str, given: str, accepted: str) -> UnsupportedMedia:
+    message = f"must be one of {accepted}"
+    return UnsupportedMedia(
+        f"{header} {given!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, given)]
+    )
+
+
+def _check_length(request: Request, given: service.Upload) -> None:
+    limit = given.json_limit_bytes if given.media_type == "application/json" else given.limit_bytes
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > limit:
+        message = f"must be at most {limit}"
+        raise TooLarge(
+            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
+            errors=[FieldError("/header/content-length", message, int(length))],
+        )
+
+
+@router.get(
+    "",
+    summary="List or export samples",
+    responses={
+        200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE}}},
+        **problems(404),
+    },
+    response_model=Page[ExecutionRead],
+)
+def listed(
+    workload: WorkloadName,
+    request: Request,
+    database: FromDatabase,
+    tenant: Tenant,
+    paging: Paging,
+    reports: Annotated[bool, Query(description="Whether to list every iteration.")] = False,
+    accept: Annotated[str, Header(description="`text/csv` exports all samples.")] = "application/json",
+) -> Page[ExecutionRead] | StreamingResponse:
+    """Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`."""
+    if accepts_csv(accept):
+        return StreamingResponse(export(database, tenant, workload), media_type="text/csv")
+    found, checker = service.listed(database, tenant, workload, paging)
+    return page(request, found, functools.partial(service.read, checker=checker, reports=reports))

@@ -1,0 +1,78 @@
+"""What crosses the API about agents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.domain_models.schemas import Seed
+
+Algorithm = Literal[
+    "auto",
+    "planner",
+    "tabular_q",
+    "dqn",
+    "double_dqn",
+    "dueling_dqn",
+    "dueling_double_dqn",
+    "n_step_dqn",
+    "prioritised_dqn",
+]
+
+
+class TrainRequest(BaseModel):
+    """What may be said about a training; all of it is optional."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"algorithm": "dueling_double_dqn", "budget": 2_000_000}]}
+    )
+
+    algorithm: Algorithm = Field(default="auto", description="`auto` lets several compete and keeps the best.")
+    budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
+        default=None, description="Environment steps to train for; default: chosen by the algorithm."
+    )
+    seed: Seed = 0
+    model: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
+        default=None, description="Version of the domain model to train on; default: the newest."
+    )
+    promote: bool = Field(
+        default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
+    )
+
+
+class AgentRead(BaseModel):
+    """One trained agent."""
+
+    workload: str
+    version: int = Field(description="Counts from 1.")
+    spec_version: int = Field(description="Version of the spec that it was trained under.")
+    model_version: int = Field(description="Version of the domain model that it was trained on.")
+    algorithm: str
+    seed: int
+    champion: bool = Field(description="Whether it is the one that answers now.")
+    promoted: bool = Field(description="Whether it has ever been the one that answers.")
+    report: dict[str, Any] = Field(
+        description="Return with interval and by term, every heuristic's beside it, the exact optimum where there is "
+        "one, and in `reason` why it was promoted or not."
+    )
+    created_at: datetime
+
+
+class PromotionRequest(BaseModel):
+    """Why the champion is changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class PromotionRead(BaseModel):
+    """Which agent answers after a promotion or rollback; null stands for the heuristics."""
+
+    workload: str
+    champion: int | None
+    previous: int | None = Field(description="The one that answered before.")
+    reason: str
+    revision: int

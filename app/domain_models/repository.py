@@ -1,0 +1,44 @@
+"""SQL about domain models."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.database.tables import DomainModel
+from app.pagination import PageRequest, Slice, paginate
+
+
+class Table(NamedTuple):
+    """A model's exported table, as stored."""
+
+    version: int
+    table: bytes
+
+
+def find(session: Session, workload_id: str, version: int) -> DomainModel | None:
+    """One version, without its table."""
+    statement = select(DomainModel).where(DomainModel.workload_id == workload_id, DomainModel.version == version)
+    return session.scalar(statement)
+
+
+def latest_version(session: Session, workload_id: str) -> int | None:
+    """The newest version; None before the first fit."""
+    return session.scalar(select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id))
+
+
+def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[DomainModel]:
+    """A workload's models, newest first."""
+    statement = select(DomainModel).where(DomainModel.workload_id == workload_id)
+    return paginate(session, statement, [DomainModel.version], request, descending=True)
+
+
+def table(session: Session, workload_id: str, version: int | None = None) -> Table | None:
+    """The exported table of one version, by default of the newest."""
+    statement = select(DomainModel.version, DomainModel.table).where(DomainModel.workload_id == workload_id)
+    if version is not None:
+        statement = statement.where(DomainModel.version == version)
+    row = session.execute(statement.order_by(DomainModel.version.desc()).limit(1)).first()
+    return None if row is None else Table(row.version, row.table)

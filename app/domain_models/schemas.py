@@ -1,0 +1,52 @@
+"""What crosses the API about domain models."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="Same seed, same samples: the same result.")]
+
+
+class FitRequest(BaseModel):
+    """What may be said about a fit; all of it is optional."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
+
+    seed: Seed = 0
+
+
+class ModelRead(BaseModel):
+    """One version of a workload's domain model."""
+
+    workload: str
+    version: int = Field(description="Counts from 1.")
+    spec_version: int = Field(description="Version of the spec that it was fitted under.")
+    report: dict[str, Any] = Field(
+        description="Family, candidates with their errors, error and interval coverage per metric, run effect, "
+        "residual spread, cost of a change, seconds of one simulated iteration, and what could not be explained."
+    )
+    created_at: datetime
+
+
+class Interval(BaseModel):
+    """A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+class Prediction(BaseModel):
+    """What a model expects of one iteration."""
+
+    workload: str
+    model: int = Field(description="Version of the model that answers.")
+    allocation: dict[str, float]
+    iteration: int
+    features: dict[str, float]
+    predicted: dict[str, Interval] = Field(description="By metric.")
+    seen: bool = Field(description="Whether allocation and features lie within what the samples hold.")

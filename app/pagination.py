@@ -1,0 +1,127 @@
+"""Lists by opaque cursor: the one way in which every noun is listed.
+
+A list is ordered by unique columns; the cursor is the position of its last row in that order, so that rows added or
+deleted meanwhile neither repeat nor hide others. A page's ``next`` is a link to be followed as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Depends, Query, Request
+from pydantic import BaseModel, Field
+from sqlalchemy import Select, literal, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.errors import FieldError, Invalid
+
+MAXIMUM_LIMIT = 500
+DEFAULT_LIMIT = 50
+
+Row = TypeVar("Row")
+Item = TypeVar("Item", bound=BaseModel)
+Key = str | int | datetime
+
+
+class Page(BaseModel, Generic[Item]):
+    """One page of a list."""
+
+    items: list[Item]
+    next: str | None = Field(description="Link to the next page, to be followed as it is; null on the last page.")
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """At most ``limit`` rows after ``cursor``."""
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class Slice(Generic[Row]):
+    """Rows of one page, and the cursor of the page after it."""
+
+    rows: list[Row]
+    cursor: str | None
+
+
+def page_request(
+    limit: Annotated[int, Query(ge=1, le=MAXIMUM_LIMIT, description="Most items of one page.")] = DEFAULT_LIMIT,
+    cursor: Annotated[str | None, Query(max_length=1024, description="Taken from a `next` link.")] = None,
+) -> PageRequest:
+    """The query parameters that every list has."""
+    return PageRequest(limit, cursor)
+
+
+Paging = Annotated[PageRequest, Depends(page_request)]
+
+
+def encode_cursor(keys: Sequence[Key]) -> str:
+    """A position as text that is safe in a URL."""
+    plain = [key.isoformat() if isinstance(key, datetime) else key for key in keys]
+    return base64.urlsafe_b64encode(json.dumps(plain, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, types: Sequence[type]) -> list[Key]:
+    """The position that a cursor stands for.
+
+    Raises:
+        Invalid: the cursor was not made by this list.
+    """
+    try:
+        plain = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return [_typed(value, kind) for value, kind in zip(plain, types, strict=True)]
+    except (binascii.Error, UnicodeError, ValueError, TypeError) as error:
+        message = "must be the cursor of a `next` link of this list"
+        raise Invalid(f"cursor {message}", errors=[FieldError("/query/cursor", message, cursor)]) from error
+
+
+def _typed(value: object, kind: type) -> Key:
+    if kind is datetime and isinstance(value, str):
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError("a time without zone")
+        return moment
+    if kind is str and isinstance(value, str) and "\0" not in value:
+        return value
+    if kind is int and isinstance(value, int) and abs(value) < 2**31:
+        return value
+    raise ValueError(f"{value!r} is no {kind.__name__}")
+
+
+def paginate(
+    session: Session,
+    statement: Select[tuple[Row]],
+    keys: Sequence[InstrumentedAttribute[Any]],
+    request: PageRequest,
+    *,
+    descending: bool = False,
+) -> Slice[Row]:
+    """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together."""
+    if request.cursor is not None:
+        values = decode_cursor(request.cursor, [key.type.python_type for key in keys])
+        position = tuple_(*(literal(value, key.type) for value, key in zip(values, keys, strict=True)))
+        here = tuple_(*keys)
+        statement = statement.where(here < position if descending else here > position)
+    ordered = statement.order_by(*(key.desc() if descending else key.asc() for key in keys))
+    rows = list(session.scalars(ordered.limit(request.limit + 1)))
+    if len(rows) <= request.limit:
+        return Slice(rows, None)
+    rows = rows[: request.limit]
+    return Slice(rows, encode_cursor([getattr(rows[-1], key.key) for key in keys]))
+
+
+def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
+    """A slice as answered: items converted, and the link to the next page with the caller's own parameters."""
+    following = None
+    if found.cursor is not None:
+        url = request.url.include_query_params(cursor=found.cursor)
+        following = f"{url.path}?{url.query}"
+    return Page(items=[convert(row) for row in found.rows], next=following)

@@ -1,0 +1,1 @@
+"""How executions are written: CSV, newline-delimited JSON, and JSON."""

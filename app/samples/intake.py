@@ -1,0 +1,168 @@
+"""Storing executions while an upload is still being read: in batches, each execution whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.errors import FieldError, Invalid
+from app.kinds.base import FieldIssue
+from app.samples import repository
+from app.samples.formats.base import Refused, Sound
+from app.samples.repository import Known
+from app.samples.schemas import Rejection, UploadRead
+from app.workloads import service as workloads
+
+BATCH_EXECUTIONS = 500
+BATCH_BYTES = 4 << 20
+LISTED_REJECTIONS = 1_000
+MAXIMUM_REJECTIONS = 100_000
+
+
+class Target(NamedTuple):
+    """The workload that samples are stored for."""
+
+    tenant: str
+    workload_id: str
+
+
+def row(target: Target, identifier: str, sound: Sound, source: str, now: datetime) -> dict[str, Any]:
+    """An execution as a row of its table."""
+    data = sound.data.astype("<f8", copy=False).tobytes()
+    return {
+        "id": identifier,
+        "tenant": target.tenant,
+        "workload_id": target.workload_id,
+        "name": sound.execution,
+        "digest": hashlib.sha256(data).hexdigest(),
+        "iterations": len(sound.data),
+        "data": data,
+        "source": source,
+        "created_at": now,
+    }
+
+
+class Intake:
+    """Takes the executions of one upload, and counts what became of them.
+
+    An execution whose rows turn up again further down was not in one block: it is refused, and what had been stored of
+    it is taken back. Which those are is seen from their identifiers: an upload's begin with a token of its own, so
+    nothing has to be remembered of accepted executions, however many there are.
+    """
+
+    def __init__(self, database: Database, target: Target, now: Callable[[], datetime] = utc_now) -> None:
+        self._database = database
+        self._target = target
+        self._now = now
+        self._token = secrets.token_hex(8)
+        self._sequence = 0
+        self._batch: list[Sound | Refused] = []
+        self._bytes = 0
+        self._spoiled: set[str] = set()
+        self.counts = UploadRead(accepted=0, duplicate=0, rejected=0, iterations=0, rejections=[])
+
+    def take(self, item: Sound | Refused) -> None:
+        """One more execution; it is stored with the next batch."""
+        self._batch.append(item)
+        self._bytes += item.data.nbytes if isinstance(item, Sound) else 0
+        if len(self._batch) >= BATCH_EXECUTIONS or self._bytes >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store what was taken, in one transaction.
+
+        Raises:
+            NotFound: the workload was deleted meanwhile.
+            Invalid: far too many executions were refused to go on.
+        """
+        batch, self._batch, self._bytes = self._batch, [], 0
+        if not batch:
+            return
+        with self._database.session() as session:
+            outcome = self._settle(session, batch)
+            repository.remove(session, [known.id for known in outcome.taken_back])
+            repository.add(session, list(outcome.rows.values()))
+        self._count(outcome)
+        if self.counts.rejected > MAXIMUM_REJECTIONS:
+            message = f"stopped after {self.counts.rejected:,} refused executions"
+            raise Invalid(message, errors=rejection_errors(self.counts.rejections[:20]))
+
+    def _settle(self, session: Session, batch: list[Sound | Refused]) -> _Outcome:
+        workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)
+        names = sorted({item.execution for item in batch if _storable(item.execution)})
+        outcome = _Outcome(repository.known(session, self._target.workload_id, names))
+        now = self._now()
+        for item in batch:
+            if item.execution in self._spoiled:
+                continue  # the rest of an execution that was refused already
+            refused = item if isinstance(item, Refused) else self._store(item, outcome, now)
+            if refused is not None:
+                self._refuse(refused, outcome)
+        return outcome
+
+    def _store(self, item: Sound, outcome: _Outcome, now: datetime) -> Refused | None:
+        self._sequence += 1
+        fresh = row(self._target, f"{self._token}{self._sequence:016x}", item, "upload", now)
+        present = outcome.present(item.execution)
+        if present is None:
+            outcome.rows[item.execution] = fresh
+            return None
+        if present.digest == fresh["digest"]:
+            outcome.duplicate += 1
+            return None
+        reason = "its rows must stand in one block" if self._ours(present) else "is stored with other content"
+        return Refused(item.execution, item.line, FieldIssue("/execution", reason, item.execution))
+
+    def _refuse(self, refused: Refused, outcome: _Outcome) -> None:
+        if refused.execution:
+            self._spoiled.add(refused.execution)
+        outcome.rejections.append(refused.rejection())
+        present = outcome.present(refused.execution)
+        if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
+            outcome.taken_back.append(present)
+
+    def _ours(self, present: Known) -> bool:
+        return present.id.startswith(self._token)
+
+    def _count(self, outcome: _Outcome) -> None:
+        counts, taken_back = self.counts, outcome.taken_back
+        counts.accepted += len(outcome.rows) - len(taken_back)
+        counts.iterations += sum(r["iterations"] for r in outcome.rows.values()) - sum(k.iterations for k in taken_back)
+        counts.duplicate += outcome.duplicate
+        counts.rejected += len(outcome.rejections)
+        room = LISTED_REJECTIONS - len(counts.rejections)
+        counts.rejections.extend(outcome.rejections[:room])
+
+
+class _Outcome:
+    """What a batch comes to."""
+
+    def __init__(self, known: dict[str, Known]) -> None:
+        self.known = known
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.taken_back: list[Known] = []
+        self.rejections: list[Rejection] = []
+        self.duplicate = 0
+
+    def present(self, name: str) -> Known | None:
+        """What is stored, or about to be, under a name."""
+        fresh = self.rows.get(name)
+        if fresh is None:
+            return self.known.get(name)
+        return Known(fresh["id"], name, fresh["digest"], fresh["iterations"])
+
+
+def _storable(name: str) -> bool:
+    return bool(name) and name.isprintable()
+
+
+def rejection_errors(rejections: list[Rejection]) -> list[FieldError]:
+    """Rejections as the errors of a problem."""
+    return [FieldError(f"/lines/{r.line}{r.field}", r.reason, r.value) for r in rejections]

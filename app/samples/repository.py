@@ -1,0 +1,65 @@
+"""SQL about samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from app.database.tables import Execution, Iteration
+from app.pagination import PageRequest, Slice, paginate
+
+
+class Known(NamedTuple):
+    """A stored execution, without its data."""
+
+    id: str
+    name: str
+    digest: str
+    iterations: int
+
+
+def known(session: Session, workload_id: str, names: Sequence[str]) -> dict[str, Known]:
+    """Those of the named executions that are stored."""
+    columns = select(Execution.id, Execution.name, Execution.digest, Execution.iterations)
+    rows = session.execute(columns.where(Execution.workload_id == workload_id, Execution.name.in_(names)))
+    return {row.name: Known(*row) for row in rows}
+
+
+def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert executions."""
+    if rows:
+        session.execute(insert(Execution), rows)
+
+
+def remove(session: Session, identifiers: Sequence[str]) -> None:
+    """Delete executions by id."""
+    if identifiers:
+        session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
+
+
+def count(session: Session, workload_id: str) -> int:
+    """Number of a workload's executions."""
+    found = session.scalar(select(func.count()).select_from(Execution).where(Execution.workload_id == workload_id))
+    return found or 0
+
+
+def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Execution]:
+    """A workload's executions, oldest first."""
+    statement = select(Execution).where(Execution.workload_id == workload_id)
+    return paginate(session, statement, [Execution.created_at, Execution.id], request)
+
+
+def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
+    """Identifier and data of all executions, oldest first."""
+    statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
+    rows = session.execute(statement.order_by(Execution.created_at, Execution.id).execution_options(yield_per=100))
+    return ((row.name, row.data) for row in rows)
+
+
+def reports_of_run(session: Session, run_id: str) -> list[dict[str, Any]]:
+    """The reports of a run, in order."""
+    statement = select(Iteration.report).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
+    return list(session.scalars(statement))

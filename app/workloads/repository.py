@@ -1,0 +1,43 @@
+"""SQL about workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.database.tables import Workload
+from app.pagination import PageRequest, Slice, paginate
+
+
+def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload | None:
+    """A workload by name, or by id where no name matches; ``lock`` holds its row until the transaction ends."""
+    statement = select(Workload).where(
+        Workload.tenant == tenant, or_(Workload.name == name_or_id, Workload.id == name_or_id)
+    )
+    if lock:
+        statement = statement.with_for_update()
+    found = sorted(session.scalars(statement), key=lambda workload: workload.name != name_or_id)
+    return found[0] if found else None
+
+
+def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
+    """A tenant's workloads by name."""
+    return paginate(session, select(Workload).where(Workload.tenant == tenant), [Workload.name], request)
+
+
+def remove(session: Session, workload_id: str) -> None:
+    """Delete a workload; foreign keys take what hangs on it along."""
+    session.execute(delete(Workload).where(Workload.id == workload_id))
+
+
+def bump(session: Session, workload_id: str) -> None:
+    """Tell caches that the workload's decisions may have changed."""
+    session.execute(update(Workload).where(Workload.id == workload_id).values(revision=Workload.revision + 1))
+
+
+def revisions(session: Session, workload_ids: Sequence[str]) -> dict[str, int]:
+    """Present revision of each of these workloads that still exists."""
+    statement = select(Workload.id, Workload.revision).where(Workload.id.in_(workload_ids))
+    return {row.id: row.revision for row in session.execute(statement)}
