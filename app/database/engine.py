@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,19 @@ from sqlalchemy.orm import Session
 from app.settings import Settings
 
 READING = "steward_reading"
+AFTER_COMMIT = "steward_after_commit"
+
+commit_deadline: ContextVar[float | None] = ContextVar("commit_deadline", default=None)
+"""Monotonic time after which a unit of work must not commit any more: its caller has been told that it timed out."""
+
+
+class DeadlinePassed(TimeoutError):  # noqa: N818
+    """A unit of work was rolled back, because its caller no longer waits for it."""
+
+
+def after_commit(session: Session, call: Callable[[], None]) -> None:
+    """Have something done once this unit of work has been committed, and only then."""
+    session.info.setdefault(AFTER_COMMIT, []).append(call)
 
 
 def normalised_url(url: str) -> URL:
@@ -41,6 +56,12 @@ def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
     def _begin(connection: Connection) -> None:
         reading = connection.get_execution_options().get(READING, False)
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _check_deadline() -> None:
+    deadline = commit_deadline.get()
+    if deadline is not None and time.monotonic() > deadline:
+        raise DeadlinePassed("the request took too long; nothing was written")
 
 
 class Database:
@@ -77,10 +98,13 @@ class Database:
         with Session(self.engine, expire_on_commit=False) as session:
             try:
                 yield session
+                _check_deadline()
                 session.commit()
             except BaseException:
                 session.rollback()
                 raise
+        for call in session.info.pop(AFTER_COMMIT, ()):
+            call()
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

@@ -1,0 +1,1 @@
+"""Jobs: work for the workers, its lease, progress and events."""

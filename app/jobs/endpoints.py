@@ -1,7 +1,114 @@
-"""HTTP endpoints of jobs."""
+"""HTTP endpoints of jobs: list, read, follow, cancel."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from app.database.engine import Database
+from app.database.tables import JobEvent
+from app.dependencies import FromDatabase, FromSettings, Tenant, problems
+from app.errors import FieldError, Invalid
+from app.jobs import service
+from app.jobs.schemas import JobRead, JobState
+from app.pagination import Page, Paging, page
+from app.settings import Settings
 
 router = APIRouter(tags=["jobs"])
+
+JobId = Annotated[str, Path(alias="id", max_length=64, description="The job's id.")]
+KEEP_ALIVE_SECONDS = 15.0
+
+
+@router.get("/jobs", operation_id="list_jobs", responses=problems(404))
+def list_jobs(
+    request: Request,
+    paging: Paging,
+    database: FromDatabase,
+    tenant: Tenant,
+    workload: Annotated[str | None, Query(description="Only those of this workload.")] = None,
+    state: Annotated[JobState | None, Query(description="Only those in this state.")] = None,
+) -> Page[JobRead]:
+    """Jobs, newest first."""
+    found, names = service.listed(database, tenant, paging, workload, state)
+    return page(request, found, lambda job: service.read(job, names[job.workload_id]))
+
+
+@router.get("/jobs/{id}", operation_id="read_job", responses=problems(404))
+def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
+    """One job: its state, progress and result."""
+    return service.get(database, tenant, job)
+
+
+@router.post("/jobs/{id}/cancel", operation_id="cancel_job", responses=problems(404, 409))
+def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
+    """Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes nothing."""
+    return service.cancel(database, tenant, job)
+
+
+@router.get(
+    "/jobs/{id}/events",
+    operation_id="follow_job",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "Server-sent events, each with an id; ends with the job. `Last-Event-ID` resumes.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **problems(404),
+    },
+)
+async def follow_job(
+    request: Request,
+    job: JobId,
+    database: FromDatabase,
+    settings: FromSettings,
+    tenant: Tenant,
+    last_event_id: Annotated[str | None, Header(description="Id of the last event received.")] = None,
+) -> StreamingResponse:
+    """A job's progress as server-sent events, from its beginning or after `Last-Event-ID`."""
+    after = _position(last_event_id)
+    await run_in_threadpool(service.events, database, tenant, job, after)
+    stream = _stream(request, database, settings, tenant, job, after)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _position(last_event_id: str | None) -> int:
+    if not last_event_id:
+        return 0
+    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10):
+        message = "must be the id of an event of this job"
+        raise Invalid(f"Last-Event-ID {message}", errors=[FieldError("/header/Last-Event-ID", message, last_event_id)])
+    return int(last_event_id)
+
+
+async def _stream(
+    request: Request, database: Database, settings: Settings, tenant: str, job: str, after: int
+) -> AsyncIterator[str]:
+    ends = time.monotonic() + settings.stream_seconds
+    spoken = time.monotonic()
+    while time.monotonic() < ends and not await request.is_disconnected():
+        found, complete = await run_in_threadpool(service.events, database, tenant, job, after)
+        for event in found:
+            after = event.sequence
+            yield _frame(event)
+        if complete:
+            return
+        if found:
+            spoken = time.monotonic()
+        elif time.monotonic() - spoken > KEEP_ALIVE_SECONDS:
+            spoken = time.monotonic()
+            yield ": still there\n\n"
+        await asyncio.sleep(settings.stream_poll_seconds)
+
+
+def _frame(event: JobEvent) -> str:
+    data = {**event.data, "at": event.created_at.isoformat()}
+    return f"id: {event.sequence}\nevent: {event.data['state']}\ndata: {json.dumps(data)}\n\n"

@@ -1,0 +1,29 @@
+"""What crosses the API about jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+JobType = Literal["fit", "train"]
+FINAL_STATES = ("succeeded", "failed", "cancelled")
+
+
+class JobRead(BaseModel):
+    """A job."""
+
+    id: str
+    type: JobType
+    workload: str = Field(description="Name of the workload.")
+    state: JobState
+    progress: float = Field(ge=0, le=1)
+    eta_seconds: float | None = Field(description="Seconds until it is done, as far as one can tell.")
+    attempts: int = Field(description="How many times a worker has taken it up.")
+    error: dict[str, Any] | None = Field(description="Problem document of a failed job.")
+    result: dict[str, Any] | None = Field(description="`{model: version}` or `{agent: version}`.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None

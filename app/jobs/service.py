@@ -1,0 +1,149 @@
+"""Jobs as callers see them: made, read, followed, cancelled. What workers do with them stands in `lease`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy.orm import Session
+
+from app import queue
+from app.database.base import utc_now
+from app.database.engine import Database, after_commit
+from app.database.tables import Job, JobEvent
+from app.errors import Conflict, NotFound
+from app.jobs import repository
+from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
+from app.pagination import PageRequest, Slice
+from app.workloads import repository as workloads
+
+TASKS: dict[str, str] = {"fit": queue.FIT, "train": queue.TRAIN}
+EVENTS_AT_ONCE = 200
+
+
+def create(
+    session: Session,
+    *,
+    job_type: JobType,
+    workload_id: str,
+    request: dict[str, Any],
+    tenant: str,
+    now: datetime | None = None,
+) -> Job:
+    """Write a job in the caller's transaction; workers are woken up once it is committed."""
+    now = now or utc_now()
+    job = Job(tenant=tenant, type=job_type, workload_id=workload_id, request=request, created_at=now, enqueued_at=now)
+    session.add(job)
+    session.flush()
+    repository.add_event(session, tenant, job.id, _event("queued", 0.0), now)
+    job_id = job.id
+    after_commit(session, lambda: queue.enqueue(TASKS[job_type], job_id))
+    return job
+
+
+def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
+    return {"state": state, "progress": progress, **more}
+
+
+def read(job: Job, workload: str) -> JobRead:
+    """A job as answered; `workload` is its workload's name."""
+    return JobRead(
+        id=job.id,
+        type=cast("JobType", job.type),
+        workload=workload,
+        state=cast("JobState", job.state),
+        progress=job.progress,
+        eta_seconds=job.eta_seconds,
+        attempts=job.attempts,
+        error=job.error,
+        result=job.result,
+        created_at=job.created_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+    )
+
+
+def require(session: Session, tenant: str, job_id: str) -> Job:
+    """The job of that id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    job = repository.find(session, tenant, job_id)
+    if job is None:
+        raise NotFound(f"no job {job_id!r}")
+    return job
+
+
+def _read(session: Session, job: Job) -> JobRead:
+    return read(job, repository.workload_names(session, [job.workload_id])[job.workload_id])
+
+
+def get(database: Database, tenant: str, job_id: str) -> JobRead:
+    """One job."""
+    with database.reading() as session:
+        return _read(session, require(session, tenant, job_id))
+
+
+def listed(
+    database: Database, tenant: str, request: PageRequest, workload: str | None, state: str | None
+) -> tuple[Slice[Job], dict[str, str]]:
+    """A page of jobs, newest first, and the names of their workloads.
+
+    Raises:
+        NotFound: `workload` names none.
+    """
+    with database.reading() as session:
+        workload_id = None
+        if workload is not None:
+            found = workloads.find(session, tenant, workload)
+            if found is None:
+                raise NotFound(f"no workload {workload!r}")
+            workload_id = found.id
+        found_jobs = repository.listed(session, tenant, request, workload_id, state)
+        return found_jobs, repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
+
+
+def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
+    """Cancel a job: at once while it waits; a running one stops at its next chunk. Asking twice changes nothing.
+
+    Raises:
+        Conflict: it has succeeded or failed already.
+    """
+    now = utc_now()
+    with database.session() as session:
+        job = require(session, tenant, job_id)
+        if job.state in ("succeeded", "failed"):
+            raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
+        if repository.change(session, job_id, [Job.state == "queued"], **cancelled(now)):
+            repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
+        elif job.state != "cancelled":
+            repository.change(session, job_id, [Job.state == "running"], cancel_requested=True)
+        session.expire_all()
+        return _read(session, require(session, tenant, job_id))
+
+
+def cancelled(now: datetime) -> dict[str, Any]:
+    """The values of a cancelled job's row."""
+    return {
+        "state": "cancelled",
+        "cancel_requested": True,
+        "finished_at": now,
+        "checkpoint": None,
+        "owner": None,
+        "lease_expires_at": None,
+        "eta_seconds": None,
+    }
+
+
+def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
+    """Events after a sequence number, and whether that was all that will ever come.
+
+    Raises:
+        NotFound: no such job.
+    """
+    with database.reading() as session:
+        state = require(session, tenant, job_id).state
+        found = repository.events(session, job_id, after, EVENTS_AT_ONCE)
+    return found, state in FINAL_STATES and len(found) < EVENTS_AT_ONCE

@@ -1,0 +1,113 @@
+"""The application: `create_app()` puts settings, database, middleware, error handlers and routers together.
+
+A noun's `endpoints` module exports `router`. It may also export `hot_routes`, plain Starlette routes that are matched
+before everything else, with `openapi_paths`, their entries in the schema (`{path: {method: operation}}`), and
+`openapi_schemas`, the components these refer to. What must run with the application goes into the router's lifespan.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import ModuleType
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from app import health, problems, queue
+from app.agents import endpoints as agents
+from app.database.engine import Database
+from app.decisions import endpoints as decisions
+from app.dependencies import Problem
+from app.dependencies import problems as documented
+from app.domain_models import endpoints as domain_models
+from app.health import JobsCollector
+from app.jobs import endpoints as jobs
+from app.middleware import BodyLimit, Deadline, Metrics
+from app.runs import endpoints as runs
+from app.samples import endpoints as samples
+from app.settings import Settings, get_settings
+from app.workloads import endpoints as workloads
+from app.workloads.serving import WorkloadCache
+
+logger = logging.getLogger(__name__)
+
+NOUNS: Sequence[ModuleType] = (workloads, samples, domain_models, agents, jobs, runs, decisions)
+
+DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
+fitted and an agent trained, and get the next resource step for each reported iteration."""
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """From the end of start-up to the beginning of the shutdown."""
+    gc.collect()
+    gc.freeze()  # what lives from now on is short-lived: no collection walks through modules and routes any more
+    gc.set_threshold(20_000, 50, 100)
+    yield
+    gc.unfreeze()
+    app.state.database.dispose()
+
+
+def _registry(database: Database) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    registry.register(JobsCollector(database))
+    return registry
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The schema, with problem documents and the plain routes in it."""
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+        )
+        components = schema.setdefault("components", {}).setdefault("schemas", {})
+        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        components.update({**problem.pop("$defs"), "Problem": problem})
+        for noun in NOUNS:
+            components.update(getattr(noun, "openapi_schemas", {}))
+            for path, operations in getattr(noun, "openapi_paths", {}).items():
+                schema["paths"].setdefault(path, {}).update(operations)
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _include(app: FastAPI) -> None:
+    app.include_router(health.router)
+    for noun in NOUNS:
+        app.include_router(noun.router)
+    for noun in reversed(NOUNS):
+        app.router.routes[:0] = getattr(noun, "hot_routes", [])
+
+
+def create_app(settings: Settings | None = None, database: Database | None = None) -> FastAPI:
+    """The service as an ASGI application. The database must have been migrated (`steward db upgrade`)."""
+    settings = settings or get_settings()
+    database = database or Database(settings.database_url, settings)
+    queue.use(settings)
+    app = FastAPI(
+        title="Steward",
+        version="0.1.0",
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        responses=documented(),
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    app.state.database = database
+    app.state.serving = WorkloadCache(database, settings.policy_poll_seconds)
+    app.state.registry = _registry(database)
+    _include(app)
+    problems.install(app)
+    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(Deadline, settings=settings)
+    app.add_middleware(Metrics, registry=app.state.registry)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app

@@ -1,0 +1,62 @@
+"""Processes of Steward: their names across hosts, and how none outlives its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+PR_SET_PDEATHSIG = 1
+POLL_SECONDS = 0.5
+
+
+def die_with_parent(parent: int) -> None:
+    """Have this process killed when its parent ends, however that ends.
+
+    Linux does it in the kernel (`PR_SET_PDEATHSIG`); elsewhere a thread watches. `parent` is the process id that is
+    expected: when it has gone already, this process ends at once.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    else:
+        threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent-watch").start()
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    os._exit(1)
+
+
+def node_name() -> str:
+    """This host, and the process namespace in it: within one, process ids mean the same."""
+    namespace = Path("/proc/self/ns/pid")
+    mark = f":{namespace.stat().st_ino}" if namespace.exists() else ""
+    return f"{socket.gethostname()}{mark}"
+
+
+def process_name() -> str:
+    """A name of this process, unique over hosts and restarts: node, process id, start time."""
+    return f"{node_name()}/{os.getpid()}/{psutil.Process().create_time():.2f}"
+
+
+def is_gone(name: str) -> bool:
+    """Whether the process of that name ran on this node and has ended; false when nobody can tell from here."""
+    node, _, rest = name.rpartition("/")[0].rpartition("/")
+    if node != node_name() or not rest.isdigit():
+        return False
+    try:
+        process = psutil.Process(int(rest))
+        ended = process.status() == psutil.STATUS_ZOMBIE
+        return ended or f"{process.create_time():.2f}" != name.rpartition("/")[2]
+    except psutil.NoSuchProcess:
+        return True

@@ -1,0 +1,101 @@
+"""Waking workers up: `enqueue` after the commit. The database is the truth; a lost message costs time, never a job."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import Any
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from app.settings import Settings, get_settings
+
+logger = logging.getLogger(__name__)
+
+FIT = "workers.tasks.fit_model"
+TRAIN = "workers.tasks.train_agent"
+POLLING_SECONDS = 0.05
+VISIBILITY_SECONDS = 3600
+
+_active: list[Settings] = []
+
+
+def use(settings: Settings) -> None:
+    """Settings of the service in this process; without this call those of the environment."""
+    _active[:] = [settings]
+
+
+def configuration(settings: Settings) -> dict[str, Any]:
+    """Celery's configuration, the same for who sends and who works."""
+    return {
+        "broker_url": settings.broker_url,
+        "broker_transport_options": _transport_options(settings),
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_timeout": 2.0,
+        "task_ignore_result": True,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": False,  # the sweeper announces such a job again, once its lease is void
+        "worker_prefetch_multiplier": 1,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_hijack_root_logger": False,
+        "enable_utc": True,
+    }
+
+
+def _transport_options(settings: Settings) -> dict[str, Any]:
+    if settings.broker_url.startswith("filesystem"):
+        settings.broker_dir.mkdir(parents=True, exist_ok=True)
+        messages = str(settings.broker_dir)
+        return {
+            "data_folder_in": messages,
+            "data_folder_out": messages,
+            "control_folder": messages,
+            "polling_interval": POLLING_SECONDS,
+        }
+    return {
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 2,
+        "socket_timeout": 5,
+        "retry_on_timeout": False,
+    }
+
+
+def create_celery(settings: Settings) -> Celery:
+    """A Celery application on this broker."""
+    application = Celery("steward")
+    application.conf.update(configuration(settings))
+    return application
+
+
+@lru_cache(maxsize=4)
+def _producer(broker_url: str, data_dir: str) -> Celery:
+    return create_celery(Settings(broker_url=broker_url, data_dir=data_dir))
+
+
+def _current() -> Celery:
+    settings = _active[0] if _active else get_settings()
+    return _producer(settings.broker_url, str(settings.data_dir))
+
+
+def enqueue(task_name: str, identifier: str) -> None:
+    """Wake a worker up for a job; call it after the commit. A dead broker is logged, never raised."""
+    try:
+        _current().send_task(task_name, args=[identifier], retry=False)
+    except (OperationalError, OSError) as error:
+        logger.warning("broker away (%s): %s(%s) waits for the sweeper", error, task_name, identifier)
+
+
+def broker_problem() -> str | None:
+    """Why the broker can't be reached; None when it can."""
+    try:
+        with _current().connection_for_write() as connection:
+            connection.connect()
+    except (OperationalError, OSError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
