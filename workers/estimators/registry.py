@@ -1,0 +1,43 @@
+"""The families, from few to many parameters, and how much each needs before it is tried."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from workers.estimators.base import Inputs
+from workers.estimators.combined import Guided, Make
+from workers.estimators.ernest import Ernest
+from workers.estimators.gaussian_process import GaussianProcess, Shape
+from workers.estimators.gradient_boosting import GradientBoosting
+from workers.estimators.log_linear import LogLinear, parameters
+from workers.estimators.mean import Mean
+from workers.estimators.throughput import Throughput
+
+
+class Family(NamedTuple):
+    """How a family is made, and the number of distinct inputs from which on it is tried."""
+
+    make: Make
+    needs: Callable[[Inputs], int]
+
+
+def _process(shape: Shape, trend: Make) -> Make:
+    return lambda inputs: GaussianProcess(inputs, shape, trend)
+
+
+def _guided(make: Make) -> Make:
+    return lambda inputs: Guided(inputs, make(inputs))
+
+
+FAMILIES: dict[str, Family] = {
+    "mean": Family(Mean, lambda _: 1),
+    "log_linear": Family(LogLinear, lambda i: parameters(i.width, 1) + 1),
+    "ernest": Family(Ernest, lambda i: 2 + len(i.resources)),
+    "throughput": Family(Throughput, lambda i: 3 + i.width),
+    "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2)),
+    "gaussian_process": Family(_guided(GaussianProcess), lambda i: 3 + 2 * i.width),
+    "ernest_gaussian_process": Family(_process("smooth", Ernest), lambda i: 3 + 2 * i.width),
+    "throughput_gaussian_process": Family(_process("smooth", Throughput), lambda i: 4 + 3 * i.width),
+    "two_scale_gaussian_process": Family(_guided(lambda i: GaussianProcess(i, "two_scale")), lambda i: 6 + 4 * i.width),
+    "ernest_two_scale_gaussian_process": Family(_process("two_scale", Ernest), lambda i: 6 + 4 * i.width),
+    "gradient_boosting": Family(_guided(GradientBoosting), lambda i: 20 + 10 * i.width),
+}

@@ -1,0 +1,170 @@
+"""Throughput of data-parallel training: gradient computation and synchronisation, partly overlapping.
+
+Source: Qiao et al., “Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning”, OSDI 2021, section 3.2.
+"""
+
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import minimize
+
+from workers.estimators.base import Floats, Inputs, Integers, Prediction, from_logs, spread
+from workers.estimators.replicates import collapse
+
+SMALL = 1e-8
+Batch = Literal["local", "global"]
+
+
+class Parameters(NamedTuple):
+    """Seconds: a constant and a slope of computing (c), of synchronising across nodes (n) and within one node (r), and
+    how far the two overlap: γ = 1 not at all, γ = 10 almost wholly.
+    """
+
+    alpha_c: float
+    beta_c: float
+    alpha_n: float
+    beta_n: float
+    alpha_r: float
+    beta_r: float
+    gamma: float
+
+
+class Gradients(NamedTuple):
+    """Squared norm and variance of the gradient at the initial batch size."""
+
+    sqr: float
+    var: float
+
+
+def computation_seconds(p: Parameters, batch: Floats) -> Floats:
+    """T_acc: seconds to compute the gradients of a local ``batch`` [n]."""
+    return p.alpha_c + p.beta_c * batch
+
+
+def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
+    """T_net: seconds to synchronise ``replicas`` [n] on ``nodes`` [n]."""
+    conditions = [nodes > 1, replicas > 1]
+    constant = np.select(conditions, [p.alpha_n, p.alpha_r], SMALL)
+    slope = np.select(conditions, [p.beta_n, p.beta_r], SMALL)
+    return np.asarray(constant + slope * np.maximum(replicas - 2, SMALL), np.float64)
+
+
+def step_seconds(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats) -> Floats:
+    """T = (T_acc^γ + T_net^γ)^{1/γ}: seconds of one optimiser step, [n]."""
+    computing, network = np.log(computation_seconds(p, batch)), np.log(network_seconds(p, nodes, replicas))
+    return np.asarray(np.exp(np.logaddexp(p.gamma * computing, p.gamma * network) / p.gamma), np.float64)
+
+
+def throughput(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats, steps: Floats) -> Floats:
+    """Samples per second with ``steps`` s [n] of gradient accumulation: R·b·(s+1) / (s·T_acc + T)."""
+    seconds = steps * computation_seconds(p, batch) + step_seconds(p, nodes, replicas, batch)
+    return replicas * batch * (steps + 1) / seconds
+
+
+def efficiency(g: Gradients, total_batch: Floats, initial_batch: float) -> Floats:
+    """Statistical efficiency of a ``total_batch`` [n]: (var + sqr) / (var/k + sqr) / k, k = B / B0."""
+    scale = total_batch / initial_batch
+    return (g.var + g.sqr) / (g.var / scale + g.sqr) / scale
+
+
+def fit_parameters(
+    nodes: Floats,
+    replicas: Floats,
+    batch: Floats,
+    seconds: Floats,
+    computing: Floats | None = None,
+    start: Parameters | None = None,
+) -> Parameters:
+    """Fit to step durations ``seconds`` [n], and to their ``computing`` parts [n] where these were measured.
+
+    Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)²; the logarithms of α and β are searched from ``start``, or from three
+    guesses.
+    """
+    high = float(seconds.max())
+    bounds = [(np.log(SMALL * high), np.log(1e3 * high))] * 6 + [(1.0, 10.0)]
+
+    def loss(v: Floats) -> float:
+        p = Parameters(*np.exp(v[:6]), v[6])
+        error = np.sqrt(np.mean((np.log(step_seconds(p, nodes, replicas, batch)) - np.log(seconds)) ** 2) + 1e-12)
+        if computing is not None:
+            error += np.sqrt(np.mean((np.log(computation_seconds(p, batch)) - np.log(computing)) ** 2) + 1e-12)
+        ratios = np.minimum(p.beta_n / p.alpha_n, 1e3) ** 2 + np.minimum(p.beta_r / p.alpha_r, 1e3) ** 2
+        return float(error + 1e-3 * (p.gamma - 1) ** 2 + 1e-2 * ratios)
+
+    found = []
+    for guess in _guesses(batch, seconds) if start is None else [start]:
+        first = np.append(np.log(np.maximum(guess[:6], SMALL * high)), guess[6])
+        found.append(minimize(loss, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": 150}))
+    best = min(found, key=lambda result: float(result.fun)).x
+    return Parameters(*(float(v) for v in np.exp(best[:6])), float(best[6]))
+
+
+def _guesses(batch: Floats, seconds: Floats) -> list[Parameters]:
+    low, high = max(float(seconds.min()), 1e-9), float(seconds.max())
+    size, most = max(float(np.median(batch)), 1e-9), max(float(batch.max()), 1e-9)
+    shares = (0.02 * high, 0.2 * high)
+    guesses = [Parameters(low / 2, low / 2 / size, net, 0.01 * high, net, 0.01 * high, 2.0) for net in shares]
+    net, slope = 0.05 * low, 1e-3 * low
+    return [*guesses, Parameters(0.9 * low, 0.9 * high / most, net, slope, net, slope, 2.0)]
+
+
+class Throughput:
+    """Pollux's model on named columns: replicas, nodes if there are any, and the batch size if it is a feature.
+
+    A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit does.
+    A metric that grows with the resources is modelled by its reciprocal. Without a batch size the global batch is constant.
+    """
+
+    name = "throughput"
+
+    def __init__(self, inputs: Inputs, batch: Batch | None = None, start: Parameters | None = None) -> None:
+        self.inputs, self.batch, self.start = inputs, batch, start
+        nodes = [i for i, name in enumerate(inputs.resources) if any(w in name for w in ("node", "machine", "host"))]
+        self.nodes = nodes[0] if nodes and len(inputs.resources) > 1 else None
+        self.replicas = next(i for i in range(len(inputs.resources)) if i != self.nodes)
+        sizes = [i for i, name in enumerate(inputs.features) if "batch" in name or "bsz" in name]
+        self.size = len(inputs.resources) + sizes[0] if sizes else None
+
+    def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
+        """See ``base``."""
+        self.inputs.check(X)
+        cells = collapse(X, np.log(y), groups)
+        self.sign_ = -1.0 if _grows(cells.X[:, self.replicas], cells.logs) else 1.0
+        self.sd_ = np.inf
+        for batch in self._batches():
+            columns = self._columns(cells.X, batch)
+            p = fit_parameters(*columns, np.exp(self.sign_ * cells.logs), start=self.start)
+            sd = spread(self.sign_ * np.log(step_seconds(p, *columns)) - cells.logs, 7)
+            if sd < self.sd_:
+                self.sd_, self.batch_, self.parameters_ = sd, batch, p
+        return self
+
+    def predict(self, X: Floats) -> Prediction:
+        """See ``base``."""
+        logs = np.log(step_seconds(self.parameters_, *self._columns(X, self.batch_)))
+        return from_logs(self.sign_ * logs, self.sd_)
+
+    def frozen(self) -> "Throughput":
+        """See ``base``."""
+        return Throughput(self.inputs, getattr(self, "batch_", self.batch), getattr(self, "parameters_", self.start))
+
+    def _batches(self) -> tuple[Batch, ...]:
+        if self.batch is not None:
+            return (self.batch,)
+        if self.size is None:
+            return ("global",)
+        name = self.inputs.features[self.size - len(self.inputs.resources)]
+        if "local" in name:
+            return ("local",)
+        return ("global",) if "global" in name else ("local", "global")
+
+    def _columns(self, X: Floats, batch: Batch) -> tuple[Floats, Floats, Floats]:
+        replicas = np.maximum(X[:, self.replicas], SMALL)
+        nodes = np.ones(len(X)) if self.nodes is None else X[:, self.nodes]
+        size = np.ones(len(X)) if self.size is None else np.maximum(X[:, self.size], SMALL)
+        return nodes, replicas, size / replicas if batch == "global" else size
+
+
+def _grows(replicas: Floats, logs: Floats) -> bool:
+    """Whether the metric rises with the replicas, by the sign of the covariance."""
+    return float(((np.log(np.maximum(replicas, SMALL)) - np.log(np.maximum(replicas, SMALL)).mean()) * logs).sum()) > 0
