@@ -1,0 +1,126 @@
+"""A real training in a process of its own: a torch network learns scikit-learn's handwritten digits.
+
+``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
+
+- ``{"start": {"batches": 25, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``
+- ``{}`` trains for one iteration (prepares that many batches, trains on them, tests) and tells what it measured
+
+The end of the input ends the process. An iteration's clock starts where the one before ended, so waiting for a decision
+is part of the iteration, and the seconds of a run add up to its wall clock.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Images = NDArray[np.float32]
+Labels = NDArray[np.int64]
+TRAINED = 1500  # of the 1797 digits; the others are the test
+BATCH = 256
+WIDTH = 768
+
+
+def augmented(images: Images, rng: np.random.Generator) -> Images:
+    """Images [n, 64] shifted by up to a pixel each way, with a little noise: new ones from the same digits."""
+    squares = images.reshape(-1, 8, 8)
+    shifted = np.empty_like(squares)
+    for index, (down, right) in enumerate(rng.integers(-1, 2, (len(images), 2))):
+        shifted[index] = np.roll(squares[index], (int(down), int(right)), (0, 1))
+    noisy = shifted + rng.normal(0, 0.25, shifted.shape)
+    return noisy.reshape(-1, 64).astype(np.float32)
+
+
+class Training:
+    """A three-layer perceptron on the digits, trained by stochastic gradient descent on at most two threads."""
+
+    def __init__(self, batches: int, seed: int) -> None:
+        import torch
+        from sklearn.datasets import load_digits
+
+        torch.manual_seed(seed)
+        images, labels = load_digits(return_X_y=True)
+        self.images = (images / 16).astype(np.float32)  # [1797, 64]
+        self.labels = labels.astype(np.int64)  # [1797]
+        self.batches = batches
+        self.rng = np.random.default_rng(seed)
+        self.network = torch.nn.Sequential(
+            torch.nn.Linear(64, WIDTH),
+            torch.nn.ReLU(),
+            torch.nn.Linear(WIDTH, WIDTH),
+            torch.nn.ReLU(),
+            torch.nn.Linear(WIDTH, 10),
+        )
+        self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.01, momentum=0.8)
+
+    def batch(self) -> tuple[Images, Labels]:
+        """Augmented images [256, 64] and their labels [256]: plain Python and NumPy, on one core."""
+        chosen = self.rng.integers(0, TRAINED, BATCH)
+        return augmented(self.images[chosen], self.rng), self.labels[chosen]
+
+    def step(self, images: Images, labels: Labels) -> float:
+        """Train on one batch, on all threads; its mean cross-entropy."""
+        import torch
+
+        loss = torch.nn.functional.cross_entropy(self.network(torch.from_numpy(images)), torch.from_numpy(labels))
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        return float(loss.detach())
+
+    def accuracy(self) -> float:
+        """Share of the test digits that are read right."""
+        import torch
+
+        with torch.no_grad():
+            read = self.network(torch.from_numpy(self.images[TRAINED:])).argmax(dim=1).numpy()
+        return float(np.mean(read == self.labels[TRAINED:]))
+
+    def iteration(self) -> dict[str, float]:
+        """Prepare the batches of one iteration, then train on them: their mean loss, and the accuracy after it."""
+        prepared = [self.batch() for _ in range(self.batches)]
+        losses = [self.step(images, labels) for images, labels in prepared]
+        return {"loss": float(np.mean(losses)), "accuracy": self.accuracy()}
+
+
+class Session:
+    """Answers the lines of standard input: one training after another, each with a clock of its own."""
+
+    def __init__(self) -> None:
+        self.training = Training(batches=1, seed=0)
+        self.training.iteration()  # the first steps of a process load and allocate; they belong to no iteration
+        self.number, self.ended, self.used = 0, 0.0, 0.0
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Begin a training, or train for one iteration."""
+        if "start" in request:
+            self.training, self.number = Training(**request["start"]), 0
+            return {"ready": True}
+        if self.number == 0:
+            self.ended, self.used = time.perf_counter(), time.process_time()
+        measured = self.training.iteration()
+        now, used = time.perf_counter(), time.process_time()
+        times = {"seconds": now - self.ended, "cpu_seconds": used - self.used}
+        reply = {"iteration": self.number, **times, **measured}
+        self.number, self.ended, self.used = self.number + 1, now, used
+        return reply
+
+
+def main() -> None:
+    """Load everything, say so, and answer until the input ends."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits must not burn the quota
+    import torch
+
+    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    session = Session()
+    print('{"ready": true}', flush=True)
+    for line in sys.stdin:
+        print(json.dumps(session.answer(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
