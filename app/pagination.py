@@ -98,7 +98,7 @@ def _typed(value: object, kind: type) -> Key:
 
 def paginate(
     session: Session,
-    statement: Select[tuple[Row]],
+    statement: Select[Row],
     keys: Sequence[InstrumentedAttribute[Any]],
     request: PageRequest,
     *,
@@ -111,7 +111,7 @@ def paginate(
         here = tuple_(*keys)
         statement = statement.where(here < position if descending else here > position)
     ordered = statement.order_by(*(key.desc() if descending else key.asc() for key in keys))
-    rows = list(session.scalars(ordered.limit(request.limit + 1)))
+    rows: list[Row] = list(session.scalars(ordered.limit(request.limit + 1)))
     if len(rows) <= request.limit:
         return Slice(rows, None)
     rows = rows[: request.limit]

@@ -2,6 +2,120 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-router = APIRouter(tags=["agents"])
+from fastapi import APIRouter, Header, Request, Response, status
+
+from app.agents import service
+from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, TrainRequest
+from app.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
+from app.idempotency.once import IdempotentPost
+from app.jobs.schemas import JobRead
+from app.pagination import Page, Paging, page
+
+router = APIRouter(prefix="/workloads/{workload}/agents", tags=["agents"])
+
+OCTETS = "application/octet-stream"
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_202_ACCEPTED,
+    operation_id="train_agent",
+    summary="Train an agent",
+    response_model=JobRead,
+    responses=problems(404, 409, 413, 415, _409="There is no sample or no domain model to train on yet."),
+)
+def train(
+    workload: WorkloadName,
+    database: FromDatabase,
+    tenant: Tenant,
+    once: IdempotentPost,
+    request: TrainRequest | None = None,
+) -> Response:
+    """Queue a training; the job's result names the new version. It answers decisions once it is good enough."""
+    asked = request or TrainRequest()
+    return once.run(
+        lambda record: service.request_training(database, tenant, workload, asked, record),
+        status=status.HTTP_202_ACCEPTED,
+    )
+
+
+@router.get("", operation_id="list_agents", summary="List agents", responses=problems(404))
+def listed(
+    workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
+) -> Page[AgentRead]:
+    """Versions of the workload's agent, newest first."""
+    found, owner = service.listed(database, tenant, workload, paging)
+    return page(request, found, lambda agent: service.read(agent, owner))
+
+
+@router.get("/{version}", operation_id="read_agent", summary="Read an agent", responses=problems(404))
+def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
+    """One version of the workload's agent, with its report."""
+    return service.get(database, tenant, workload, version)
+
+
+@router.post(
+    "/{version}/promote", operation_id="promote_agent", summary="Promote an agent", responses=problems(404, 413, 415)
+)
+def promote(
+    workload: WorkloadName,
+    version: Version,
+    database: FromDatabase,
+    tenant: Tenant,
+    request: PromotionRequest | None = None,
+) -> PromotionRead:
+    """Have this version answer decisions; every API process obeys within a second."""
+    return service.promote(database, tenant, workload, version, request.reason if request else "")
+
+
+@router.post(
+    "/{version}/rollback",
+    operation_id="rollback_agent",
+    summary="Roll an agent back",
+    responses=problems(404, 409, 413, 415, _409="That version isn't the champion."),
+)
+def rollback(
+    workload: WorkloadName,
+    version: Version,
+    database: FromDatabase,
+    tenant: Tenant,
+    request: PromotionRequest | None = None,
+) -> PromotionRead:
+    """Take the champion back: what answered before it answers again."""
+    return service.rollback(database, tenant, workload, version, request.reason if request else "")
+
+
+@router.get(
+    "/{version}/policy",
+    operation_id="download_policy",
+    summary="Download the policy",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The policy: safetensors with a JSON header.",
+            "content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        304: {"description": "It is the one named by `If-None-Match`."},
+        **problems(404),
+    },
+)
+def policy(
+    workload: WorkloadName,
+    version: Version,
+    database: FromDatabase,
+    tenant: Tenant,
+    if_none_match: Annotated[str | None, Header(description="An `ETag` of before.")] = None,
+) -> Response:
+    """The artifact that answers decisions, for a client that decides locally."""
+    found = service.policy(database, tenant, workload, version)
+    headers = {"ETag": found.etag, "Content-Disposition": f'attachment; filename="{found.filename}"'}
+    if if_none_match is not None and _matches(if_none_match, found.etag):
+        return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
+    return Response(found.data, media_type=OCTETS, headers=headers)
+
+
+def _matches(given: str, etag: str) -> bool:
+    tags = [tag.strip().removeprefix("W/") for tag in given.split(",")]
+    return "*" in tags or etag in tags

@@ -93,9 +93,7 @@ class Checker:
 
 def iteration_issue(expected: int, value: Any) -> FieldIssue:
     """An iteration number that isn't the next one."""
-    return FieldIssue(
-        ITERATION, f"must be {expected}: iterations count from 0 without gaps, in one block", value
-    )
+    return FieldIssue(ITERATION, f"must be {expected}: iterations count from 0 without gaps, in one block", value)
 
 
 def too_many_issue(iterations: int, value: Any) -> FieldIssue:

@@ -63,6 +63,7 @@ _BODY: dict[str, Any] = {
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
+    operation_id="upload_samples",
     summary="Upload samples",
     openapi_extra={"requestBody": _BODY},
     responses=problems(
@@ -141,6 +142,7 @@ def _check_length(request: Request, given: service.Upload) -> None:
 
 @router.get(
     "",
+    operation_id="list_samples",
     summary="List or export samples",
     responses={
         200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE}}},

@@ -28,9 +28,7 @@ class Report(BaseModel):
 class ExecutionRead(BaseModel):
     """A stored execution."""
 
-    execution: str = Field(
-        description="The caller's identifier, or the run's.", examples=["run-17"]
-    )
+    execution: str = Field(description="The caller's identifier, or the run's.", examples=["run-17"])
     source: str = Field(description="`upload` or `run`.", examples=["upload"])
     iterations: int
     seconds: float = Field(description="Sum of `iteration_seconds`.")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from app.errors import BadRequest, FieldError, Invalid, TooLarge
+
+if TYPE_CHECKING:
+    from zlib import _Decompress as _Unpacker
 
 PIECE = 1 << 18  # most bytes unpacked at once
 GZIP = 16 + zlib.MAX_WBITS
@@ -21,20 +25,25 @@ def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(GZIP)
     started = False
     for chunk in chunks:
-        while chunk:
+        rest = chunk
+        while rest:
             if unpacker.eof:
                 unpacker = zlib.decompressobj(GZIP)
             started = True
-            try:
-                yield unpacker.decompress(chunk, PIECE)
-            except zlib.error as error:
-                raise Invalid(
-                    f"the body isn't gzip, as its content-encoding says: {error}",
-                    errors=[FieldError("/header/content-encoding", "must describe the body", "gzip")],
-                ) from error
-            chunk = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+            yield _unpacked(unpacker, rest)
+            rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
     if started and not unpacker.eof:
         raise BadRequest("the gzip body ends in the middle; the execution that was being read isn't kept")
+
+
+def _unpacked(unpacker: _Unpacker, data: bytes) -> bytes:
+    try:
+        return unpacker.decompress(data, PIECE)
+    except zlib.error as error:
+        raise Invalid(
+            f"the body isn't gzip, as its content-encoding says: {error}",
+            errors=[FieldError("/header/content-encoding", "must describe the body", "gzip")],
+        ) from error
 
 
 def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:

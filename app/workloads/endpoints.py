@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request, Response, status
 
 from app.dependencies import FromDatabase, Tenant, WorkloadName, problems
+from app.idempotency.once import IdempotentPost
 from app.kinds.iterative.spec import Spec
 from app.pagination import Page, Paging, page
 from app.workloads import service
@@ -20,35 +21,37 @@ SpecBody = Annotated[Spec, Body(openapi_examples={"training": {"summary": "A tra
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
+    operation_id="register_workload",
     summary="Register a workload",
+    response_model=WorkloadRead,
     responses={
         200: {"model": WorkloadRead, "description": "The same spec is registered already."},
         **problems(409, 413, 415, _409="Another spec is registered under that name."),
     },
 )
-def register(
-    request: Request, response: Response, spec: SpecBody, database: FromDatabase, tenant: Tenant
-) -> WorkloadRead:
+def register(spec: SpecBody, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
     """Register what is to be allocated for. The same spec again changes nothing and is answered with 200."""
-    workload, new = service.register(database, tenant, spec)
-    response.status_code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
-    response.headers["Location"] = f"{request.url.path}/{workload.name}"
-    return workload
+    return once.run(lambda record: service.register(database, tenant, spec, record))
 
 
-@router.get("", summary="List workloads", responses=problems())
+@router.get("", operation_id="list_workloads", summary="List workloads", responses=problems())
 def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadRead]:
     """Workloads by name, page by page."""
     return page(request, service.listed(database, tenant, paging), service.read)
 
 
-@router.get("/{workload}", summary="Read a workload", responses=problems(404))
+@router.get("/{workload}", operation_id="read_workload", summary="Read a workload", responses=problems(404))
 def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """A workload with its spec as it stands."""
     return service.get(database, tenant, workload)
 
 
-@router.patch("/{workload}", summary="Change targets, prices or weights", responses=problems(404, 413, 415))
+@router.patch(
+    "/{workload}",
+    operation_id="change_workload",
+    summary="Change targets, prices or weights",
+    responses=problems(404, 413, 415),
+)
 def change(workload: WorkloadName, patch: WorkloadPatch, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Change what needs no new training; decisions obey within a second, and `spec_version` counts up."""
     return service.change(database, tenant, workload, patch)
@@ -57,6 +60,7 @@ def change(workload: WorkloadName, patch: WorkloadPatch, database: FromDatabase,
 @router.delete(
     "/{workload}",
     status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_workload",
     summary="Delete a workload",
     responses=problems(404),
 )

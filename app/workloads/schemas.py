@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from app.kinds.iterative.spec import NonNegative, Positive, Spec
 
@@ -40,7 +41,7 @@ EXAMPLE = {
     "weights": {"sla": 1.0, "cost": 0.1, "change": 0.01},
 }
 
-PATCH_EXAMPLE = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
+PATCH_EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
 
 
 class WorkloadRead(BaseModel):

@@ -11,30 +11,40 @@ from sqlalchemy.orm import Session
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict, FieldError, Invalid, NotFound
+from app.idempotency.once import Record, no_record
 from app.kinds.iterative.spec import Spec
 from app.pagination import PageRequest, Slice
 from app.workloads import repository
 from app.workloads.schemas import WorkloadPatch, WorkloadRead
 
+CREATED, PRESENT = 201, 200
 
-def register(database: Database, tenant: str, spec: Spec) -> tuple[WorkloadRead, bool]:
-    """Register a spec; the flag tells whether it is new. The same spec again changes nothing.
+
+def register(database: Database, tenant: str, spec: Spec, record: Record = no_record) -> WorkloadRead:
+    """Register a spec; ``record`` is told whether it is new. The same spec again changes nothing.
 
     Raises:
         Conflict: another spec is registered under that name.
     """
     try:
         with database.session() as session:
-            present = repository.find(session, tenant, spec.name)
-            if present is not None and present.name == spec.name:
-                return _same(present, spec), False
-            workload = Workload(tenant=tenant, name=spec.name, kind=spec.kind, spec=spec.model_dump(mode="json"))
-            session.add(workload)
-            session.flush()
-            return read(workload), True
+            return _register(session, tenant, spec, record)
     except IntegrityError:  # another caller registered that name between our look and our insert
-        with database.reading() as session:
-            return _same(require(session, tenant, spec.name), spec), False
+        with database.session() as session:
+            return _register(session, tenant, spec, record)
+
+
+def _register(session: Session, tenant: str, spec: Spec, record: Record) -> WorkloadRead:
+    present = repository.find(session, tenant, spec.name)
+    if present is not None and present.name == spec.name:
+        answer, status = _same(present, spec), PRESENT
+    else:
+        workload = Workload(tenant=tenant, name=spec.name, kind=spec.kind, spec=spec.model_dump(mode="json"))
+        session.add(workload)
+        session.flush()
+        answer, status = read(workload), CREATED
+    record(session, answer, status=status, headers={"Location": f"/workloads/{spec.name}"})
+    return answer
 
 
 def _same(present: Workload, spec: Spec) -> WorkloadRead:

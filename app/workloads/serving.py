@@ -24,6 +24,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
 from app.policies import artifact
 from app.policies.artifact import Artifact
+from app.policies.base import IncompatibleArtifact
 from app.workloads import repository, service
 
 logger = logging.getLogger(__name__)
@@ -36,8 +37,8 @@ class Serving:
     Attributes:
         model: the table the champion was trained on; without a champion the latest; None before the first fit.
         agent_version: version of the champion; None when a heuristic answers.
-        artifact: the champion's policy and what it was made for; None without a champion, or when it can't be loaded.
-        problem: why the champion's artifact can't be loaded; empty when all is well.
+        artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
+        problem: why the champion's artifact can't be used; empty when all is well.
     """
 
     workload_id: str
@@ -84,13 +85,10 @@ class WorkloadCache:
         entry = self._entry(workload, tenant)
         if entry is not None and self._fresh(entry):
             return entry.serving
-        if not self._lock.acquire(blocking=entry is None):
-            assert entry is not None
+        if entry is not None and self._lock.locked():
             return entry.serving
-        try:
+        with self._lock:
             return self._current(workload, tenant)
-        finally:
-            self._lock.release()
 
     def poll(self) -> None:
         """Look up the revisions of all cached workloads with one query; reload what changed, drop what is gone."""
@@ -151,7 +149,6 @@ def load(database: Database, workload: Workload) -> Serving:
         agent = agents.artifact(session, workload.id, workload.champion) if workload.champion is not None else None
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
     layout = Layout(spec)
-    layout = Layout(spec)
     made, problem = _artifact(agent.artifact, layout, workload) if agent else (None, "")
     return Serving(
         workload_id=workload.id,
@@ -162,8 +159,7 @@ def load(database: Database, workload: Workload) -> Serving:
         model=ModelTable.from_bytes(model.table) if model else None,
         model_version=model.version if model else None,
         agent_version=agent.version if agent else None,
-        policy=made.policy if made else None,
-        experience=made.experience if made else None,
+        artifact=made,
         revision=workload.revision,
         problem=problem,
     )

@@ -1,0 +1,218 @@
+"""Rules of agents: asking for a training, reading, promoting, rolling back, and publishing what was trained."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.agents import repository
+from app.agents.schemas import AgentRead, PromotionRead, TrainRequest
+from app.database.engine import Database
+from app.database.tables import Agent, Promotion, Workload
+from app.domain_models import repository as models
+from app.domain_models import service as domain_models
+from app.errors import Conflict, FieldError, NotFound
+from app.idempotency.once import Record, no_record
+from app.jobs import service as jobs
+from app.jobs.schemas import JobRead
+from app.pagination import PageRequest, Slice
+from app.workloads import service as workloads
+
+LONGEST_REASON = 1024
+
+
+def request_training(
+    database: Database, tenant: str, name: str, request: TrainRequest, record: Record = no_record
+) -> JobRead:
+    """Queue a training on a domain model, by default the newest.
+
+    Raises:
+        Conflict: there is no sample or no model yet; it says what to do.
+        NotFound: no model of that version.
+    """
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        asked = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
+        job = jobs.create(session, job_type="train", workload_id=workload.id, request=asked, tenant=tenant)
+        answer = jobs.read(job, workload.name)
+        record(session, answer)
+        return answer
+
+
+def _model_version(session: Session, workload: Workload, asked: int | None) -> int:
+    if asked is not None:
+        return domain_models.require(session, workload, asked).version
+    newest = models.latest_version(session, workload.id)
+    if newest is not None:
+        return newest
+    domain_models.require_samples(session, workload)
+    raise Conflict(
+        f"workload {workload.name!r} has samples but no domain model yet: fit one with "
+        f"POST /workloads/{workload.name}/models first",
+        errors=[FieldError("/model", "must have been fitted", None)],
+    )
+
+
+def require(session: Session, workload: Workload, version: int) -> Agent:
+    """One version of a workload's agent.
+
+    Raises:
+        NotFound: there is none of that number.
+    """
+    agent = repository.find(session, workload.id, version)
+    if agent is None:
+        newest = repository.latest_version(session, workload.id)
+        known = f"the newest is {newest}" if newest else f"train one with POST /workloads/{workload.name}/agents"
+        raise NotFound(f"workload {workload.name!r} has no agent {version}; {known}")
+    return agent
+
+
+def read(agent: Agent, workload: Workload) -> AgentRead:
+    """An agent as answered."""
+    return AgentRead(
+        workload=workload.name,
+        version=agent.version,
+        spec_version=agent.spec_version,
+        model_version=agent.model_version,
+        algorithm=agent.algorithm,
+        seed=agent.seed,
+        champion=agent.version == workload.champion,
+        promoted=agent.promoted,
+        report=agent.report,
+        created_at=agent.created_at,
+    )
+
+
+def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
+    """One version of a workload's agent."""
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        return read(require(session, workload, version), workload)
+
+
+def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Agent], Workload]:
+    """A page of a workload's agents, newest first, and the workload."""
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        return repository.listed(session, workload.id, request), workload
+
+
+class PolicyFile(NamedTuple):
+    """An exported policy, and the strong tag of its content."""
+
+    data: bytes
+    etag: str
+    filename: str
+
+
+def policy(database: Database, tenant: str, name: str, version: int) -> PolicyFile:
+    """The artifact of one version, for a client that decides locally."""
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        data = require(session, workload, version).artifact
+    return PolicyFile(data, f'"{hashlib.sha256(data).hexdigest()}"', f"{workload.name}-{version}.safetensors")
+
+
+def promote(database: Database, tenant: str, name: str, version: int, reason: str) -> PromotionRead:
+    """Have a version answer from now on; promoting the champion again changes nothing."""
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        agent = require(session, workload, version)
+        previous = workload.champion
+        why = reason or "promoted by request"
+        if previous != version:
+            _install(session, workload, agent, previous, why)
+        return _promotion(workload, previous, why)
+
+
+def rollback(database: Database, tenant: str, name: str, version: int, reason: str) -> PromotionRead:
+    """Take the champion back: the one before it answers again, or the heuristics if there was none.
+
+    Raises:
+        Conflict: that version isn't the champion.
+    """
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        require(session, workload, version)
+        if workload.champion != version:
+            present = "a heuristic" if workload.champion is None else f"agent {workload.champion}"
+            raise Conflict(f"agent {version} isn't the champion of {workload.name!r}: {present} answers at present")
+        restored = _before(session, workload, version)
+        agent = None if restored is None else require(session, workload, restored)
+        why = reason or f"rolled back from agent {version}"
+        _install(session, workload, agent, None if restored is None else _before(session, workload, restored), why)
+        return _promotion(workload, version, why)
+
+
+def _before(session: Session, workload: Workload, version: int) -> int | None:
+    """What a rollback of a champion restores."""
+    promotion = repository.last_promotion_of(session, workload.id, version)
+    return None if promotion is None else promotion.previous
+
+
+def _install(session: Session, workload: Workload, agent: Agent | None, rollback_to: int | None, reason: str) -> None:
+    """Make an agent (None: the heuristics) the champion; ``rollback_to`` is what a rollback of it restores."""
+    workload.champion = None if agent is None else agent.version
+    workload.revision += 1
+    if agent is not None:
+        agent.promoted = True
+    session.add(
+        Promotion(
+            tenant=workload.tenant,
+            workload_id=workload.id,
+            agent_version=workload.champion,
+            previous=rollback_to,
+            reason=reason[:LONGEST_REASON],
+        )
+    )
+    session.flush()
+
+
+def _promotion(workload: Workload, previous: int | None, reason: str) -> PromotionRead:
+    return PromotionRead(
+        workload=workload.name,
+        champion=workload.champion,
+        previous=previous,
+        reason=reason,
+        revision=workload.revision,
+    )
+
+
+class Trained(NamedTuple):
+    """What a training hands over to be published."""
+
+    spec_version: int
+    model_version: int
+    algorithm: str
+    seed: int
+    report: dict[str, Any]
+    artifact: bytes
+    promote: bool
+    reason: str
+
+
+def publish(session: Session, workload_id: str, trained: Trained) -> int:
+    """Store a trained agent as the workload's newest version, in the caller's transaction; the version.
+
+    With ``promote`` it becomes the champion in the same transaction.
+    """
+    workload = session.get_one(Workload, workload_id, with_for_update=True)
+    version = (repository.latest_version(session, workload_id) or 0) + 1
+    agent = Agent(
+        tenant=workload.tenant,
+        workload_id=workload_id,
+        version=version,
+        spec_version=trained.spec_version,
+        model_version=trained.model_version,
+        algorithm=trained.algorithm,
+        seed=trained.seed,
+        report={**trained.report, "version": version, "promoted": trained.promote, "reason": trained.reason},
+        artifact=trained.artifact,
+    )
+    session.add(agent)
+    session.flush()
+    if trained.promote:
+        _install(session, workload, agent, workload.champion, trained.reason)
+    return version
