@@ -9,8 +9,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 
 from app.database.engine import Database
+from app.main import create_app
 from app.settings import Settings
 from migrations.runner import upgrade
 from tests.servers import PostgresServer, StewardServer, postgres_server, redis_server, start_steward
@@ -114,3 +117,16 @@ def steward_factory(tmp_path: Path) -> Iterator[StartSteward]:
     yield start
     for server in started:
         server.stop()
+
+
+@pytest.fixture
+def app(settings: Settings, database: Database) -> FastAPI:
+    """The application of this test, on its `database`."""
+    return create_app(settings, database)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    """A client of this test's application, in this process; errors come as responses."""
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client

@@ -16,7 +16,7 @@ def claim(session: Session, tenant: str, key: str, token: str, digest: str, now:
     """Take a key that nobody holds."""
     values = {"tenant": tenant, "key": key, "claim": token, "digest": digest, "created_at": now}
     statement = insert(session, IdempotencyKey).values(**values).on_conflict_do_nothing()
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
+    return session.scalar(statement.returning(IdempotencyKey.key)) is not None
 
 
 def find(session: Session, tenant: str, key: str) -> IdempotencyKey | None:
