@@ -1,0 +1,1 @@
+"""What Steward can allocate for."""

@@ -1,0 +1,1 @@
+"""One workload, and its allocation over iterations."""

@@ -1,0 +1,139 @@
+"""The classic policies: the fallback of every decision, and the baselines of every agent."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.base import Choice, Situation
+from app.kinds.iterative.observation import everywhere, outlook
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import State, begin
+from app.kinds.iterative.step import action_towards
+
+Array = NDArray[Any]
+BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, above it adds
+GAINS = (0.5, 0.5, 0.1)  # proportional, integral, derivative
+LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A rule behind the policy interface."""
+
+    name: str
+    rule: Callable[[Situation], Choice]
+
+    def act(self, situation: Situation) -> Choice:
+        """Apply the rule."""
+        return self.rule(situation)
+
+
+def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
+    """The allocation with the best outlook if it is held to the end, reachable in one step or not, [B, R].
+
+    With the targets weighing more than the cost, it is the model's cheapest allocation that meets them.
+    """
+    batch, grid = len(state.iteration), projector.grid_levels
+    share = max(1, LARGEST_PLAN // len(grid))
+    best = []
+    for first in range(0, batch, share):
+        part = State(*(field[first : first + share] for field in state))
+        best.append(outlook(projector, part, everywhere(projector, part)).argmax(axis=0))
+    return grid[np.concatenate(best)].astype(np.int16)
+
+
+def first_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
+    """The allocation to begin with, [B, R]: the model's best, or the spec's ``initial`` without a model."""
+    if not projector.table.informed:
+        return np.tile(projector.layout.start_levels, (len(state.iteration), 1)).astype(np.int16)
+    return best_allocation(projector, state)
+
+
+def _hold(situation: Situation) -> Choice:
+    batch = len(situation.state.iteration)
+    return Choice(np.full(batch, situation.projector.layout.noop, np.intp))
+
+
+def _static_best(situation: Situation) -> Choice:
+    """Go to the one allocation that the model finds best before the run, and stay."""
+    state, projector = situation.state, situation.projector
+    terms = np.concatenate([state.targets, state.weights, state.prices, state.features], axis=1)
+    _, first, back = np.unique(terms, axis=0, return_index=True, return_inverse=True, equal_nan=True)
+    fresh = begin(
+        projector,
+        np.tile(projector.layout.start_levels, (len(first), 1)),
+        targets=state.targets[first],
+        weights=state.weights[first],
+        prices=state.prices[first],
+        features=state.features[first],
+    )
+    return _towards(situation, best_allocation(projector, fresh)[back.reshape(-1)])
+
+
+def _threshold(situation: Situation) -> Choice:
+    """One step more of everything above the band, one less below it."""
+    pressure = np.exp(_pressure(situation.projector, situation.state)[1])
+    direction = np.where(pressure > BAND[1], 1, np.where(pressure < BAND[0], -1, 0))
+    return _towards(situation, situation.state.levels + direction[:, None])
+
+
+def _pid(situation: Situation) -> Choice:
+    """Proportional–integral–derivative control of the relative miss, stateless: the run's sums are its memory."""
+    now, projected, before = _pressure(situation.projector, situation.state)
+    kp, ki, kd = GAINS
+    signal = kp * now + ki * projected + kd * (now - before)
+    levels = np.array(situation.projector.layout.levels)
+    return _towards(situation, situation.state.levels + np.rint(signal[:, None] * levels / 2).astype(int))
+
+
+def _model_predictive(situation: Situation) -> Choice:
+    """The action with the best outlook."""
+    expected = situation.view.outlook
+    return Choice(expected.argmax(axis=1), expected)
+
+
+def _towards(situation: Situation, goal: NDArray[np.integer]) -> Choice:
+    layout = situation.projector.layout
+    inside = np.clip(goal, 0, np.array(layout.levels) - 1)
+    return Choice(action_towards(layout, situation.state.levels, inside))
+
+
+def _pressure(projector: Projector, state: State) -> tuple[Array, Array, Array]:
+    """Log of pace over target, the most pressing metric's, [B] each: of the last iteration, projected, and so far."""
+    layout = projector.layout
+    worst = [np.full(len(state.iteration), -np.inf) for _ in range(3)]
+    count = np.maximum(state.iteration, 1)
+    for i, metric in enumerate(layout.spec.metrics):
+        if metric.target is None:
+            continue
+        sign = -1 if metric.goal == "at_least" else 1
+        now = np.where(np.isnan(state.measured[:, i]), state.targets[:, i], state.measured[:, i])
+        mean = np.where(state.iteration > 0, state.elapsed[:, i] / count, now)
+        projected = now
+        if metric.scope == "run":
+            projected = (state.elapsed[:, i] + now * (layout.iterations - state.iteration)) / layout.iterations
+        target = state.targets[:, i] / (layout.iterations if metric.scope == "run" else 1)
+        for worse, pace in zip(worst, (now, projected, mean), strict=True):
+            np.maximum(worse, sign * np.log(pace / target), out=worse)
+    now, projected, mean = (np.where(np.isfinite(w), w, 0.0) for w in worst)
+    return now, projected, mean
+
+
+HEURISTICS: dict[str, Heuristic] = {
+    rule.name: rule
+    for rule in (
+        Heuristic("hold", _hold),
+        Heuristic("static_best", _static_best),
+        Heuristic("threshold", _threshold),
+        Heuristic("pid", _pid),
+        Heuristic("model_predictive", _model_predictive),
+    )
+}
+
+
+def default_heuristic(projector: Projector) -> Heuristic:
+    """What answers while no agent does: model-predictive control, or the threshold rule without a model."""
+    return HEURISTICS["model_predictive" if projector.table.informed else "threshold"]

@@ -1,0 +1,184 @@
+"""Spaces, names and scales of an ``iterative`` workload, derived once from its spec."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, TypeGuard
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from app.kinds.base import FieldIssue, InvalidInput
+from app.kinds.iterative.spec import SECONDS, Spec
+
+
+class Layout:
+    """The representation of one spec: R resources, M metrics, F features, A allocations, N actions.
+
+    Attributes:
+        levels: number of allocations per resource, [R].
+        allocations: every allocation of the grid in physical units, [A, R], last resource fastest.
+        deltas: every joint action in steps, [N, R].
+        noop: the action that changes nothing.
+        seconds: position of ``iteration_seconds`` among the metrics.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.resources = [r.name for r in spec.resources]
+        self.metrics = [m.name for m in spec.metrics]
+        self.features = [f.name for f in spec.features]
+        self.levels = tuple(r.levels for r in spec.resources)
+        self.seconds = self.metrics.index(SECONDS)
+        self.iterations = spec.iterations
+        grids = [r.minimum + r.step * np.arange(r.levels) for r in spec.resources]
+        self.allocations: NDArray[np.float64] = _product(grids)
+        self.deltas: NDArray[np.int32] = _product(
+            [np.arange(-r.max_steps, r.max_steps + 1) for r in spec.resources]
+        ).astype(np.int32)
+        self.noop = len(self.deltas) // 2
+        self.strides = np.array([math.prod(self.levels[i + 1 :]) for i in range(len(self.levels))], np.int32)
+
+    @cached_property
+    def targets(self) -> NDArray[np.float64]:
+        """The spec's targets, [M]; not a number where a metric has none."""
+        return np.array([np.nan if m.target is None else m.target for m in self.spec.metrics])
+
+    @cached_property
+    def prices(self) -> NDArray[np.float64]:
+        """Prices per unit and hour, [R]."""
+        return np.array([r.price_per_hour for r in self.spec.resources])
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of the reward's terms: sla, cost, change, [3]."""
+        w = self.spec.weights
+        return np.array([w.sla, w.cost, w.change])
+
+    @cached_property
+    def largest_action(self) -> int:
+        """The most steps that one action can take, summed over resources."""
+        return int(np.abs(self.deltas).sum(axis=1).max())
+
+    @cached_property
+    def start_levels(self) -> NDArray[np.int32]:
+        """The spec's initial allocation in levels, [R]."""
+        return np.array([r.level(r.start) for r in self.spec.resources], np.int32)
+
+    @cached_property
+    def observation_size(self) -> int:
+        """Length D of an observation."""
+        from app.kinds.iterative.observation import size
+
+        return size(self)
+
+    @cached_property
+    def observation_space(self) -> spaces.Box:
+        """Observations, [D], of order 1."""
+        return spaces.Box(-np.inf, np.inf, (self.observation_size,), np.float32)
+
+    @cached_property
+    def action_space(self) -> spaces.Discrete:
+        """Joint actions: every combination of steps."""
+        return spaces.Discrete(len(self.deltas))
+
+    def index(self, levels: NDArray[np.integer]) -> NDArray[np.intp]:
+        """Rows of ``allocations`` for ``levels`` [..., R]."""
+        return np.asarray(levels @ self.strides, np.intp)
+
+    def allocation_dict(self, levels: NDArray[np.integer]) -> dict[str, float]:
+        """``levels`` [R] in physical units by resource name."""
+        return {
+            r.name: _plain(r.minimum + r.step * int(level))
+            for r, level in zip(self.spec.resources, levels, strict=True)
+        }
+
+    def delta_dict(self, before: NDArray[np.integer], after: NDArray[np.integer]) -> dict[str, float]:
+        """The change between two allocations in physical units by resource name."""
+        pairs = zip(self.spec.resources, before, after, strict=True)
+        return {r.name: _plain(r.step * (int(b) - int(a))) for r, a, b in pairs}
+
+    def encode_report(
+        self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
+    ) -> tuple[list[int], list[float], list[float]]:
+        """What one iteration used and measured, in this layout's order: levels [R], metrics [M], features [F].
+
+        Raises:
+            InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.
+        """
+        issues: list[FieldIssue] = []
+        levels = self._levels(allocation, issues)
+        measured = self._numbers("metrics", self.metrics, metrics, issues, positive=True)
+        given = self._numbers("features", self.features, features, issues, positive=False)
+        for feature, value in zip(self.spec.features, given, strict=True):
+            if not feature.minimum <= value <= feature.maximum:
+                accepted = f"must be between {feature.minimum:g} and {feature.maximum:g}"
+                issues.append(FieldIssue(f"/features/{feature.name}", accepted, value))
+        if issues:
+            raise InvalidInput(issues)
+        return levels, measured, given
+
+    def encode_allocation(self, allocation: Mapping[str, float]) -> list[int]:
+        """Levels [R] of an allocation given by names.
+
+        Raises:
+            InvalidInput: as ``encode_report``.
+        """
+        issues: list[FieldIssue] = []
+        levels = self._levels(allocation, issues)
+        if issues:
+            raise InvalidInput(issues)
+        return levels
+
+    def _levels(self, allocation: Mapping[str, float], issues: list[FieldIssue]) -> list[int]:
+        _unknown("allocation", self.resources, allocation, issues)
+        levels = []
+        for resource in self.spec.resources:
+            value = allocation.get(resource.name)
+            level = resource.level(value) if _finite(value) else None
+            if level is None:
+                accepted = (
+                    f"must be one of {resource.minimum:g}, {resource.minimum + resource.step:g} … {resource.maximum:g}"
+                )
+                issues.append(FieldIssue(f"/allocation/{resource.name}", accepted, value))
+            levels.append(level or 0)
+        return levels
+
+    @staticmethod
+    def _numbers(
+        part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
+    ) -> list[float]:
+        _unknown(part, names, given, issues)
+        accepted = "must be a finite number greater than 0" if positive else "must be a finite number"
+        values = []
+        for name in names:
+            value = given.get(name)
+            if not _finite(value) or (positive and value <= 0):
+                issues.append(FieldIssue(f"/{part}/{name}", accepted, value))
+                value = None
+            values.append(1.0 if value is None else float(value))
+        return values
+
+
+def _product(axes: list[NDArray[Any]]) -> NDArray[np.float64]:
+    return np.array(list(itertools.product(*axes)), dtype=np.float64)
+
+
+def _finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _unknown(part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue]) -> None:
+    if len(given) == len(names) and all(name in given for name in names):
+        return
+    for name in given:
+        if name not in names:
+            accepted = f"unknown name; known: {', '.join(names) or 'none'}"
+            issues.append(FieldIssue(f"/{part}/{name}", accepted, given[name]))
+
+
+def _plain(value: float) -> float:
+    rounded = round(value, 9)
+    return int(rounded) if rounded == int(rounded) else rounded

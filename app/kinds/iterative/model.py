@@ -1,0 +1,145 @@
+"""The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read."""
+
+import json
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.iterative.layout import Layout
+
+Floats = NDArray[np.float64]
+UNINFORMED_EFFECT_SD = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class ModelTable:
+    """``measured = table(allocation, features, iteration) · run effect · noise``, per metric, on a log scale.
+
+    Shapes: M metrics, A allocations (the whole grid, as in ``Layout.allocations``), C feature cells (one node per
+    feature; 1 without features), I iteration bins, R resources, F features.
+
+    Attributes:
+        log_mean: natural log of each metric's median, [M, A, C, I].
+        iteration_bin: bin of each iteration, [iterations].
+        feature_nodes: ascending nodes per feature; the nearest one is used.
+        effect_sd: between-run spread of the log run effect, [M].
+        noise_sd: within-run spread of the log residual, [M].
+        drift_sd: spread per iteration of the random walk of the log run effect, [M].
+        marginal_low, marginal_high: conformal log offsets of an iteration of a new run at ``level``, [M].
+        residual_low, residual_high: the same once the run effect is known, [M].
+        change_seconds: extra seconds of an iteration in which a resource is changed, [R].
+        seen_low, seen_high: bounds of the allocations that the samples hold, [R], in units.
+        feature_low, feature_high: bounds of the features that the samples hold, [F].
+        level: the share of iterations that the intervals are made for.
+        informed: whether samples stand behind it.
+    """
+
+    log_mean: NDArray[np.float32]
+    iteration_bin: NDArray[np.int32]
+    feature_nodes: tuple[Floats, ...]
+    effect_sd: Floats
+    noise_sd: Floats
+    drift_sd: Floats
+    marginal_low: Floats
+    marginal_high: Floats
+    residual_low: Floats
+    residual_high: Floats
+    change_seconds: Floats
+    seen_low: Floats
+    seen_high: Floats
+    feature_low: Floats
+    feature_high: Floats
+    level: float = 0.9
+    informed: bool = True
+
+    def to_bytes(self) -> bytes:
+        """The table as safetensors."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
+        arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
+        metadata = {"format": "1", "header": json.dumps({"level": self.level, "informed": self.informed})}
+        return safetensors_numpy.save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what ``to_bytes`` wrote.
+
+        Raises:
+            ValueError: ``data`` is no such table.
+        """
+        header = read_header(data)
+        arrays: dict[str, Any] = safetensors_numpy.load(data)
+        nodes = [arrays.pop(f"feature_nodes.{i}") for i in range(sum(k.startswith("feature_nodes.") for k in arrays))]
+        return cls(feature_nodes=tuple(nodes), **arrays, **json.loads(header["header"]))
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of feature cells C."""
+        return int(self.log_mean.shape[2])
+
+    def cell(self, features: Floats) -> NDArray[np.intp]:
+        """Feature cell of each row of ``features`` [B, F] → [B]: the nearest node along each feature."""
+        cell = np.zeros(len(features), np.intp)
+        for column, nodes in enumerate(self.feature_nodes):
+            middles = (nodes[1:] + nodes[:-1]) / 2
+            cell = cell * len(nodes) + np.searchsorted(middles, features[:, column])
+        return cell
+
+
+_NOT_ARRAYS = {"feature_nodes", "level", "informed"}
+
+
+def read_header(data: bytes) -> dict[str, str]:
+    """The string metadata of a safetensors file.
+
+    Raises:
+        ValueError: the bytes are no safetensors file with metadata.
+    """
+    length = int.from_bytes(data[:8], "little")
+    if length > len(data) - 8:
+        raise ValueError("not a safetensors file: its header is longer than the file")
+    metadata = json.loads(data[8 : 8 + length]).get("__metadata__")
+    if not isinstance(metadata, dict):
+        raise ValueError("the safetensors file carries no metadata")
+    return metadata
+
+
+def uninformed(layout: Layout) -> ModelTable:
+    """What is assumed before any sample: seconds fall with the square root of the allocation, at any scale.
+
+    The run effect's prior is so wide that the first report sets the scale.
+    """
+    metrics, allocations = len(layout.metrics), len(layout.allocations)
+    share = np.maximum(layout.allocations / layout.allocations.max(axis=0), 1e-3)
+    log_mean = np.zeros((metrics, allocations, 1, 1), np.float32)
+    log_mean[:] = _guess(layout)[:, None, None, None]
+    log_mean[layout.seconds, :, 0, 0] -= 0.5 * np.log(share).mean(axis=1)
+    wide, zero = np.full(metrics, UNINFORMED_EFFECT_SD), np.zeros(metrics)
+    return ModelTable(
+        log_mean=log_mean,
+        iteration_bin=np.zeros(layout.iterations, np.int32),
+        feature_nodes=tuple(np.array([(f.minimum + f.maximum) / 2]) for f in layout.spec.features),
+        effect_sd=wide,
+        noise_sd=np.full(metrics, 0.1),
+        drift_sd=zero,
+        marginal_low=-1.645 * wide,
+        marginal_high=1.645 * wide,
+        residual_low=zero - 0.165,
+        residual_high=zero + 0.165,
+        change_seconds=np.array([r.change_seconds for r in layout.spec.resources]),
+        seen_low=np.array([r.minimum for r in layout.spec.resources]),
+        seen_high=np.array([r.maximum for r in layout.spec.resources]),
+        feature_low=np.array([f.minimum for f in layout.spec.features]),
+        feature_high=np.array([f.maximum for f in layout.spec.features]),
+        informed=False,
+    )
+
+
+def _guess(layout: Layout) -> Floats:
+    """Log of a first guess per metric: its target, spread over the run when it is for the whole run."""
+    per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
+    targets = np.nan_to_num(layout.targets, nan=1.0)
+    return np.log(np.where(per_run, targets / layout.iterations, targets))

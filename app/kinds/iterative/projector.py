@@ -1,0 +1,99 @@
+"""A domain model laid out for one workload: what the model expects of the rest of a run, by table look-up."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+
+LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
+Array = NDArray[Any]
+Indices = NDArray[np.integer]
+
+
+class Projector:
+    """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
+
+    Attributes:
+        effect_variance, noise_variance, drift_variance: of the log metrics, [M].
+        change_seconds: [R].
+        minima, steps, largest: of the resources' grids, [R].
+        grid_levels: levels of every allocation of the grid, [A, R].
+    """
+
+    hours_per_second = 1 / 3600
+
+    def __init__(self, layout: Layout, table: ModelTable, dtype: DTypeLike = np.float64) -> None:
+        self.layout, self.table = layout, table
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.effect_variance = self._cast(table.effect_sd**2)
+        self.noise_variance = self._cast(np.maximum(table.noise_sd, 1e-3) ** 2)
+        self.drift_variance = self._cast(table.drift_sd**2)
+        self.effect_scale = np.sqrt(self.effect_variance + self.noise_variance)
+        self.change_seconds = self._cast(table.change_seconds)
+        self.minima = self._cast([r.minimum for r in layout.spec.resources])
+        self.steps = self._cast([r.step for r in layout.spec.resources])
+        self.bins, self.cells = table.log_mean.shape[3], table.cells
+        self._logs = self._cast(np.moveaxis(table.log_mean, 0, -1)).reshape(-1, len(layout.metrics))
+        self._bin = np.append(table.iteration_bin, table.iteration_bin[-1]).astype(np.intp)
+        self.stride = -(-len(layout.allocations) * self.cells * (layout.iterations + 1) // LARGEST_SUFFIX)
+        self._rows = -(-layout.iterations // self.stride) + 1
+        self._sums = [self._suffix(m, logs=False) for m in range(len(layout.metrics))]
+        self._log_sums = [self._suffix(m, logs=True) for m in range(len(layout.metrics))]
+        axes = np.meshgrid(*[np.arange(n) for n in layout.levels], indexing="ij")
+        self.grid_levels = np.stack(axes, axis=-1).reshape(-1, len(axes)).astype(np.int32)
+        self.level_scale = self._cast(1 / np.maximum(np.array(layout.levels) - 1, 1))
+        self.largest = self._cast(layout.allocations[-1])
+        whole = self._sums[layout.seconds].reshape(len(layout.allocations), self.cells, self._rows)
+        self._whole_run = np.ascontiguousarray(whole[-1, :, 0])
+
+    def _cast(self, values: object) -> Array:
+        return np.ascontiguousarray(np.asarray(values, self.dtype))
+
+    def _suffix(self, metric: int, *, logs: bool) -> Array:
+        """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
+        table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
+        values = table if logs else np.exp(table + self.noise_variance[metric] / 2)
+        sums = np.zeros((len(values), self._rows))
+        for row in range(self._rows - 2, -1, -1):
+            first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
+            counts = np.bincount(self._bin[first:last], minlength=self.bins)
+            sums[:, row] = sums[:, row + 1] + values @ counts
+        return self._cast(sums.reshape(-1))
+
+    def cell(self, features: Array) -> Indices:
+        """Feature cell of each row of ``features`` [B, F] → [B]."""
+        return self.table.cell(features) if self.cells > 1 else np.zeros(len(features), np.intp)
+
+    def whole_run(self, cell: Indices) -> Array:
+        """Expected seconds of a whole run at the largest allocation, by feature cell [B] → [B]."""
+        return self._whole_run[cell]
+
+    def log_mean(self, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """Expected log of every metric, [B, M], at rows ``allocation`` [B] of the grid in ``iteration`` [B]."""
+        row = (allocation * self.cells + cell) * self.bins
+        if self.bins > 1:
+            row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
+        return self._logs[row]
+
+    def remaining(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """Σ of the expected ``metric`` from ``iteration`` [B] to the end, if ``allocation`` [K, B] is held → [K, B]."""
+        return self._sum(self._sums[metric], allocation, cell, iteration)
+
+    def remaining_log(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """The same sum of the expected log: over the number of iterations left it is their geometric mean."""
+        return self._sum(self._log_sums[metric], allocation, cell, iteration)
+
+    def _sum(self, table: Array, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        row, part = iteration, None
+        if self.stride > 1:
+            row, part = np.divmod(iteration, self.stride)
+        index = (allocation * self.cells + cell) * self._rows
+        index += row
+        below: Array = np.take(table, index)
+        if part is None:
+            return below
+        above = np.take(table, index + (row < self._rows - 1))
+        return below + (above - below) * (part / self.stride).astype(self.dtype)

@@ -1,0 +1,157 @@
+"""What crosses the API when a workload of kind ``iterative`` is registered."""
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
+MAXIMUM_ALLOCATIONS = 20_000
+MAXIMUM_ACTIONS = 2_000
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", examples=["gpus"])]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", examples=["resnet18"])]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Resource(_Strict):
+    """Something that is allocated in equal steps between two bounds."""
+
+    name: Name
+    unit: str = ""
+    minimum: NonNegative
+    maximum: NonNegative
+    step: Positive = 1.0
+    max_steps: Annotated[int, Field(ge=1, le=100)] = 1
+    initial: Finite | None = Field(default=None, description="allocation before a model is known; default: the minimum")
+    price_per_hour: NonNegative = 1.0
+    change_seconds: NonNegative = 0.0
+
+    @property
+    def levels(self) -> int:
+        """Number of allocations on the grid."""
+        return round((self.maximum - self.minimum) / self.step) + 1
+
+    @property
+    def start(self) -> float:
+        """The allocation before a model is known."""
+        return self.minimum if self.initial is None else self.initial
+
+    def level(self, value: float) -> int | None:
+        """Index of ``value`` on the grid, or None when it is outside or between two steps."""
+        exact = (value - self.minimum) / self.step
+        nearest = round(exact)
+        on_grid = abs(exact - nearest) <= 1e-6 and 0 <= nearest < self.levels
+        return nearest if on_grid else None
+
+    @model_validator(mode="after")
+    def _grid(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError(f"minimum must be at most maximum: minimum {self.minimum:g}, maximum {self.maximum:g}")
+        steps = (self.maximum - self.minimum) / self.step
+        if abs(steps - round(steps)) > 1e-6:
+            raise ValueError(
+                f"step must divide the range: step {self.step:g}, range {self.minimum:g} to {self.maximum:g}"
+            )
+        if self.maximum == 0:
+            raise ValueError("maximum must be greater than 0")
+        if self.level(self.start) is None:
+            raise ValueError(
+                f"initial must lie on the grid {self.minimum:g}, {self.minimum + self.step:g} … {self.maximum:g}: "
+                f"initial {self.start:g}"
+            )
+        return self
+
+
+class Metric(_Strict):
+    """Something that each iteration is measured by; without a target it is recorded and predicted only."""
+
+    name: Name
+    unit: str = ""
+    target: Positive | None = None
+    goal: Literal["at_most", "at_least", "track"] = "at_most"
+    scope: Literal["iteration", "run"] = Field(
+        default="iteration", description="whether the target holds for each iteration, or for the sum over the run"
+    )
+    weight: NonNegative = 1.0
+
+
+class Feature(_Strict):
+    """A known number that the metrics depend on besides the allocation, for example the batch size."""
+
+    name: Name
+    minimum: Finite
+    maximum: Finite
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.minimum >= self.maximum:
+            raise ValueError(f"minimum must be less than maximum: minimum {self.minimum:g}, maximum {self.maximum:g}")
+        return self
+
+
+class Weights(_Strict):
+    """What the three terms of the reward are worth against each other."""
+
+    sla: NonNegative = 1.0
+    cost: NonNegative = 0.1
+    change: NonNegative = 0.01
+
+
+class Criterion(_Strict):
+    """How long one simulated iteration may take: the lesser of a duration and a share of the real iteration."""
+
+    max_seconds: Positive = 1e-3
+    max_fraction: Positive = 1e-3
+
+
+def _unique(items: "tuple[Resource | Metric | Feature, ...]") -> "tuple[Resource | Metric | Feature, ...]":
+    names = [item.name for item in items]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
+    return items
+
+
+class Spec(_Strict):
+    """A workload of kind ``iterative``: its resources, metrics with targets, features and preferences."""
+
+    name: Slug
+    kind: Literal["iterative"] = "iterative"
+    resources: Annotated[tuple[Resource, ...], Field(min_length=1, max_length=8), AfterValidator(_unique)]
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), AfterValidator(_unique)] = ()
+    features: Annotated[tuple[Feature, ...], Field(max_length=8), AfterValidator(_unique)] = ()
+    iterations: Annotated[int, Field(ge=1, le=100_000)]
+    weights: Weights = Weights()
+    criterion: Criterion = Criterion()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _always_timed(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        metrics = data.get("metrics", ())
+        if isinstance(metrics, (list, tuple)):
+            names = [m.get("name") if isinstance(m, dict) else getattr(m, "name", None) for m in metrics]
+            if SECONDS not in names:
+                data = {**data, "metrics": [*metrics, {"name": SECONDS, "unit": "s"}]}
+        return data
+
+    @model_validator(mode="after")
+    def _tractable(self) -> Self:
+        allocations = math.prod(r.levels for r in self.resources)
+        if allocations > MAXIMUM_ALLOCATIONS:
+            raise ValueError(
+                f"the allocation grid has {allocations} points; at most {MAXIMUM_ALLOCATIONS} are accepted "
+                "(larger steps, or fewer resources)"
+            )
+        actions = math.prod(2 * r.max_steps + 1 for r in self.resources)
+        if actions > MAXIMUM_ACTIONS:
+            raise ValueError(f"max_steps gives {actions} joint actions; at most {MAXIMUM_ACTIONS} are accepted")
+        return self

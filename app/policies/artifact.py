@@ -1,0 +1,116 @@
+"""Policies as files: a JSON header and arrays in safetensors. What is evaluated is what answers."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import read_header
+from app.kinds.iterative.observation import names
+from app.policies.base import IncompatibleArtifact, Published
+from app.policies.heuristic import HeuristicPolicy
+from app.policies.network import NetworkPolicy
+from app.policies.planner import PlannerPolicy
+from app.policies.table import TablePolicy
+
+FORMAT = 1
+POLICIES: dict[str, type[Published]] = {
+    "network": NetworkPolicy,
+    "table": TablePolicy,
+    "planner": PlannerPolicy,
+    "heuristic": HeuristicPolicy,
+}
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What a policy was made for; a state outside of it is answered by a heuristic.
+
+    Attributes:
+        target_ratio: lowest and highest target, as a ratio to the spec's when it was made.
+        weight_ratio: the same of the reward's weights and of the prices.
+        hysteresis: a change must promise at least this much more return than staying.
+    """
+
+    targets: dict[str, float] = field(default_factory=dict)
+    weights: tuple[float, ...] = ()
+    prices: tuple[float, ...] = ()
+    target_ratio: tuple[float, float] = (0.5, 2.0)
+    weight_ratio: tuple[float, float] = (0.9, 1.1)
+    hysteresis: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Artifact:
+    """A policy with the layout that it reads and what it was made for."""
+
+    policy: Published
+    observation: tuple[str, ...]
+    actions: int
+    experience: Experience
+
+    def check(self, layout: Layout) -> None:
+        """Make sure that the policy reads ``layout``.
+
+        Raises:
+            IncompatibleArtifact: the workload's resources, metrics or features are not those it was made for.
+        """
+        if tuple(names(layout)) != self.observation or len(layout.deltas) != self.actions:
+            raise IncompatibleArtifact(
+                f"the policy reads {len(self.observation)} observation entries and {self.actions} actions of another "
+                f"spec; this workload has {len(names(layout))} and {len(layout.deltas)}"
+            )
+
+
+def experience_of(layout: Layout, hysteresis: float = 0.0) -> Experience:
+    """What a policy that is made for ``layout`` as it stands has seen."""
+    targets = {m.name: m.target for m in layout.spec.metrics if m.target is not None}
+    return Experience(
+        targets, tuple(map(float, layout.weights)), tuple(map(float, layout.prices)), hysteresis=hysteresis
+    )
+
+
+def save(policy: Published, layout: Layout, experience: Experience | None = None) -> bytes:
+    """``policy``, made for ``layout``, as bytes."""
+    kind = next(name for name, cls in POLICIES.items() if isinstance(policy, cls))
+    made_for = experience or experience_of(layout)
+    header = {
+        "kind": layout.spec.kind,
+        "policy": kind,
+        "config": policy.config,
+        "observation": names(layout),
+        "actions": len(layout.deltas),
+        "experience": made_for.__dict__,
+    }
+    arrays = {name: np.ascontiguousarray(values) for name, values in policy.arrays.items()}
+    return safetensors_numpy.save(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+
+
+def load(data: bytes) -> Artifact:
+    """Read what ``save`` wrote.
+
+    Raises:
+        IncompatibleArtifact: another format, an unknown kind of policy, or bytes that are no artifact.
+    """
+    try:
+        metadata = read_header(data)
+        header: dict[str, Any] = json.loads(metadata["header"])
+        arrays: dict[str, Any] = safetensors_numpy.load(data)
+    except (ValueError, KeyError, SafetensorError) as error:
+        raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
+    if metadata.get("format") != str(FORMAT) or header["policy"] not in POLICIES:
+        raise IncompatibleArtifact(
+            f"format {metadata.get('format')}, policy {header['policy']!r}; this version reads format {FORMAT} and "
+            f"{', '.join(POLICIES)}"
+        )
+    experience: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["experience"].items()}
+    return Artifact(
+        POLICIES[header["policy"]].build(header["config"], arrays),
+        tuple(header["observation"]),
+        header["actions"],
+        Experience(**experience),
+    )

@@ -1,0 +1,43 @@
+"""The contract of a policy (see ``app.kinds.base``), and how one is told apart by its artifact.
+
+A policy that can be published also has ``config``: a JSON object from which, with ``arrays``, it is built again. The
+kit ``tests/contracts/policy.py`` runs over every member of ``artifact.POLICIES``.
+"""
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.base import Choice, Policy, Situation
+
+Arrays = dict[str, NDArray[np.generic]]
+
+__all__ = ["Arrays", "Choice", "IncompatibleArtifact", "Policy", "Published", "Situation"]
+
+
+class IncompatibleArtifact(ValueError):
+    """An artifact that can't be read here, or that belongs to another layout; the message says which."""
+
+
+class Published(Policy, Protocol):
+    """A policy that can be written to an artifact and read back."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """JSON object that, with ``arrays``, rebuilds it."""
+        ...
+
+    @property
+    def arrays(self) -> Arrays:
+        """Its numbers by name."""
+        ...
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """The policy that ``config`` and ``arrays`` describe.
+
+        Raises:
+            IncompatibleArtifact: they do not fit together.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""How good decisions are: beside the heuristics, and beside the exact optimum."""

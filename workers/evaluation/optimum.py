@@ -1,0 +1,242 @@
+"""The exact optimum of an ``iterative`` workload under its domain model, by dynamic programming.
+
+The run effect and the noise are log-normal, so the posterior of the log run effect after k iterations is normal with a
+variance that depends on k alone: its mean is a sufficient statistic. Value iteration over iteration × allocation × time
+left × posterior mean, with Gauss–Hermite noise, is then the Bayes optimum up to the grid.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import reference_cost
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import miss
+from app.kinds.iterative.state import begin
+from app.policies.planner import PlannerPolicy, stencil
+
+Array = NDArray[np.float64]
+LARGEST_GRID = 50_000_000  # state-actions
+TAILS = 3.5  # standard deviations that the grids reach
+
+
+class Grid(NamedTuple):
+    """How fine: values of the time left, of the run effect, and quadrature nodes of the noise."""
+
+    left: int = 121
+    effect: int = 15
+    noise: int = 9
+
+
+class NoOptimum(ValueError):
+    """The exact optimum can't be had; the message says why."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The solved problem.
+
+    Attributes:
+        policy: acts optimally, up to the grid.
+        expected: return of a run that begins at ``first``, by the programme.
+        error: how far ``expected`` moves when every grid is halved.
+        first: row of the allocation grid to begin with.
+    """
+
+    policy: PlannerPolicy
+    expected: float
+    error: float
+    first: int
+
+
+def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid()) -> str | None:
+    """Why the exact optimum of this workload can't be had, or None when it can."""
+    others = [m.name for i, m in enumerate(layout.spec.metrics) if m.target is not None and i != layout.seconds]
+    if others:
+        return f"targets on {', '.join(others)} add run effects to the state"
+    if table.cells > 1:
+        return "features that vary between runs add to the state"
+    timed = layout.spec.metrics[layout.seconds]
+    left = grid.left if timed.target is not None and timed.scope == "run" else 1
+    size = layout.iterations * len(layout.allocations) * len(layout.deltas) * left * grid.effect
+    if size > LARGEST_GRID:
+        return f"the grid has {size:.1e} state-actions, more than {LARGEST_GRID:.0e}"
+    return None
+
+
+def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error: bool = True) -> Optimum:
+    """Solve the workload.
+
+    Raises:
+        NoOptimum: it has state that the programme does not carry, or too much of it.
+    """
+    reason = why_not(layout, table, grid)
+    if reason:
+        raise NoOptimum(reason)
+    programme = _Programme(layout, table, grid)
+    worth, start = programme.solve()
+    first = int(start.argmax())
+    error = 0.0
+    if with_error:
+        coarse = Grid((grid.left + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
+        error = abs(float(start[first] - _Programme(layout, table, coarse).solve()[1][first]))
+    return Optimum(programme.policy(worth), float(start[first]), error, first)
+
+
+class _Programme:
+    """Arrays of the backward recursion. A allocations, X values of the time left, E of the effect, H of the noise."""
+
+    def __init__(self, layout: Layout, table: ModelTable, grid: Grid) -> None:
+        self.layout, self.grid, self.projector = layout, grid, Projector(layout, table)
+        projector, seconds = self.projector, layout.seconds
+        state = begin(projector, layout.start_levels[None])
+        self.metric = layout.spec.metrics[seconds]
+        self.sla, self.cost, self.change = layout.weights
+        rates = projector.grid_levels * projector.steps + projector.minima
+        self.rate = rates @ layout.prices / 3600 / float(reference_cost(projector, state)[0])  # [A] per second
+        self.run_scope = self.metric.target is not None and self.metric.scope == "run"
+        pauses = (layout.deltas != 0) @ projector.change_seconds
+        self.pauses = np.zeros(1) if self.run_scope else np.unique(pauses)
+        self.pause = pauses
+        every = np.arange(len(layout.allocations))
+        nowhere = np.zeros(len(every), np.intp)
+        self.median = np.exp(
+            [projector.log_mean(every, nowhere, np.full(len(every), k))[:, seconds] for k in range(layout.iterations)]
+        )  # [K, A]
+        self.noise = float(projector.noise_variance[seconds])
+        self.drift = float(projector.drift_variance[seconds])
+        self.tau = float(projector.effect_variance[seconds])
+        self._ranges()
+
+    def _ranges(self) -> None:
+        """Per iteration: posterior variance and gain, half-width of the effect's grid, and range of the time left."""
+        iterations = self.layout.iterations
+        self.variance, self.gain, self.spread = (np.zeros(iterations + 1) for _ in range(3))
+        self.variance[0] = self.tau
+        for k in range(iterations):
+            prior = self.variance[k] + self.drift
+            self.gain[k] = prior / (prior + self.noise)
+            self.variance[k + 1] = prior - self.gain[k] * prior
+        marginal = self.tau + self.drift * np.arange(iterations + 1) - self.variance
+        self.half = np.maximum(TAILS * np.sqrt(np.maximum(marginal, 0)), 1e-3)
+        self.spread = np.sqrt(self.variance[:-1] + self.drift + self.noise)
+        rest = np.cumsum(self.median[::-1], axis=0)[::-1]  # [K, A] seconds from k on
+        wide = np.exp(TAILS * np.sqrt(self.tau + self.drift * iterations + self.noise))
+        self.low = np.append(rest.min(axis=1) / wide, 1e-3 * rest[-1].min())
+        self.high = np.append(rest.max(axis=1) * wide, rest[-1].max() * wide)
+
+    def solve(self) -> tuple[NDArray[np.float32], Array]:
+        """Post-decision worth [P, K, A, X, E], and the expected return of beginning at each allocation, [A]."""
+        grid, iterations = self.grid, self.layout.iterations
+        x = grid.left if self.run_scope else 1
+        worth = np.zeros((len(self.pauses), iterations, len(self.rate), x, grid.effect), np.float32)
+        value = self._end(x)
+        for k in range(iterations - 1, -1, -1):
+            after = np.stack([self._run(k, value, pause) for pause in self.pauses])
+            worth[:, k] = after
+            value = self._decide(k, after)
+        return worth, self._start(worth)
+
+    def _left(self, k: int, x: int) -> Array:
+        """Values of the time left at iteration k, [X]."""
+        return np.geomspace(self.low[k], self.high[k], x) if self.run_scope else np.ones(1)
+
+    @property
+    def slope(self) -> float:
+        """Return per second of lateness."""
+        return self.sla * self.metric.weight / self.metric.target if self.run_scope and self.metric.target else 0.0
+
+    def _end(self, x: int) -> Array:
+        """Value when all is done, [A, X, E]: nothing while there is time left; what is late is extrapolated."""
+        return np.zeros((len(self.rate), x, self.grid.effect))
+
+    def _run(self, k: int, value: Array, pause: float) -> Array:
+        """E over the noise of iteration k's cost and miss plus what follows, [A, X, E]."""
+        effects = np.linspace(-self.half[k], self.half[k], self.grid.effect)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
+        weights = weights / weights.sum()
+        left = self._left(k, value.shape[1])
+        total = np.zeros_like(value)
+        for node, weight in zip(nodes, weights, strict=True):
+            innovation = node * self.spread[k]
+            duration = self.median[k][:, None] * np.exp(effects + innovation) + pause  # [A, E]
+            paid = -self.cost * self.rate[:, None] * duration
+            if self.metric.target is not None and not self.run_scope:
+                ratio = duration / self.metric.target
+                paid = paid - self.sla * self.metric.weight * miss(self.metric.goal, ratio) / self.layout.iterations
+            follow = self._next(
+                k, value, left[None, :, None] - duration[:, None, :], effects + self.gain[k] * innovation
+            )
+            total += weight * (paid[:, None, :] + follow)
+        return total
+
+    def _next(self, k: int, value: Array, left: Array, effect: Array) -> Array:
+        """Value at iteration k + 1 with ``left`` [A, X, E] and posterior means ``effect`` [E], interpolated."""
+        half, count = self.half[k + 1], self.grid.effect
+        nodes, weights = stencil(np.clip(effect, -half, half) + half, float(2 * half), count)
+        mixing = np.zeros((count, count))
+        np.add.at(mixing, (nodes, np.arange(count)), weights)
+        blended = value @ mixing  # [A, X, E]
+        if not self.run_scope:
+            return blended
+        if k + 1 == self.layout.iterations:
+            return self.slope * np.minimum(left, 0)
+        return self._at(blended, left, k + 1)
+
+    def _at(self, table: Array, left: Array, k: int) -> Array:
+        """``table`` [A, X, E] over the time left of iteration k, read at ``left`` [A, X, E]."""
+        low, high = self.low[k], self.high[k]
+        inside = np.clip(left, low, high)
+        nodes, weights = stencil(np.log(inside / low), float(np.log(high / low)), table.shape[1])
+        read = np.minimum(left - low, 0) * self.slope
+        for node, weight in zip(nodes, weights, strict=True):
+            read += np.take_along_axis(table, node, axis=1) * weight
+        return read
+
+    def _decide(self, k: int, after: Array) -> Array:
+        """Value of deciding iteration k from each allocation, [A, X, E]."""
+        layout, levels = self.layout, self.projector.grid_levels
+        best = np.full(after.shape[1:], -np.inf)
+        moved = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
+        shifted = {float(pause): self._paused(k, after, float(pause)) for pause in np.unique(self.pause)}
+        for action, delta in enumerate(layout.deltas):
+            goal = levels + delta
+            legal = ((goal >= 0) & (goal < np.array(layout.levels))).all(axis=1)
+            rows = layout.index(goal[legal])
+            candidate = shifted[float(self.pause[action])][rows] - self.change * moved[action]
+            best[legal] = np.maximum(best[legal], candidate)
+        return best
+
+    def _paused(self, k: int, after: Array, pause: float) -> Array:
+        """Worth of iteration k when ``pause`` seconds go first, [A, X, E]."""
+        if not self.run_scope:
+            return after[int(np.abs(self.pauses - pause).argmin())]
+        if pause == 0:
+            return after[0]
+        left = np.broadcast_to((self._left(k, after.shape[2]) - pause)[None, :, None], after[0].shape)
+        return self._at(after[0], left, k) - self.cost * self.rate[:, None, None] * pause
+
+    def _start(self, worth: NDArray[np.float32]) -> Array:
+        """Expected return of a run that begins at each allocation, [A]."""
+        middle = worth.shape[4] // 2
+        table = worth[0, 0, :, :, :].astype(np.float64)
+        if not self.run_scope:
+            return table[:, 0, middle]
+        target = np.full((len(self.rate), 1, table.shape[2]), self.metric.target)
+        return self._at(table, target, 0)[:, 0, middle]
+
+    def policy(self, worth: NDArray[np.float32]) -> PlannerPolicy:
+        """The table as a policy."""
+        iterations = self.layout.iterations
+        arrays = {
+            "worth": worth,
+            "pauses": self.pauses,
+            "left_low": self.low[:iterations],
+            "left_high": self.high[:iterations],
+            "effect_half": self.half[:iterations],
+        }
+        return PlannerPolicy({"algorithm": "planner", "slope": self.slope}, arrays)

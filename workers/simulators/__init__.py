@@ -1,0 +1,1 @@
+"""Vectorised environments, one per kind."""

@@ -1,0 +1,65 @@
+"""The contract of a simulator: B environments stepped at once on arrays.
+
+Every simulator resets an episode that ended by itself. The kit ``tests/contracts/simulator.py`` runs over each.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+
+class Step(NamedTuple):
+    """What a step gives. B environments, D observation entries, N actions.
+
+    Attributes:
+        observation: of the next decision (after a reset where an episode ended), [B, D].
+        mask: legal actions of the next decision, [B, N].
+        reward: what learners are paid, of order 1, [B].
+        done: whether the episode ended with this step, [B].
+        final_observation: as ``observation``, but before the reset; equal to it where nothing ended, [B, D].
+    """
+
+    observation: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+    reward: NDArray[np.float32]
+    done: NDArray[np.bool_]
+    final_observation: NDArray[np.float32]
+
+
+class Simulator(Protocol):
+    """B environments in lock-step."""
+
+    batch: int
+
+    @property
+    def observation_space(self) -> spaces.Box:
+        """Of one environment, [D]."""
+        ...
+
+    @property
+    def action_space(self) -> spaces.Discrete:
+        """Of one environment, N actions."""
+        ...
+
+    @property
+    def advice(self) -> slice | None:
+        """The part of an observation that holds one number per action in the unit of the reward, if there is one."""
+        ...
+
+    def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Begin B episodes: observation [B, D] and mask [B, N]."""
+        ...
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Take one action per environment, [B]."""
+        ...
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the future depends on, as arrays and plain values."""
+        ...
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave."""
+        ...

@@ -1,0 +1,235 @@
+"""The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import RETURN_SCALE, View, advice_slice, view
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import potential, reward, terms
+from app.kinds.iterative.state import State, advance, begin, pack, unpack
+from app.kinds.iterative.step import step
+from workers.simulators.base import Step
+
+Array = NDArray[np.float32]
+
+
+class Ranges(NamedTuple):
+    """From what an episode's parameters are drawn.
+
+    Attributes:
+        targets: lowest and highest ratio to the spec's targets, drawn log-uniformly.
+        explore: the share of episodes that begin anywhere: at any iteration, allocation and time left.
+    """
+
+    targets: tuple[float, float] = (1.0, 1.0)
+    explore: float = 0.0
+
+
+TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
+
+
+@dataclass
+class _Episodes:
+    state: State
+    view: View
+    effect: Array  # the true log run effect, [B, M]
+
+
+class IterativeSimulator:
+    """B runs of one workload under its domain model.
+
+    An episode begins when its first iteration, at the first allocation, has been reported. Rewards are shaped by the
+    differences of ``potential`` and scaled by ``RETURN_SCALE``; ``terms`` keeps the last step's plain terms, [B, 3].
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        table: ModelTable,
+        batch: int,
+        seed: int,
+        ranges: Ranges = Ranges(),
+        *,
+        shaped: bool = True,
+    ) -> None:
+        self.layout, self.batch, self.ranges, self.shaped = layout, batch, ranges, shaped
+        self.projector = Projector(layout, table, np.float32)
+        self.random = np.random.Generator(np.random.SFC64(seed))
+        self.terms = np.zeros((batch, 3), np.float32)
+        self._noise_sd = np.sqrt(self.projector.noise_variance)
+        self._drift_sd = np.sqrt(self.projector.drift_variance)
+        self._episodes: _Episodes | None = None
+
+    @property
+    def observation_space(self) -> spaces.Box:
+        """The layout's."""
+        return self.layout.observation_space
+
+    @property
+    def action_space(self) -> spaces.Discrete:
+        """The layout's."""
+        return self.layout.action_space
+
+    @property
+    def advice(self) -> slice:
+        """Where the outlook of each action stands."""
+        return advice_slice(self.layout)
+
+    @property
+    def state(self) -> State:
+        """The runs as a policy may know them."""
+        return self._current().state
+
+    @property
+    def view(self) -> View:
+        """What is seen of them."""
+        return self._current().view
+
+    def reset(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Begin B runs; see the class on where."""
+        state, effect = self._begin(self.batch)
+        seen = view(self.projector, state)
+        self._episodes = _Episodes(state, seen, effect)
+        return seen.observation, seen.mask
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Change the allocations, run an iteration, and report it."""
+        episodes, layout = self._current(), self.layout
+        levels = step(layout, episodes.state.levels, actions)
+        before, effect = episodes.state, episodes.effect
+        if self._drift_sd.any():
+            effect = effect + self._normal(effect.shape) * self._drift_sd
+        after = advance(self.projector, before, levels, self._measure(before, levels, effect), before.features)
+        self.terms = terms(self.projector, before, after)
+        paid = reward(before.weights, self.terms)
+        done = after.iteration >= layout.iterations
+        if self.shaped:
+            paid = paid - potential(episodes.view)
+        final = view(self.projector, after)
+        if self.shaped:
+            paid = paid + np.where(done, 0, potential(final))
+        self._episodes = _Episodes(after, final, effect)
+        if done.any():
+            self._renew(done)
+        seen = self._current().view
+        return Step(seen.observation, seen.mask, paid * np.float32(RETURN_SCALE), done, final.observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """The runs' rows, their true effects, and the generator."""
+        episodes = self._current()
+        return {"rows": pack(episodes.state), "effect": episodes.effect, "random": self.random.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave, to the bit."""
+        runs = unpack(self.layout, state["rows"])
+        runs = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
+        self.random.bit_generator.state = state["random"]
+        self._episodes = _Episodes(runs, view(self.projector, runs), state["effect"])
+
+    def _current(self) -> _Episodes:
+        if self._episodes is None:
+            raise RuntimeError("reset() comes before the first step")
+        return self._episodes
+
+    def _normal(self, shape: tuple[int, ...]) -> Array:
+        return self.random.standard_normal(shape, np.float32)
+
+    def _measure(self, before: State, levels: NDArray[np.integer], effect: Array) -> Array:
+        """What an iteration at ``levels`` measures, [B, M]."""
+        projector, layout = self.projector, self.layout
+        logs = projector.log_mean(layout.index(levels), projector.cell(before.features), before.iteration)
+        measured = np.exp(logs + effect + self._normal(effect.shape) * self._noise_sd)
+        changed = (levels != before.levels) & (before.iteration > 0)[:, None]
+        measured[:, layout.seconds] += changed @ projector.change_seconds
+        return measured
+
+    def _begin(self, count: int) -> tuple[State, Array]:
+        """``count`` runs after their first report, and their true effects."""
+        projector = self.projector
+        low, high = np.log(self.ranges.targets)
+        ratio = np.exp(self.random.uniform(low, high, (count, 1)))
+        state = begin(projector, np.tile(self.layout.start_levels, (count, 1)), targets=self.layout.targets * ratio)
+        state = state._replace(features=self._features(count))
+        state = state._replace(levels=first_allocation(projector, state))
+        effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
+        if self.ranges.explore:
+            state, effect = self._anywhere(state, effect)
+        after = advance(projector, state, state.levels, self._measure(state, state.levels, effect), state.features)
+        return after, effect
+
+    def _features(self, count: int) -> Array:
+        table = self.projector.table
+        drawn = self.random.uniform(table.feature_low, table.feature_high, (count, len(table.feature_low)))
+        return drawn.astype(np.float32)
+
+    def _anywhere(self, state: State, effect: Array) -> tuple[State, Array]:
+        """Put a share of the runs in the middle of things.
+
+        Their posterior after k reports is drawn from its own distribution, and the true effect from the posterior, so
+        that what a policy believes of such a run is true of it. Their time left is what some constant allocation
+        between the slowest and the fastest would still need.
+        """
+        projector, layout, count = self.projector, self.layout, len(effect)
+        chosen = self.random.random(count) < self.ranges.explore
+        k = self.random.integers(0, max(layout.iterations - 1, 1), count).astype(np.int32)
+        variance = _posterior_variances(projector)[k]
+        total = projector.effect_variance + projector.drift_variance * k[:, None]
+        mean = self._normal(effect.shape) * np.sqrt(np.maximum(total - variance, 0))
+        levels = np.stack([self.random.integers(0, n, count) for n in layout.levels], axis=1).astype(np.int16)
+        there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance)
+        there = there._replace(elapsed=self._elapsed(there))
+        pick = {
+            name: np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
+            for name, old, new in zip(State._fields, state, there, strict=True)
+        }
+        drawn = mean + self._normal(effect.shape) * np.sqrt(variance)
+        return State(**pick), np.where(chosen[:, None], drawn, effect)
+
+    def _elapsed(self, state: State) -> Array:
+        """What may have been used up so far: the target, less what some other constant allocation would still need."""
+        projector, layout, count = self.projector, self.layout, len(state.iteration)
+        other = self.random.integers(0, len(layout.allocations), (1, count))
+        cell = projector.cell(state.features)
+        elapsed = np.zeros_like(state.elapsed)
+        for i in range(elapsed.shape[1]):
+            rest = projector.remaining(i, other, cell, state.iteration)[0] * np.exp(state.effect[:, i])
+            slack = self.random.uniform(0.8, 1.2, count).astype(np.float32)
+            gone = projector.remaining(i, other, cell, np.zeros_like(state.iteration))[0] - rest
+            target = np.where(np.isnan(state.targets[:, i]), rest + gone, state.targets[:, i])
+            elapsed[:, i] = np.maximum(target - rest * slack, 0.05 * target * state.iteration / layout.iterations)
+        return elapsed
+
+    def _renew(self, done: NDArray[np.bool_]) -> None:
+        """Begin new runs where ``done``."""
+        episodes = self._current()
+        if done.all():
+            self.reset()
+            return
+        state, effect = self._begin(int(done.sum()))
+        for old, new in zip(episodes.state, state, strict=True):
+            old[done] = new
+        episodes.effect[done] = effect
+        fresh = view(self.projector, state)
+        old_view = episodes.view
+        seen = View(*(field.copy() for field in old_view))
+        for old, new in zip(seen, fresh, strict=True):
+            old[done] = new
+        self._episodes = _Episodes(episodes.state, seen, episodes.effect)
+
+
+def _posterior_variances(projector: Projector) -> Array:
+    """Variance of the log run effect's posterior after 0, 1, … iterations, [iterations, M]."""
+    variance, noise = projector.effect_variance.copy(), projector.noise_variance
+    out = []
+    for _ in range(projector.layout.iterations):
+        out.append(variance)
+        prior = variance + projector.drift_variance
+        variance = prior * noise / (prior + noise)
+    return np.array(out, np.float32)
