@@ -22,6 +22,7 @@ from app import health, problems, queue
 from app.agents import endpoints as agents
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
+from app.decisions.basis import BasisCache
 from app.dependencies import Problem
 from app.dependencies import problems as documented
 from app.domain_models import endpoints as domain_models
@@ -103,6 +104,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.serving = WorkloadCache(database, settings.policy_poll_seconds)
+    app.state.bases = BasisCache()
     app.state.registry = _registry(database)
     _include(app)
     problems.install(app)

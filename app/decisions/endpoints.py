@@ -1,7 +1,131 @@
-"""HTTP endpoints of decisions."""
+"""HTTP endpoint of decisions: a hot route, with its entry in the schema."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
-router = APIRouter(tags=["decisions"])
+from fastapi import APIRouter, FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
+
+from app.database.base import DEFAULT_TENANT
+from app.decisions import service
+from app.decisions.service import Query, StateDecisions
+from app.dependencies import problems
+from app.errors import FieldError, Invalid
+from app.hot import HotRoute, query, send_json
+from app.workloads.serving import WorkloadCache
+
+logger = logging.getLogger(__name__)
+NO_STORE = [(b"cache-control", b"no-store")]
+OF_RUN = ("run", "iteration")
+OF_STATE = ("workload", "iteration", "allocation", "metric", "feature", "total", "target")
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Keep what decisions are served from up to date, in the background."""
+    app.state.decisions = StateDecisions(app.state.serving, app.state.bases)
+    polling = asyncio.create_task(_poll(app.state.serving, app.state.settings.policy_poll_seconds))
+    yield
+    polling.cancel()
+    with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
+        await polling
+
+
+async def _poll(serving: WorkloadCache, seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds / 2)
+        try:
+            await run_in_threadpool(serving.poll)
+        except SQLAlchemyError as error:
+            logger.warning("can't look for changed workloads: %s", error)
+
+
+async def get_decision(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 - the signature of ASGI
+    """`GET /decision`."""
+    values = query(scope)
+    decision = await (_of_run(scope, values) if "run" in values else _of_state(scope, values))
+    await send_json(send, 200, decision, NO_STORE)
+
+
+async def _of_state(scope: Scope, values: Query) -> bytes:
+    _check(values, OF_STATE)
+    if "workload" not in values or len(values["workload"]) > 1:
+        raise _invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
+    decisions: StateDecisions = scope["app"].state.decisions
+    workload = values["workload"][0]
+    basis = decisions.peek(workload, DEFAULT_TENANT)
+    if basis is None:
+        basis = await run_in_threadpool(decisions.basis, workload, DEFAULT_TENANT)
+    return await decisions.decide(basis, values)
+
+
+async def _of_run(scope: Scope, values: Query) -> bytes:
+    _check(values, OF_RUN)
+    if len(values["run"]) > 1:
+        raise _invalid("/query/run", "name one run", values["run"])
+    iteration = service.whole_number(values["iteration"], "iteration") if "iteration" in values else None
+    database = scope["app"].state.database
+    return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
+
+
+def _check(values: Query, known: tuple[str, ...]) -> None:
+    for name in values:
+        if name not in known:
+            message = f"unknown parameter; known here: {', '.join(known)}"
+            raise _invalid(f"/query/{name}", message, values[name][0])
+
+
+def _invalid(pointer: str, message: str, value: object) -> Invalid:
+    return Invalid(f"{pointer}: {message}", errors=[FieldError(pointer, message, value)])
+
+
+router = APIRouter(tags=["decisions"], lifespan=lifespan)
+hot_routes = [HotRoute("/decision", get_decision, "GET")]
+
+
+def _parameter(name: str, description: str, schema: dict[str, Any], example: object) -> dict[str, Any]:
+    return {"name": name, "in": "query", "description": description, "schema": schema, "example": example}
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
+_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": service.LARGEST_ITERATION}
+
+openapi_schemas: dict[str, Any] = {}
+openapi_paths: dict[str, Any] = {
+    "/decision": {
+        "get": {
+            "tags": ["decisions"],
+            "operationId": "get_decision",
+            "summary": "Get a decision",
+            "description": "The decision for a run's last (or n-th) reported iteration, or for a state that is given "
+            "in full. It never writes. Either `run` or `workload` is needed.",
+            "parameters": [
+                _parameter("run", "A run.", _TEXT, "5f0c8a4be9f04a0c8f8f9e1f2f3a4b5c"),
+                _parameter("workload", "A workload, for a state given in full.", _TEXT, "resnet18"),
+                _parameter("iteration", "The reported iteration.", _NUMBER, 11),
+                _parameter("allocation", "What that iteration used: `name:value`.", _PAIRS, ["gpus:4"]),
+                _parameter("metric", "What it measured: `name:value`.", _PAIRS, ["iteration_seconds:31.5"]),
+                _parameter("feature", "Under which features: `name:value`.", _PAIRS, ["batch:128"]),
+                _parameter("total", "Sums over the run so far: `name:value`.", _PAIRS, ["iteration_seconds:380"]),
+                _parameter("target", "Targets other than the workload's.", _PAIRS, ["iteration_seconds:1500"]),
+            ],
+            "responses": {
+                "200": {
+                    "description": "The decision; not to be stored by caches.",
+                    "headers": {"Cache-Control": {"schema": {"type": "string", "const": "no-store"}}},
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}},
+                },
+                **{str(status): answer for status, answer in problems(404).items()},
+            },
+        }
+    }
+}

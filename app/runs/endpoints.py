@@ -1,7 +1,143 @@
-"""HTTP endpoints of runs."""
+"""HTTP endpoints of runs; reports take a hot route, with its entry in the schema."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
 
-router = APIRouter(tags=["runs"])
+import msgspec
+from fastapi import APIRouter, FastAPI, Path, Request, Response, status
+from starlette.types import Receive, Scope, Send
+
+from app.database.base import DEFAULT_TENANT
+from app.decisions.service import LARGEST_ITERATION
+from app.dependencies import FromDatabase, Tenant, problems
+from app.errors import FieldError, Invalid
+from app.hot import HotRoute, read_body, send_json
+from app.idempotency.once import IdempotentPost
+from app.pagination import Page, Paging, page
+from app.runs import service
+from app.runs.reporter import Reporter
+from app.runs.schemas import EncodedReport, IterationRead, IterationReport, RunPatch, RunRead, RunStart, RunStarted
+
+RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
+_decode = msgspec.json.Decoder(EncodedReport).decode
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Take reports."""
+    app.state.reporter = Reporter(app.state.database, app.state.serving, app.state.bases)
+    yield
+    app.state.reporter.close()
+
+
+router = APIRouter(prefix="/runs", tags=["runs"], lifespan=lifespan)
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    operation_id="start_run",
+    summary="Start a run",
+    response_model=RunStarted,
+    responses=problems(404, 413, 415),
+)
+def start(request: Request, body: RunStart, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+    """Start a live run of a workload; the first decision is the initial allocation."""
+    state = request.app.state
+    basis = state.bases.get(state.serving.get(body.workload, tenant))
+    return once.run(lambda record: service.start(database, tenant, basis, body, record))
+
+
+@router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
+def read(run: RunId, database: FromDatabase, tenant: Tenant) -> RunRead:
+    """A run with its last decision."""
+    return service.get(database, tenant, run)
+
+
+@router.patch("/{run}", operation_id="end_run", summary="End a run", responses=problems(404, 409, 413, 415))
+def end(run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant) -> RunRead:
+    """Finish or fail a run: its iterations become a sample of its workload. The same again changes nothing."""
+    return service.end(database, tenant, run, patch)
+
+
+@router.get("/{run}/iterations", operation_id="list_iterations", summary="List iterations", responses=problems(404))
+def iterations(
+    request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging
+) -> Page[IterationRead]:
+    """A run's reported iterations with their decisions, in order, page by page."""
+    return page(request, service.iterations(database, tenant, run, paging), service.read_iteration)
+
+
+async def put_iteration(scope: Scope, receive: Receive, send: Send) -> None:
+    """`PUT /runs/{run}/iterations/{iteration}`."""
+    parameters = scope["path_params"]
+    iteration = _number(parameters["iteration"])
+    body = await read_body(scope, receive)
+    report = _report(body)
+    reporter: Reporter = scope["app"].state.reporter
+    code, decision = await reporter.report(DEFAULT_TENANT, parameters["run"], iteration, report)
+    await send_json(send, code, decision)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
+        raise _invalid("/path/iteration", "must be a whole number, 0 or greater", text)
+    return int(text)
+
+
+def _report(body: bytes) -> EncodedReport:
+    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump())
+
+
+def _invalid(pointer: str, message: str, value: object) -> Invalid:
+    return Invalid(f"{pointer or '/'}: {message}", errors=[FieldError(pointer, message, value)])
+
+
+hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]
+
+
+def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
+
+
+_DECISION = {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}
+_REPORTED = {
+    409: "Another report is kept under that number, numbers are left out (the next one is named), or the run has ended."
+}
+
+openapi_schemas: dict[str, Any] = {"IterationReport": IterationReport.model_json_schema()}
+openapi_paths: dict[str, Any] = {
+    "/runs/{run}/iterations/{iteration}": {
+        "put": {
+            "tags": ["runs"],
+            "operationId": "report_iteration",
+            "summary": "Report an iteration, get the next step",
+            "description": "Reports what an iteration used and measured, and is answered with the step for the next "
+            "one once both are on disk. The same report again is answered the same.",
+            "parameters": [
+                _parameter("run", "The run's id.", {"type": "string"}),
+                _parameter(
+                    "iteration",
+                    "The reported iteration, counting from 0.",
+                    {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION},
+                ),
+            ],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/IterationReport"}}},
+            },
+            "responses": {
+                "200": {"description": "The same report again: the same decision.", "content": _DECISION},
+                "201": {"description": "The report is kept; this is the next step.", "content": _DECISION},
+                **{str(code): answer for code, answer in problems(404, 409, 413, 415, _409=_REPORTED[409]).items()},
+            },
+        }
+    }
+}

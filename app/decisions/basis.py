@@ -1,0 +1,90 @@
+"""What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
+
+import threading
+from collections import OrderedDict
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.decisions.reasons import Place, in_words
+from app.kinds.iterative.heuristics import default_heuristic
+from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.projector import Projector
+from app.policies.artifact import Artifact
+from app.workloads.serving import Serving
+
+LARGEST_CACHE = 256
+
+
+class Basis:
+    """A serving ready to decide with.
+
+    Attributes:
+        artifact: the champion's policy; None when the heuristic answers in its place.
+        heuristic: name of what answers without a champion, or when it fails.
+        source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
+        preface: code and words of why no agent answers; empty when one does.
+        unknown: not a number for each metric.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving, self.layout = serving, serving.layout
+        self.projector = Projector(self.layout, serving.model or uninformed(self.layout))
+        self.heuristic = default_heuristic(self.projector).name
+        self.artifact: Artifact | None = serving.artifact
+        self.source, self.preface = self._standing()
+        self.unknown = [float("nan")] * len(self.layout.metrics)
+        self.place = lru_cache(maxsize=4096)(self._place)
+        self.delta = lru_cache(maxsize=4096)(self._delta)
+
+    def _standing(self) -> tuple[str, tuple[str, str]]:
+        serving, name = self.serving, self.heuristic
+        if serving.artifact is not None:
+            return "agent", ("", "")
+        if serving.problem:
+            return "fallback", ("fallback", f"{serving.problem}; {name} answers")
+        if serving.model is None:
+            return "heuristic", ("no_model", f"no domain model yet, {name} answers")
+        return "heuristic", ("no_agent", f"no agent is promoted, {name} answers")
+
+    def _place(self, index: int) -> Place:
+        allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
+        return Place(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation))
+
+    def _delta(self, before: int, after: int) -> msgspec.Raw:
+        grid = self.projector.grid_levels
+        return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
+
+    def pause(self, moved: NDArray[np.integer], started: NDArray[np.bool_]) -> NDArray[np.floating]:
+        """Seconds that changing the resources by ``moved`` [B, R] steps takes, [B]; nothing before a run's start."""
+        pause: NDArray[np.floating] = ((moved != 0) @ self.projector.change_seconds) * started
+        return pause
+
+
+class BasisCache:
+    """The basis of each serving; safe to share between threads. A new serving of a workload replaces the old one."""
+
+    def __init__(self, size: int = LARGEST_CACHE) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._bases: OrderedDict[str, Basis] = OrderedDict()
+
+    def get(self, serving: Serving) -> Basis:
+        """The serving's basis, compiled when it isn't there yet."""
+        basis = self._bases.get(serving.workload_id)
+        if basis is not None and basis.serving is serving:
+            return basis
+        basis = Basis(serving)
+        with self._lock:
+            self._bases[serving.workload_id] = basis
+            self._bases.move_to_end(serving.workload_id)
+            while len(self._bases) > self._size:
+                self._bases.popitem(last=False)
+        return basis
+
+    def peek(self, serving: Serving) -> Basis | None:
+        """The serving's basis when it is compiled."""
+        basis = self._bases.get(serving.workload_id)
+        return basis if basis is not None and basis.serving is serving else None

@@ -1,0 +1,95 @@
+"""What a decision promises: the next iteration's metrics with intervals, and where the run goes with and without it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import State
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+SIGNS = {"at_most": 1.0, "at_least": -1.0, "track": 1.0}
+
+
+class Forecast(NamedTuple):
+    """B decisions, M metrics; the first axis of pairs is (hold the present allocation, take the decided one).
+
+    Attributes:
+        mean, low, high: of each metric in the next iteration at the decided allocation, [B, M].
+        projected: each metric at the end of the run, [2, B, M]: a run's target is held against its sum, an iteration's
+            against its typical value over what is left.
+        excess: relative miss of the target, negative when it is met with room to spare, [2, B, M]; −∞ without target.
+        cost: money for the rest of the run, [2, B].
+    """
+
+    mean: Array
+    low: Array
+    high: Array
+    projected: Array
+    excess: Array
+    cost: Array
+
+
+def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array) -> Forecast:
+    """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds."""
+    layout, pair = projector.layout, np.stack([hold, chosen])
+    cell = projector.cell(state.features)
+    projected = _projected(projector, state, pair, cell)
+    rest = _rest(projector, state, pair, cell, layout.seconds)
+    rest[1] += pause
+    if layout.spec.metrics[layout.seconds].scope == "run":
+        projected[1, :, layout.seconds] += pause
+    rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
+    mean, low, high = next_iteration(projector, state, chosen, cell, pause)
+    return Forecast(mean, low, high, projected, _excess(projector, state, projected), rates * rest)
+
+
+def _rest(projector: Projector, state: State, pair: Indices, cell: Indices, metric: int) -> Array:
+    """Σ of a metric over what is left of the run, [2, B], under the run effect's posterior."""
+    factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
+    return projector.remaining(metric, pair, cell, state.iteration) * factor
+
+
+def _projected(projector: Projector, state: State, pair: Indices, cell: Indices) -> Array:
+    layout = projector.layout
+    left = np.maximum(layout.iterations - state.iteration, 1)
+    out = np.full((2, len(left), len(layout.metrics)), np.nan)
+    for index, metric in enumerate(layout.spec.metrics):
+        if metric.scope == "run":
+            out[:, :, index] = state.elapsed[:, index] + _rest(projector, state, pair, cell, index)
+        elif metric.target is not None:
+            logs = projector.remaining_log(index, pair, cell, state.iteration) / left
+            out[:, :, index] = np.exp(logs + state.effect[:, index])
+    return out
+
+
+def _excess(projector: Projector, state: State, projected: Array) -> Array:
+    metrics = projector.layout.spec.metrics
+    relative = np.array([SIGNS[m.goal] for m in metrics]) * (projected / state.targets - 1)
+    tracked = np.array([m.goal == "track" for m in metrics])
+    if tracked.any():
+        relative = np.where(tracked, np.abs(relative), relative)
+    return np.where(np.isnan(relative), -np.inf, relative)
+
+
+def next_iteration(
+    projector: Projector, state: State, chosen: Indices, cell: Indices, pause: Array
+) -> tuple[Array, Array, Array]:
+    """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the allocation grid, [B, M] each.
+
+    What is still unknown of the run effect widens the interval from the model's within-run offsets to its between-run
+    ones, in quadrature: both stem from normal errors of the log.
+    """
+    table = projector.table
+    centre = projector.log_mean(chosen, cell, state.iteration) + state.effect
+    prior = np.maximum(projector.effect_variance, 1e-12)
+    unknown = np.clip((state.variance + projector.drift_variance) / prior, 0, 1)
+    down = np.sqrt(table.residual_low**2 + unknown * np.maximum(table.marginal_low**2 - table.residual_low**2, 0))
+    up = np.sqrt(table.residual_high**2 + unknown * np.maximum(table.marginal_high**2 - table.residual_high**2, 0))
+    mean = np.exp(centre + projector.noise_variance / 2)
+    low, high = np.exp(centre - down), np.exp(centre + up)
+    for values in (mean, low, high):
+        values[:, projector.layout.seconds] += pause
+    return mean, low, high

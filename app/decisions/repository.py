@@ -1,0 +1,33 @@
+"""SQL of decisions that were taken: they stand with the reports they answered."""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.database.tables.iteration import Iteration
+from app.database.tables.run import Run
+
+
+class Taken(NamedTuple):
+    """A decision of a run; None when that iteration isn't reported."""
+
+    decision: dict[str, Any] | None
+    following: int
+
+
+def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> Taken | None:
+    """The decision after iteration ``iteration`` (None: the last one reported, or the first decision); None: no run."""
+    number = Run.next_iteration - 1 if iteration is None else iteration
+    query = (
+        select(Run.next_iteration, Run.decision, Iteration.decision)
+        .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number))
+        .where(Run.id == run, Run.tenant == tenant)
+    )
+    found = session.execute(query).one_or_none()
+    if found is None:
+        return None
+    following, initial, decision = found
+    if iteration is None and decision is None:
+        decision = initial
+    return Taken(decision, following)

@@ -1,0 +1,87 @@
+"""A decision as it is answered: msgspec structures on the hot path, their Pydantic twins in the schema.
+
+Both encode to the same JSON; a test holds them together.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from pydantic import BaseModel, Field
+
+Source = Literal["agent", "heuristic", "guard", "fallback"]
+
+
+class EncodedReason(msgspec.Struct, frozen=True):
+    """`DecisionReason`."""
+
+    code: str
+    text: str
+
+
+class EncodedInterval(msgspec.Struct, frozen=True):
+    """`PredictedMetric`."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+class EncodedDecision(msgspec.Struct, frozen=True):
+    """`Decision`, with parts that are encoded already."""
+
+    run: str | None
+    workload: str
+    reported: int | None
+    iteration: int
+    allocation: msgspec.Raw
+    delta: msgspec.Raw
+    noop: bool
+    source: str
+    agent: int | None
+    policy: str
+    reason: EncodedReason
+    predicted: dict[str, EncodedInterval]
+    valid_for_iterations: int
+    decided_at: str
+
+
+class DecisionReason(BaseModel):
+    """Why: a stable code, and the same for people."""
+
+    code: str = Field(examples=["deadline_at_risk"])
+    text: str = Field(
+        examples=["projected 1,912 s against a target of 1,800 s; 6 gpus bring it to 1,764 s"],
+    )
+
+
+class PredictedMetric(BaseModel):
+    """What a metric is expected to be in the next iteration, with an interval for the share `level` of cases."""
+
+    mean: float
+    low: float
+    high: float
+    level: float = Field(examples=[0.9])
+
+
+class Decision(BaseModel):
+    """The next resource step."""
+
+    run: str | None = Field(description="The run; null when the state was given in full.")
+    workload: str
+    reported: int | None = Field(description="The last iteration that was reported; null before the first.")
+    iteration: int = Field(description="The iteration that this allocation is for.")
+    allocation: dict[str, float] = Field(description="What to allocate, by resource.", examples=[{"gpus": 6}])
+    delta: dict[str, float] = Field(description="Change against the reported allocation.", examples=[{"gpus": 2}])
+    noop: bool = Field(description="Whether nothing changes.")
+    source: Source = Field(
+        description="Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's "
+        "step, or a fallback because something failed."
+    )
+    agent: int | None = Field(description="Version of the promoted agent, if there is one.")
+    policy: str = Field(description="What the answering policy is called.", examples=["dueling_double_dqn"])
+    reason: DecisionReason
+    predicted: dict[str, PredictedMetric] = Field(description="The next iteration's metrics at this allocation.")
+    valid_for_iterations: int = Field(description="For how many iterations it holds; 0 once the run is complete.")
+    decided_at: datetime

@@ -1,0 +1,341 @@
+"""The way of a report: decided together with others, written together with others, answered when it is on disk.
+
+Reports arrive one by one and wait; one writer takes what waits, decides for all of it at once, and commits reports and
+decisions in one durable transaction. While the disk works, the next reports gather. So the cost of deciding and of
+committing is shared by whatever the load is, and an acknowledged report survives any crash.
+
+Runs are kept in memory between reports, and may be out of date: another process may have taken a report of the same
+run. The write advances a run only from where it was decided, so nothing is decided twice; what was outrun is read
+again and tried once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.decisions.basis import Basis, BasisCache
+from app.decisions.decider import Subject, decide
+from app.errors import Conflict, FieldError, Invalid, NotFound, Unavailable
+from app.kinds.iterative.state import advance, pack, unpack
+from app.runs import repository
+from app.runs.live import Live, LiveCache, effective_targets, from_loaded
+from app.runs.repository import Entry, OutrunError
+from app.runs.schemas import EncodedReport
+from app.workloads.serving import WorkloadCache
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LARGEST_BATCH = 64
+ATTEMPTS = 4
+CREATED, REPEATED = 201, 200
+SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
+
+
+class Verdict(Enum):
+    """What became of a report that was not written."""
+
+    CHANGED = "the run has moved on in this process"
+    OUTRUN = "another process has moved the run on"
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A report that waits, in the layout's order."""
+
+    live: Live
+    basis: Basis
+    iteration: int
+    levels: list[int]
+    metrics: list[float]
+    features: list[float]
+    digest: str
+    encoded: bytes
+    future: asyncio.Future[bytes | Verdict]
+
+
+@dataclass(eq=False, slots=True)
+class Ready:
+    """A report that is decided, and waits for the disk."""
+
+    item: Item
+    decision: bytes
+    state_row: NDArray[np.float64]
+
+    def entry(self) -> Entry:
+        """What is written of it."""
+        item = self.item
+        state = msgspec.json.encode(self.state_row.tolist())
+        raw = msgspec.Raw
+        return Entry(
+            item.live.id,
+            item.iteration,
+            item.live.tenant,
+            item.digest,
+            raw(item.encoded),
+            raw(self.decision),
+            raw(state),
+        )
+
+
+class Reporter:
+    """Takes the reports of one process; lives on one event loop.
+
+    Args:
+        database: where reports are kept.
+        serving: what each workload is decided with.
+        bases: the same, compiled.
+        clock: the time of decisions.
+    """
+
+    def __init__(
+        self, database: Database, serving: WorkloadCache, bases: BasisCache, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._database, self._serving, self._bases, self._clock = database, serving, bases, clock
+        self._runs = LiveCache()
+        self._pending: list[Item] = []
+        self._scheduled = self._writing = False
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
+        self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
+
+    def close(self) -> None:
+        """Finish what is being written; take nothing more."""
+        self._writer.shutdown()
+        self._reader.shutdown()
+
+    async def report(self, tenant: str, run: str, iteration: int, report: EncodedReport) -> tuple[int, bytes]:
+        """The decision that answers iteration ``iteration`` of a run, and 201 when it is new, 200 when it is repeated.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: another report is there under that number, numbers are left out, or the run has ended.
+            InvalidInput: the report doesn't fit the workload.
+            Unavailable: other processes keep taking reports of the same run.
+        """
+        encoded = msgspec.json.encode(report, order="deterministic")
+        digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
+        live = self._runs.get(run)
+        fresh = live is None
+        for _ in range(ATTEMPTS):
+            if live is None or live.tenant != tenant:
+                live, fresh = await self._load(tenant, run), True
+            if iteration < live.following:
+                return REPEATED, await self._repeated(live, iteration, digest)
+            if iteration > live.following or not live.running:
+                if fresh:
+                    raise _refused(live, iteration)
+                live = None
+                continue
+            answer = await self._submit(live, iteration, report, encoded, digest)
+            if isinstance(answer, bytes):
+                return CREATED, answer
+            if answer is Verdict.OUTRUN:
+                live = None
+        raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
+
+    async def _load(self, tenant: str, run: str) -> Live:
+        live = await self._in_thread(self._read, tenant, run)
+        self._runs.put(live)
+        return live
+
+    def _read(self, tenant: str, run: str) -> Live:
+        with self._database.reading() as session:
+            loaded = repository.load(session, tenant, run)
+        if loaded is None:
+            raise NotFound(f"no run {run!r}; start one with POST /runs")
+        return from_loaded(loaded)
+
+    async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
+        """The decision that an earlier report was answered with, if this is the same report."""
+        if iteration == live.following - 1:
+            known, decision = live.digest, live.decision
+        else:
+            known, decision = await self._in_thread(self._past, live.id, iteration)
+        if known != digest:
+            raise Conflict(
+                f"iteration {iteration} of run {live.id} is reported already, and otherwise",
+                errors=[FieldError("/path/iteration", "another report is kept under this number", iteration)],
+            )
+        return decision
+
+    def _past(self, run: str, iteration: int) -> tuple[str, bytes]:
+        with self._database.reading() as session:
+            found = repository.iteration(session, run, iteration)
+        if found is None:
+            raise NotFound(f"no iteration {iteration} of run {run!r}")
+        return found.digest, msgspec.json.encode(found.decision)
+
+    async def _submit(
+        self, live: Live, iteration: int, report: EncodedReport, encoded: bytes, digest: str
+    ) -> bytes | Verdict:
+        basis = await self._basis(live.workload_id, live.tenant)
+        if iteration >= basis.layout.iterations:
+            raise _beyond(iteration, basis.layout.iterations)
+        levels, metrics, features = basis.layout.encode_report(report.allocation, report.metrics, report.features)
+        future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
+        self._pending.append(Item(live, basis, iteration, levels, metrics, features, digest, encoded, future))
+        self._schedule()
+        return await future
+
+    async def _basis(self, workload: str, tenant: str) -> Basis:
+        serving = self._serving.peek(workload, tenant)
+        basis = self._bases.peek(serving) if serving is not None else None
+        return basis if basis is not None else await self._in_thread(self._compile, workload, tenant)
+
+    def _compile(self, workload: str, tenant: str) -> Basis:
+        return self._bases.get(self._serving.get(workload, tenant))
+
+    async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, call, *arguments)
+
+    def _schedule(self) -> None:
+        if self._pending and not self._scheduled and not self._writing:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        ready = _decided(self._take(), self._clock())
+        if not ready:
+            self._schedule()
+            return
+        self._writing = True
+        writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, ready, self._clock())
+        writing.add_done_callback(lambda done: self._written(ready, done))
+
+    def _take(self) -> list[Item]:
+        """The next reports to write, at most one per run; those whose run has moved on are sent back."""
+        taken: dict[str, Item] = {}
+        left: list[Item] = []
+        for item in self._pending:
+            if item.future.done():  # whoever asked has given up
+                continue
+            if item.iteration != item.live.following or not item.live.running:
+                item.future.set_result(Verdict.CHANGED)
+            elif item.live.id in taken or len(taken) == LARGEST_BATCH:
+                left.append(item)
+            else:
+                taken[item.live.id] = item
+        self._pending = left
+        return list(taken.values())
+
+    def _write(self, ready: Sequence[Ready], now: datetime) -> dict[str, Exception | None]:
+        """Commit in the writer's thread; gives the runs that were written (None), or whose report can't be."""
+        entries = [one.entry() for one in ready]
+        try:
+            return dict.fromkeys(self._commit(entries, now))
+        except DBAPIError as error:
+            if len(entries) == 1 or not _is_of_one(error):
+                raise
+        outcome: dict[str, Exception | None] = {}
+        for entry in entries:
+            try:
+                outcome |= dict.fromkeys(self._commit([entry], now))
+            except DBAPIError as error:
+                outcome[entry.run] = error
+        return outcome
+
+    def _commit(self, entries: Sequence[Entry], now: datetime) -> set[str]:
+        try:
+            with self._database.session() as session:
+                repository.append(session, entries, now)
+            return {entry.run for entry in entries}
+        except OutrunError:
+            with self._database.session() as session:
+                return repository.append_current(session, entries, now)
+
+    def _written(self, ready: Sequence[Ready], done: asyncio.Future[dict[str, Exception | None]]) -> None:
+        self._writing = False
+        failure = done.exception()
+        outcome = {} if failure else done.result()
+        for one in ready:
+            self._settle(one, failure or outcome.get(one.item.live.id), one.item.live.id in outcome)
+        self._schedule()
+
+    def _settle(self, ready: Ready, failure: BaseException | None, written: bool) -> None:
+        item = ready.item
+        live = item.live
+        if written and failure is None:
+            live.following, live.state_row = item.iteration + 1, ready.state_row
+            live.digest, live.decision = item.digest, ready.decision
+        else:
+            self._runs.drop(live.id)
+        if item.future.done():
+            return
+        if failure is not None:
+            item.future.set_exception(failure)
+        else:
+            item.future.set_result(ready.decision if written else Verdict.OUTRUN)
+
+
+def _refused(live: Live, iteration: int) -> Conflict:
+    if not live.running:
+        return Conflict(f"run {live.id} has {live.state}; it takes no more reports")
+    return Conflict(
+        f"iteration {iteration} of run {live.id} leaves a gap; the next one to report is {live.following}",
+        errors=[FieldError("/path/iteration", f"must be {live.following}", iteration)],
+    )
+
+
+def _beyond(iteration: int, iterations: int) -> Invalid:
+    message = f"must be less than {iterations}, the workload's number of iterations"
+    return Invalid(f"/path/iteration: {message}", errors=[FieldError("/path/iteration", message, iteration)])
+
+
+def _is_of_one(error: DBAPIError) -> bool:
+    """Whether one report of several may be at fault, so that the others are worth trying by themselves."""
+    if isinstance(error, DataError | IntegrityError):
+        return True
+    return getattr(error.orig, "sqlstate", None) in SERIALISATION
+
+
+def _decided(items: Sequence[Item], now: datetime) -> list[Ready]:
+    """The items with their decisions, one evaluation per workload; an item that can't be decided is told so."""
+    groups: dict[int, list[Item]] = {}
+    for item in items:
+        groups.setdefault(id(item.basis), []).append(item)
+    return [ready for group in groups.values() for ready in _group(group, now)]
+
+
+def _group(items: Sequence[Item], now: datetime) -> list[Ready]:
+    try:
+        return _evaluated(items, now)
+    except Exception as error:
+        if len(items) > 1:
+            return [ready for item in items for ready in _group([item], now)]
+        logger.exception("run %s: iteration %d can't be decided", items[0].live.id, items[0].iteration)
+        items[0].future.set_exception(error)
+        return []
+
+
+def _evaluated(items: Sequence[Item], now: datetime) -> list[Ready]:
+    """Advance each run by its report, and decide."""
+    basis, batch = items[0].basis, len(items)
+    layout = basis.layout
+    state = unpack(layout, np.stack([item.live.state_row for item in items]))._replace(
+        targets=effective_targets(layout, [item.live for item in items]),
+        weights=np.tile(layout.weights, (batch, 1)),
+        prices=np.tile(layout.prices, (batch, 1)),
+    )
+    levels = np.array([item.levels for item in items], np.int16)
+    metrics = np.array([item.metrics for item in items])
+    features = np.array([item.features for item in items]).reshape(batch, len(layout.features))
+    after = advance(basis.projector, state, levels, metrics, features)
+    subjects = [Subject(item.live.id, item.iteration) for item in items]
+    decisions = decide(basis, after, subjects, now)
+    return [Ready(*parts) for parts in zip(items, decisions, pack(after), strict=True)]

@@ -1,0 +1,160 @@
+"""SQL of runs and their iterations.
+
+``append`` is the hot one: a batch of reports in two statements, whatever their number. Each report proves that the
+state it was decided from was current by the conditional update of its run; what fails the proof is named, not written.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import CursorResult, bindparam, select, text, update
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import TextClause
+
+from app.database.base import UtcDateTime
+from app.database.tables.iteration import Iteration
+from app.database.tables.run import Run
+from app.database.tables.workload import Workload
+from app.pagination import PageRequest, Slice, paginate
+
+RUNNING = "running"
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """One report with its decision, as it is written; JSON parts are already encoded."""
+
+    run: str
+    iteration: int
+    tenant: str
+    digest: str
+    report: msgspec.Raw
+    decision: msgspec.Raw
+    state: msgspec.Raw
+
+
+_ADVANCE = """
+UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state
+FROM (SELECT {run} AS run, {iteration} AS iteration, {state} AS state FROM {rows}) AS input
+WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
+"""
+_INSERT = """
+INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at)
+SELECT {run}, {iteration}, {tenant}, {digest}, {report}, {decision}, {now} FROM {rows}
+"""
+_PARTS = {
+    "sqlite": {
+        "rows": "json_each(:batch)",
+        "run": "value ->> 0",
+        "iteration": "value ->> 1",
+        "tenant": "value ->> 2",
+        "digest": "value ->> 3",
+        "report": "value ->> 4",
+        "decision": "value ->> 5",
+        "state": "value ->> 6",
+        "now": ":now",
+    },
+    "postgresql": {
+        "rows": "jsonb_array_elements(CAST(:batch AS jsonb)) AS entry(value)",
+        "run": "value ->> 0",
+        "iteration": "CAST(value ->> 1 AS integer)",
+        "tenant": "value ->> 2",
+        "digest": "value ->> 3",
+        "report": "value -> 4",
+        "decision": "value -> 5",
+        "state": "value -> 6",
+        "now": "CAST(:now AS timestamptz)",
+    },
+}
+
+
+def _statements(dialect: str) -> tuple[TextClause, TextClause]:
+    parts = _PARTS[dialect]
+    insert = text(_INSERT.format(**parts)).bindparams(bindparam("now", type_=UtcDateTime()))
+    return text(_ADVANCE.format(**parts)), insert
+
+
+_APPEND = {dialect: _statements(dialect) for dialect in _PARTS}
+
+
+class OutrunError(Exception):
+    """Some run has moved on, ended or gone since its state was read; the transaction must be rolled back."""
+
+
+def append(session: Session, entries: Sequence[Entry], now: datetime) -> None:
+    """Write the reports, at most one per run, and advance their runs.
+
+    Raises:
+        OutrunError: some report was decided from a state that is not current any more.
+    """
+    connection = session.connection()
+    advance, insert = _APPEND[connection.dialect.name]
+    batch = msgspec.json.encode(entries).decode()
+    if connection.execute(advance, {"batch": batch}).rowcount != len(entries):
+        raise OutrunError
+    connection.execute(insert, {"batch": batch, "now": now})
+
+
+def append_current(session: Session, entries: Sequence[Entry], now: datetime) -> set[str]:
+    """Write those reports whose runs still are where they were decided from, under lock; gives the runs written."""
+    expected = {entry.run: entry.iteration for entry in entries}
+    query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
+    rows = session.execute(query.order_by(Run.id).with_for_update())
+    current = {run for run, following in rows if expected[run] == following}
+    if current:
+        append(session, [entry for entry in entries if entry.run in current], now)
+    return current
+
+
+class Loaded(NamedTuple):
+    """A run as the hot path needs it, with the last of its iterations (None before the first)."""
+
+    run: Run
+    workload: str
+    last: Iteration | None
+
+
+def load(session: Session, tenant: str, run: str) -> Loaded | None:
+    """A run with its last iteration."""
+    query = (
+        select(Run, Workload.name, Iteration)
+        .join(Workload, Workload.id == Run.workload_id)
+        .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
+        .where(Run.id == run, Run.tenant == tenant)
+    )
+    found = session.execute(query).one_or_none()
+    return Loaded(*found) if found is not None else None
+
+
+def iteration(session: Session, run: str, number: int) -> Iteration | None:
+    """One reported iteration."""
+    return session.get(Iteration, (run, number))
+
+
+def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iteration]:
+    """Reported iterations in order."""
+    return paginate(session, select(Iteration).where(Iteration.run_id == run), [Iteration.iteration], request)
+
+
+def add(session: Session, run: Run) -> None:
+    """A new run."""
+    session.add(run)
+    session.flush()
+
+
+def require(session: Session, run: str) -> Run:
+    """A run that is known to be there, as it stands."""
+    return session.get_one(Run, run, populate_existing=True)
+
+
+def close(session: Session, tenant: str, run: str, state: str, now: datetime) -> bool:
+    """End a running run; whether it still was running."""
+    query = (
+        update(Run)
+        .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
+        .values(state=state, finished_at=now)
+        .execution_options(synchronize_session=False)
+    )
+    result = session.execute(query)
+    return isinstance(result, CursorResult) and result.rowcount == 1

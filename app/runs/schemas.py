@@ -1,0 +1,86 @@
+"""What crosses the API about runs."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.decisions.schemas import Decision
+from app.kinds.iterative.spec import Finite, Positive
+
+RunState = Literal["running", "finished", "failed"]
+Name = Annotated[str, Field(max_length=63)]
+
+
+class RunStart(BaseModel):
+    """Start a live run of a workload."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: Annotated[str, Field(min_length=1, max_length=63, description="Name of the workload.")]
+    targets: dict[Name, Positive] = Field(
+        default={}, description="Targets of this run alone, by metric; the workload's hold for the rest.", max_length=16
+    )
+    features: dict[Name, Finite] | None = Field(
+        default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
+    )
+
+
+class RunStarted(BaseModel):
+    """A run that has begun, with its first decision."""
+
+    id: str
+    workload: str
+    agent: int | None = Field(description="Version of the agent that answers; null for a heuristic.")
+    decision: Decision
+
+
+class RunRead(BaseModel):
+    """A run."""
+
+    id: str
+    workload: str
+    state: RunState
+    spec_version: int = Field(description="Version of the workload's spec when the run started.")
+    agent: int | None = Field(description="Version of the agent when the run started.")
+    targets: dict[str, float]
+    iterations: int = Field(description="How many iterations are reported; the number of the next one.")
+    decision: Decision = Field(description="The last decision.")
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class RunPatch(BaseModel):
+    """End a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: Literal["finished", "failed"]
+
+
+class IterationReport(BaseModel):
+    """What one iteration used and measured."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
+    metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
+    features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
+
+
+class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
+    """`IterationReport` on the hot path."""
+
+    allocation: dict[str, float]
+    metrics: dict[str, float]
+    features: dict[str, float] = {}
+
+
+class IterationRead(BaseModel):
+    """A reported iteration and what it was answered with."""
+
+    iteration: int
+    report: IterationReport
+    decision: Decision
+    reported_at: datetime

@@ -1,0 +1,131 @@
+"""Runs: starting, reading and ending them. Taking their reports is ``app.runs.reporter``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy.orm import Session
+
+from app.database.base import new_id, utc_now
+from app.database.engine import Database
+from app.database.tables import Iteration, Run
+from app.decisions.basis import Basis
+from app.decisions.decider import begin_with
+from app.decisions.service import check_targets, encode_features
+from app.errors import Conflict, NotFound
+from app.idempotency.once import Record, no_record
+from app.kinds.iterative.state import begin, pack
+from app.pagination import PageRequest, Slice
+from app.runs import repository
+from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStart, RunStarted
+from app.samples import service as samples
+
+Clock = Callable[[], datetime]
+
+
+def start(
+    database: Database, tenant: str, basis: Basis, body: RunStart, record: Record = no_record, now: Clock = utc_now
+) -> RunStarted:
+    """Start a run: its first decision is the model's initial allocation.
+
+    Raises:
+        Invalid, InvalidInput: targets or features that the workload hasn't.
+    """
+    targets = check_targets(basis, dict(body.targets), "/targets", basis.layout.targets.tolist())
+    features = [encode_features(basis, body.features)] if body.features is not None else None
+    state = begin(basis.projector, basis.layout.start_levels[None], targets=targets, features=features)
+    identifier, moment = new_id(), now()
+    decision, levels = begin_with(basis, state, identifier, moment)
+    serving = basis.serving
+    run = Run(
+        id=identifier,
+        tenant=tenant,
+        workload_id=serving.workload_id,
+        spec_version=serving.spec_version,
+        agent_version=serving.agent_version,
+        state=repository.RUNNING,
+        targets=dict(body.targets),
+        state_vector=plain_row(pack(state._replace(levels=levels[None]))[0].tolist()),
+        next_iteration=0,
+        decision=msgspec.json.decode(decision),
+        created_at=moment,
+    )
+    started = RunStarted(id=run.id, workload=serving.name, agent=serving.agent_version, decision=run.decision)
+    with database.session() as session:
+        repository.add(session, run)
+        record(session, started)
+    return started
+
+
+def plain_row(values: list[float]) -> list[Any]:
+    """A packed state as JSON can carry it: nothing instead of not-a-number."""
+    return [None if value != value else value for value in values]
+
+
+def get(database: Database, tenant: str, run: str) -> RunRead:
+    """A run with its last decision.
+
+    Raises:
+        NotFound: no such run.
+    """
+    with database.reading() as session:
+        return _read(session, tenant, run)
+
+
+def _read(session: Session, tenant: str, identifier: str) -> RunRead:
+    loaded = repository.load(session, tenant, identifier)
+    if loaded is None:
+        raise _missing(identifier)
+    run = loaded.run
+    return RunRead(
+        id=run.id,
+        workload=loaded.workload,
+        state=run.state,
+        spec_version=run.spec_version,
+        agent=run.agent_version,
+        targets=run.targets or {},
+        iterations=run.next_iteration,
+        decision=loaded.last.decision if loaded.last else run.decision,
+        created_at=run.created_at,
+        finished_at=run.finished_at,
+    )
+
+
+def _missing(run: str) -> NotFound:
+    return NotFound(f"no run {run!r}; start one with POST /runs")
+
+
+def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> Slice[Iteration]:
+    """A page of a run's reported iterations, in order.
+
+    Raises:
+        NotFound: no such run.
+    """
+    with database.reading() as session:
+        if repository.load(session, tenant, run) is None:
+            raise _missing(run)
+        return repository.iterations(session, run, request)
+
+
+def read_iteration(row: Iteration) -> IterationRead:
+    """An iteration as answered."""
+    return IterationRead(iteration=row.iteration, report=row.report, decision=row.decision, reported_at=row.reported_at)
+
+
+def end(database: Database, tenant: str, run: str, patch: RunPatch, now: Clock = utc_now) -> RunRead:
+    """End a run, and make its iterations a sample of its workload, in one transaction. The same again changes nothing.
+
+    Raises:
+        NotFound: no such run.
+        Conflict: it has ended otherwise.
+    """
+    with database.session() as session:
+        if repository.close(session, tenant, run, patch.state, now()):
+            samples.add_run(session, repository.require(session, run), now)
+        found = _read(session, tenant, run)
+        if found.state != patch.state:
+            raise Conflict(f"run {run} has {found.state} already; it can't become {patch.state}")
+        return found
