@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Select, literal, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.database.base import UtcDateTime
 from app.errors import FieldError, Invalid
 
 MAXIMUM_LIMIT = 500
@@ -106,7 +107,7 @@ def paginate(
 ) -> Slice[Row]:
     """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together."""
     if request.cursor is not None:
-        values = decode_cursor(request.cursor, [key.type.python_type for key in keys])
+        values = decode_cursor(request.cursor, [_python_type(key) for key in keys])
         position = tuple_(*(literal(value, key.type) for value, key in zip(values, keys, strict=True)))
         here = tuple_(*keys)
         statement = statement.where(here < position if descending else here > position)
@@ -116,6 +117,10 @@ def paginate(
         return Slice(rows, None)
     rows = rows[: request.limit]
     return Slice(rows, encode_cursor([getattr(rows[-1], key.key) for key in keys]))
+
+
+def _python_type(key: InstrumentedAttribute[Any]) -> type:
+    return datetime if isinstance(key.type, UtcDateTime) else key.type.python_type
 
 
 def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:

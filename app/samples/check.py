@@ -54,9 +54,10 @@ class Checker:
         """What is wrong with an execution, [n, C] with n ≤ the spec's iterations; None when nothing is."""
         good = np.isfinite(data)
         good[:, 0] &= data[:, 0] == self._count[: len(data)]
-        exact = (data[:, self._allocation] - self._minimum) / self._step
-        level = np.rint(exact)
-        good[:, self._allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
+        with np.errstate(invalid="ignore"):  # infinities are found out already
+            exact = (data[:, self._allocation] - self._minimum) / self._step
+            level = np.rint(exact)
+            good[:, self._allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
         good[:, self._metrics] &= data[:, self._metrics] > 0
         features = data[:, self._features]
         good[:, self._features] &= (features >= self._low) & (features <= self._high)
