@@ -1,0 +1,165 @@
+"""The three build stages and the error of each."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from workers.learning.backends import get_backend
+from workers.learning.backends.base import BackendError
+from workers.learning.build import (
+    BindError,
+    ComposeError,
+    DeadLockError,
+    IncompleteInputError,
+    Node,
+    SpaceMismatchError,
+    bind,
+    complete,
+    compose,
+)
+from workers.learning.components.base import Arrays, Component, Variable
+from workers.learning.components.network import LinearHead, Pick, QNetwork, Trunk
+from workers.learning.spaces import Spaces, reals
+
+Q_WIRES = {"observation": "observation", "mask": "mask"}
+SPACES = {"observation": reals(6), "mask": spaces.MultiBinary(3), "action": spaces.Discrete(3)}
+
+
+class Add(Component):
+    takes: ClassVar = ("left", "right")
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        self.scalar(inputs, "left")
+        return {"sum": inputs["left"]}
+
+    def variables(self, inputs: Spaces) -> dict[str, Variable]:
+        return {"bias": Variable((1,), 1)}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        return {"sum": inputs["left"] + inputs["right"] + variables["bias"]}
+
+
+def q_network() -> QNetwork:
+    return QNetwork(Trunk((8,)), LinearHead(3))
+
+
+def test_compose_refuses_what_is_not_in_the_graph() -> None:
+    with pytest.raises(ComposeError, match=r"'q'.*'observation'.*'somewhere'"):
+        compose(["mask"], [Node("q", q_network(), {"observation": "somewhere", "mask": "mask"})])
+    with pytest.raises(ComposeError, match=r"'q' has no input 'picture'"):
+        compose(["observation"], [Node("q", q_network(), {"picture": "observation"})])
+    with pytest.raises(ComposeError, match=r"more than once: q"):
+        compose(["observation", "mask"], [Node("q", q_network(), Q_WIRES), Node("q", q_network(), Q_WIRES)])
+
+
+def test_an_unwired_input_is_named() -> None:
+    graph = compose(["observation"], [Node("q", q_network(), {"observation": "observation"})])
+    with pytest.raises(IncompleteInputError, match=r"'q'.*'mask'"):
+        complete(graph, SPACES)
+
+
+def test_a_root_input_without_a_space_is_named() -> None:
+    graph = compose(["observation", "mask"], [Node("q", q_network(), Q_WIRES)])
+    with pytest.raises(IncompleteInputError, match=r"'q'.*'mask'"):
+        complete(graph, {"observation": reals(6)})
+
+
+def test_an_output_that_does_not_exist_is_named() -> None:
+    graph = compose(
+        [*SPACES], [Node("q", q_network(), Q_WIRES), Node("pick", Pick(), {"values": "q.value", "action": "action"})]
+    )
+    with pytest.raises(IncompleteInputError, match=r"'pick'.*'values'.*'q.value'"):
+        complete(graph, SPACES)
+
+
+def test_components_that_wait_for_each_other_are_named() -> None:
+    graph = compose(
+        ["x"],
+        [
+            Node("one", Add(), {"left": "x", "right": "other.sum"}),
+            Node("other", Add(), {"left": "x", "right": "one.sum"}),
+        ],
+    )
+    with pytest.raises(DeadLockError, match=r"'one' waits for other; 'other' waits for one"):
+        complete(graph, {"x": reals()})
+
+
+def test_a_mismatch_names_node_component_and_input() -> None:
+    graph = compose(
+        [*SPACES], [Node("q", q_network(), Q_WIRES), Node("pick", Pick(), {"values": "q.values", "action": "action"})]
+    )
+    with pytest.raises(SpaceMismatchError, match=r"node 'pick': component 'Pick': input 'action'"):
+        complete(graph, {**SPACES, "action": spaces.Discrete(4)})
+
+
+def test_a_shared_component_must_see_the_same_spaces() -> None:
+    shared = q_network()
+    graph = compose(
+        [*SPACES, "wide"], [Node("q", shared, Q_WIRES), Node("p", shared, {"observation": "wide", "mask": "mask"})]
+    )
+    with pytest.raises(SpaceMismatchError, match=r"'p'.*shared"):
+        complete(graph, {**SPACES, "wide": reals(9)})
+
+
+def test_nodes_of_one_component_share_variables_and_sets_differ() -> None:
+    shared = q_network()
+    graph = compose(
+        [*SPACES],
+        [
+            Node("q", shared, Q_WIRES),
+            Node("again", shared, Q_WIRES),
+            Node("target", shared, Q_WIRES, variables="target"),
+        ],
+    )
+    backend = get_backend("torch")
+    bound = bind(complete(graph, SPACES), backend, np.random.default_rng(0))
+    parameters = 6 * 8 + 8 + 8 * 3 + 3
+    assert bound.report.parameters == parameters
+    backend.assign(bound.stores["online"], backend.asarray(np.full(parameters, 0.1, np.float32)))
+    feeds = {
+        "observation": backend.asarray(np.ones((2, 6), np.float32)),
+        "mask": backend.asarray(np.ones((2, 3), np.bool_)),
+    }
+    found = bound.run(("q.values", "again.values", "target.values"), feeds)
+    assert (found["q.values"] == found["again.values"]).all()
+    assert (found["q.values"] != found["target.values"]).all()
+
+
+def test_order_follows_the_wires_not_the_list() -> None:
+    nodes = [
+        Node("last", Add(), {"left": "first.sum", "right": "x"}),
+        Node("first", Add(), {"left": "x", "right": "x"}),
+    ]
+    completed = complete(compose(["x"], nodes), {"x": reals()})
+    assert [node.name for node in completed.order] == ["first", "last"]
+    bound = bind(completed, get_backend("numpy"), np.random.default_rng(0))
+    found = bound.run(("last.sum",), {"x": np.ones(1, np.float32)})
+    first, last = bound.stores["online"].views["first.bias"], bound.stores["online"].views["last.bias"]
+    np.testing.assert_allclose(found["last.sum"], 3.0 + first + last)
+
+
+def test_a_wire_that_cannot_be_had_is_a_bind_error() -> None:
+    bound = bind(
+        complete(compose([*SPACES], [Node("q", q_network(), Q_WIRES)]), SPACES),
+        get_backend("numpy"),
+        np.random.default_rng(0),
+    )
+    with pytest.raises(BindError, match=r"'mask' is needed for q.values"):
+        bound.run(("q.values",), {"observation": np.ones((2, 6), np.float32)})
+    with pytest.raises(BackendError, match=r"numpy"):
+        bound.gradient(lambda wires: wires["q.values"].sum(), ("q.values",), {})
+    with pytest.raises(BackendError, match=r"unknown backend 'abacus'"):
+        get_backend("abacus")
+
+
+def test_the_report_times_the_stages() -> None:
+    report = bind(
+        complete(compose([*SPACES], [Node("q", q_network(), Q_WIRES)]), SPACES),
+        get_backend("torch"),
+        np.random.default_rng(0),
+    ).report
+    assert report.nodes == 1
+    assert min(report.compose_seconds, report.complete_seconds, report.bind_seconds) > 0
+    assert report.compose_seconds + report.complete_seconds + report.bind_seconds < 1.0

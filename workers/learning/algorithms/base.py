@@ -1,0 +1,71 @@
+"""The agent contract: what an executor needs of an algorithm.
+
+An agent acts on slabs of environments in lock-step, takes in what came of it, and learns. It loops nothing and logs
+nothing: `learn` returns frozen figures. Its whole state goes to named arrays plus plain values, so that any executor
+    can pause and resume it bit-equal
+(the random generator belongs to the executor and is passed in).
+
+To add an algorithm: a config in `config.py`, an agent here beside the others, one line in `workers.learning.agent`.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Observations = NDArray[np.float32]  # [B, D]
+Masks = NDArray[np.bool_]  # [B, N]
+Actions = NDArray[np.int64]  # [B]
+
+
+class Experience(NamedTuple):
+    """One slab of transitions, [B, …] each.
+
+    `next_observation` is the true successor, not the first of a new episode.
+    """
+
+    observation: Observations
+    mask: Masks
+    action: Actions
+    reward: NDArray[np.float32]
+    done: NDArray[np.bool_]
+    next_observation: Observations
+    next_mask: Masks
+
+
+@dataclass(frozen=True)
+class LearnStats:
+    """Figures of one call of `learn`."""
+
+    updates: int
+    loss: float
+    rate: float
+
+
+class Agent(Protocol):
+    """What acts and learns."""
+
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Actions:
+        """Choose an action for each environment, exploring."""
+
+    def greedy(self, observation: Observations, mask: Masks) -> Actions:
+        """Choose the best action known, as the exported policy would."""
+
+    def remember(self, experience: Experience) -> None:
+        """Take in one slab."""
+
+    def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Learn from what is remembered; None while there is too little."""
+
+    def forget(self) -> None:
+        """Drop remembered transitions (not what was learned from them)."""
+
+    def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays and plain values from which `restore` goes on; `memory` with the remembered transitions."""
+
+    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from a state."""
+
+    def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the policy's type ("network", "table"), its config and its arrays, for the artifact."""

@@ -1,0 +1,195 @@
+"""The value-based agent: DQN with its switches (double, dueling, n-step, prioritised, hard or soft target)."""
+
+import math
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from workers.learning.algorithms import graph
+from workers.learning.algorithms.base import Actions, Experience, LearnStats, Masks, Observations
+from workers.learning.algorithms.config import DQN, Optimiser
+from workers.learning.backends import Backend
+from workers.learning.build import Bound, bind, complete, compose
+from workers.learning.components.exploration import ApeX, Linear, Schedule
+from workers.learning.components.n_step import NStep
+from workers.learning.components.replay import Replay
+from workers.learning.execution.checkpoint import part
+from workers.learning.spaces import Space
+
+SET = ("online", "target")
+
+
+def learning_rate(config: Optimiser, progress: float) -> float:
+    """Hold, then fall along half a cosine to `rate · end`."""
+    if progress <= config.hold:
+        return config.rate
+    share = min(1.0, (progress - config.hold) / max(1.0 - config.hold, 1e-9))
+    return config.rate * (config.end + (1.0 - config.end) * 0.5 * (1.0 + math.cos(math.pi * share)))
+
+
+def schedule(config: DQN) -> Schedule:
+    """Return the ε-schedule of a config."""
+    wanted = config.exploration
+    return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
+
+
+class ValueAgent:
+    """A built agent: the bound graph, its optimiser's moments, and the running average that is exported."""
+
+    def __init__(
+        self,
+        config: DQN,
+        observation: Space,
+        actions: spaces.Discrete,
+        advice: slice | None,
+        backend: Backend,
+        rng: np.random.Generator,
+    ) -> None:
+        self.config, self.advice, self.actions = config, advice, int(actions.n)
+        nodes = graph.nodes(config, actions, advice)
+        completed = complete(compose(graph.INPUTS, nodes), graph.root_spaces(observation, actions))
+        self.bound: Bound = bind(completed, backend, rng)
+        self.backend, self.schedule = backend, schedule(config)
+        self.memory: Replay = next(node.component for node in nodes if isinstance(node.component, Replay))
+        self.n_step: NStep = next(node.component for node in nodes if isinstance(node.component, NStep))
+        self.updates, self.slabs, self._averaging = 0, 0, False
+        zeros = np.zeros(self.bound.report.parameters, np.float32)
+        self.first, self.second = backend.asarray(zeros.copy()), backend.asarray(zeros.copy())
+        self.average = backend.asarray(zeros.copy())
+
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Actions:
+        """ε-greedy on the online network: [B, D], [B, N] → [B]."""
+        batch, give = len(observation), self.backend.asarray
+        feeds = {
+            "observation": give(observation),
+            "mask": give(mask),
+            "noise": give(rng.random((batch, 2), np.float32)),
+            "epsilon": give(self.schedule.epsilon(progress, batch)),
+        }
+        with self.backend.without_gradient():
+            return self.backend.to_numpy(self.bound.run(("explore.action",), feeds)["explore.action"])
+
+    def greedy(self, observation: Observations, mask: Masks) -> Actions:
+        """Best legal action of the parameters that would be exported."""
+        values = np.where(mask, self.values(observation, mask), -np.inf)
+        return values.argmax(axis=1)
+
+    def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
+        """Q of every action under the parameters that would be exported: [B, D], [B, N] → [B, N]."""
+        online = self.bound.stores["online"]
+        kept = self.backend.asarray(self.backend.to_numpy(online.flat).copy())
+        self.backend.assign(online, self._exported())
+        with self.backend.without_gradient():
+            feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
+            found = self.bound.run(("q.values",), feeds)["q.values"]
+        self.backend.assign(online, kept)
+        return self.backend.to_numpy(found)
+
+    def remember(self, experience: Experience) -> None:
+        """Through the n-step window into the replay memory."""
+        self.memory.insert(self.n_step.run(None, {}, experience._asdict()))
+        self.slabs += 1
+
+    def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Do the updates that are due after a slab."""
+        del rng  # the memory draws from the generator it was built with, which is the executor's
+        if self.memory.size < min(self.config.memory.warm_up, self.config.memory.capacity) or (
+            self.slabs % self.config.slabs_per_update
+        ):
+            return None
+        loss, rate = 0.0, learning_rate(self.config.optimiser, progress)
+        for _ in range(self.config.updates_per_slab):
+            loss += self._update(rate, progress)
+        return LearnStats(self.config.updates_per_slab, loss / self.config.updates_per_slab, rate)
+
+    def _update(self, rate: float, progress: float) -> float:
+        batch, places = self.memory.sample(self.config.batch)
+        feeds = {f"memory.{name}": self.backend.asarray(value) for name, value in batch.items()}
+        with self.backend.without_gradient():
+            feeds.update(self.bound.run(("target.target",), feeds))
+        found, gradient = self.bound.gradient(
+            lambda wires: wires["loss.loss"].mean(), ("loss.loss", "loss.error"), feeds
+        )
+        self.memory.reprioritise(places, self.backend.to_numpy(found["loss.error"]))
+        self.updates += 1
+        self._step(gradient, rate)
+        self._synchronise(progress)
+        return float(found["loss.loss"].mean())
+
+    def _step(self, gradient: Any, rate: float) -> None:
+        online = self.bound.stores["online"]
+        feeds = {
+            "parameters": online.flat,
+            "gradient": gradient,
+            "first": self.first,
+            "second": self.second,
+            "count": self.updates,
+            "rate": rate,
+        }
+        found = self.bound.run(("optimise.parameters", "optimise.first", "optimise.second"), feeds)
+        self.first, self.second = found["optimise.first"], found["optimise.second"]
+        self.backend.assign(online, found["optimise.parameters"])
+
+    def _synchronise(self, progress: float) -> None:
+        online = self.bound.stores["online"].flat
+        if self.updates % self.config.target_every == 0:
+            target = self.bound.stores["target"]
+            self.backend.assign(target, self._blend(online, target.flat, self.config.target_share))
+        if self.config.average and progress >= self.config.average_from:
+            self.average = self._blend(online, self.average, self.config.average if self._averaging else 1.0)
+            self._averaging = True
+
+    def _blend(self, online: Any, target: Any, share: float) -> Any:
+        feeds = {"parameters": online, "target_parameters": target, "share": share}
+        return self.bound.run(("synchronise.target",), feeds)["synchronise.target"]
+
+    def _exported(self) -> Any:
+        return self.average if self._averaging else self.bound.stores["online"].flat
+
+    def forget(self) -> None:
+        """Empty the replay memory and the n-step window."""
+        self.memory.clear()
+        self.n_step.window.clear()
+
+    def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Parameters, moments, average; with `memory` the replay and the n-step window."""
+        host = self.backend.to_numpy
+        arrays = {name: host(self.bound.stores[name].flat).copy() for name in SET}
+        arrays.update(first=host(self.first), second=host(self.second), average=host(self.average))
+        if memory:
+            arrays.update({f"memory.{name}": value for name, value in self.memory.state().items()})
+            arrays.update({f"n_step.{name}": value for name, value in self.n_step.state().items()})
+        return arrays, {"updates": self.updates, "slabs": self.slabs, "averaging": self._averaging}
+
+    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+        """Go on from a state."""
+        give = self.backend.asarray
+        for name in SET:
+            self.backend.assign(self.bound.stores[name], give(arrays[name].copy()))
+        self.first, self.second, self.average = (give(arrays[name].copy()) for name in ("first", "second", "average"))
+        self.updates, self.slabs, self._averaging = values["updates"], values["slabs"], values["averaging"]
+        if "memory.position" in arrays:
+            self.memory.restore(part(arrays, "memory."))
+            self.n_step.restore(part(arrays, "n_step."))
+
+    def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        """A `network` policy: its config, and its layers' arrays by name."""
+        flat = self.backend.to_numpy(self._exported())
+        shapes = self.bound.stores["online"].views
+        arrays, start = {}, 0
+        for name, view in shapes.items():
+            shape = tuple(view.shape)
+            size = math.prod(shape)
+            arrays[name] = flat[start : start + size].reshape(shape).copy()
+            start += size
+        used = self.advice if self.config.network.advice else None
+        network = self.config.network
+        config = {
+            "layers": list(network.layers),
+            "activation": network.activation,
+            "dueling": network.dueling,
+            "advice": None if used is None else [used.start, used.stop],
+        }
+        return "network", config, arrays

@@ -1,0 +1,83 @@
+"""The backend contract: where arrays live, and who can differentiate.
+
+A backend gives an array namespace for the pure forward functions, keeps variables in one flat vector with a named view
+of each (so that optimiser, target network and averaging are a few vector operations whatever the number of layers),
+and, if it learns, the gradient of a scalar. Components never ask which backend they run on.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = Any
+"""An array of the bound backend; its namespace follows the Python array API."""
+
+
+class BackendError(Exception):
+    """The backend can't do what was asked of it (for instance, differentiate)."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Variables of one set: `flat` [P] and the views into it by name."""
+
+    flat: Array
+    views: Mapping[str, Array]
+
+
+class Backend(ABC):
+    """Arrays, variables and gradients of one numeric library."""
+
+    name: str
+    xp: Any
+
+    @abstractmethod
+    def asarray(self, array: NDArray[Any]) -> Array:
+        """Return the array on this backend, sharing memory where that is possible."""
+
+    @abstractmethod
+    def to_numpy(self, array: Array) -> NDArray[Any]:
+        """Return the array as NumPy's, sharing memory where that is possible."""
+
+    @abstractmethod
+    def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
+        """Return new variables that start from copies of the values."""
+
+    @abstractmethod
+    def assign(self, store: Store, flat: Array) -> None:
+        """Overwrite all variables of the store with a flat vector [P], in place."""
+
+    def gradient(
+        self, function: Callable[[], tuple[Array, Mapping[str, Array]]], store: Store
+    ) -> tuple[Mapping[str, Array], Array]:
+        """Evaluate `function`, which gives (scalar, other arrays), and differentiate the scalar by the store.
+
+        Returns the other arrays and the gradient as a flat vector [P].
+        """
+        raise BackendError(
+            f"the {self.name} backend acts and checks; it has no gradients for {function!r} of {store!r}"
+        )
+
+    def without_gradient(self) -> AbstractContextManager[Any]:
+        """Return a context in which nothing is recorded for differentiation."""
+        return nullcontext()
+
+
+def flatten(values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+    """Join the values, in order, to one float32 vector [P]."""
+    parts = [np.asarray(value, dtype=np.float32).reshape(-1) for value in values.values()]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+
+
+def slices(values: Mapping[str, NDArray[Any]]) -> dict[str, slice]:
+    """Return where each value stands in the vector that `flatten` makes."""
+    places, start = {}, 0
+    for name, value in values.items():
+        places[name] = slice(start, start + int(np.size(value)))
+        start += int(np.size(value))
+    return places

@@ -1,0 +1,105 @@
+"""The component contract.
+
+A component names its inputs (`takes`), says which spaces its outputs have once the spaces of its inputs are known
+(`gives`), which variables it needs (`variables`), and computes outputs from variables and inputs (`run`) with
+functions of the array namespace that it is handed: it holds no arrays and knows no backend. A `Memory` is the
+exception by nature: it holds host (NumPy) storage, allocated from spaces, and is serialisable.
+
+To add one: one file here, and one line in the table of `tests/workers/learning/test_components.py`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from workers.learning.backends.base import Array
+from workers.learning.spaces import Space, Spaces
+
+Arrays = Mapping[str, Array]
+HostArrays = Mapping[str, NDArray[Any]]
+
+
+class SpaceError(Exception):
+    """A component can't work on the space of one of its inputs; names both."""
+
+    def __init__(self, component: str, port: str, space: Space, wanted: str) -> None:
+        super().__init__(f"component {component!r}: input {port!r} has space {space}, wanted is {wanted}")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable's shape and how it starts: zeros where `fan_in` is 0, else He-uniform (He et al., 2015)."""
+
+    shape: tuple[int, ...]
+    fan_in: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds."""
+        return prod(self.shape)
+
+    def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Draw the starting value."""
+        if not self.fan_in:
+            return np.zeros(self.shape, np.float32)
+        bound = sqrt(6.0 / self.fan_in)
+        return rng.uniform(-bound, bound, self.shape).astype(np.float32)
+
+
+class Component(ABC):
+    """A pure function with variables, described by its spaces."""
+
+    takes: ClassVar[tuple[str, ...]]
+
+    @property
+    def name(self) -> str:
+        """The component's name in error messages."""
+        return type(self).__name__
+
+    @abstractmethod
+    def gives(self, inputs: Spaces) -> Spaces:
+        """Return the spaces of the outputs; raises SpaceError for an input that can't be worked on."""
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """Return the variables needed for inputs of these spaces."""
+        del inputs
+        return {}
+
+    @abstractmethod
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Compute the outputs for a batch."""
+
+    def vector(self, inputs: Spaces, port: str) -> int:
+        """Return the length of a vector input; raises SpaceError where the input is none."""
+        space = inputs[port]
+        if not isinstance(space, spaces.Box | spaces.MultiBinary) or len(space.shape) != 1:
+            raise SpaceError(self.name, port, space, "a vector")
+        return int(space.shape[0])
+
+    def scalar(self, inputs: Spaces, port: str) -> None:
+        """Check that an input is one number per example."""
+        space = inputs[port]
+        if space.shape != ():
+            raise SpaceError(self.name, port, space, "one number per example")
+
+
+class Memory(Component):
+    """A component with host storage: allocated once its input spaces are known."""
+
+    @abstractmethod
+    def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
+        """Make the (empty) storage."""
+
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything needed to go on bit-equal."""
+
+    @abstractmethod
+    def restore(self, state: HostArrays) -> None:
+        """Take a state that `state` gave, for the same spaces."""

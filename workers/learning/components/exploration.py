@@ -1,0 +1,70 @@
+"""How far the learner strays: schedules of ε, and the ε-greedy choice among legal actions."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.learning.components.base import Arrays, Component, SpaceError
+from workers.learning.components.value import FORBIDDEN
+from workers.learning.spaces import Space, Spaces
+
+
+class Schedule(ABC):
+    """ε of every environment as a function of progress."""
+
+    @abstractmethod
+    def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
+        """Return ε [batch] at this share (0 to 1) of the training."""
+
+
+class Linear(Schedule):
+    """From `start` to `end` over the first `fraction` of the training, the same for all environments."""
+
+    def __init__(self, start: float, end: float, fraction: float) -> None:
+        self.start, self.end, self.fraction = start, end, fraction
+
+    def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
+        """Interpolate."""
+        share = min(1.0, progress / self.fraction) if self.fraction > 0 else 1.0
+        return np.full(batch, self.start + share * (self.end - self.start), np.float32)
+
+
+class ApeX(Schedule):
+    """A ladder over the environments: ε_i = base^(1 + 7i/(N−1)), and ε_0 = base for N = 1 (Horgan et al., 2018)."""
+
+    def __init__(self, base: float = 0.4, steepness: float = 7.0) -> None:
+        self.base, self.steepness = base, steepness
+
+    def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
+        """Return the ladder; progress does not matter."""
+        rung = np.arange(batch) / max(batch - 1, 1)
+        return (self.base ** (1.0 + self.steepness * rung)).astype(np.float32)
+
+
+class EpsilonGreedy(Component):
+    """values, mask, epsilon, and uniform noise → action. Noise [2] is (explore?, which legal action)."""
+
+    takes: ClassVar = ("values", "mask", "epsilon", "noise")
+
+    def __init__(self, action_space: Space) -> None:
+        self.action_space = action_space
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """An action."""
+        if self.vector(inputs, "mask") != self.vector(inputs, "values"):
+            raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per value of {inputs['values']}")
+        if self.vector(inputs, "noise") != 2:
+            raise SpaceError(self.name, "noise", inputs["noise"], "a vector of 2")
+        self.scalar(inputs, "epsilon")
+        return {"action": self.action_space}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """The best legal action, or with probability ε a uniformly drawn legal one."""
+        values, mask, noise = inputs["values"], inputs["mask"], inputs["noise"]
+        best = xp.argmax(xp.where(mask, values, xp.full_like(values, FORBIDDEN)), axis=1)
+        rank = xp.cumulative_sum(xp.astype(mask, values.dtype), axis=1)
+        wanted = xp.floor(noise[:, 1] * rank[:, -1])
+        drawn = xp.argmax(xp.astype(rank > wanted[:, None], values.dtype), axis=1)
+        return {"action": xp.where(noise[:, 0] < inputs["epsilon"], drawn, best)}

@@ -1,0 +1,46 @@
+"""Checkpoints: named arrays and plain values in one safetensors blob; nothing in it can run code."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+FORMAT = 1
+
+
+class CheckpointError(Exception):
+    """The bytes are no checkpoint of this format."""
+
+
+def pack(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> bytes:
+    """Join arrays and JSON values to bytes."""
+    metadata = {"format": str(FORMAT), "values": json.dumps(values)}
+    return bytes(save({name: np.ascontiguousarray(value) for name, value in arrays.items()}, metadata))
+
+
+def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Split bytes that `pack` made; raises CheckpointError."""
+    try:
+        length = int.from_bytes(data[:8], "little")
+        metadata = json.loads(data[8 : 8 + length])["__metadata__"]
+        arrays = load(data)
+    except (ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise CheckpointError(f"not a checkpoint: {error}") from error
+    if metadata.get("format") != str(FORMAT):
+        raise CheckpointError(f"checkpoint format {metadata.get('format')!r}, this reads {FORMAT}")
+    return arrays, json.loads(metadata["values"])
+
+
+def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Separate a mapping's arrays (named with the prefix) from its plain values."""
+    arrays = {f"{prefix}{name}": value for name, value in state.items() if isinstance(value, np.ndarray)}
+    return arrays, {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
+
+
+def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names start with the prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
