@@ -1,29 +1,42 @@
-"""A neighbour that takes CPU: ``python -m app.demo.disturbance`` computes until its standard input ends."""
+"""A neighbour that takes CPU when it is told to.
 
+``python -m app.demo.disturbance`` answers each line ``{"spin": true}`` or ``{"spin": false}`` of its standard
+input with the same; the end of the input ends the process.
+"""
+
+import json
 import sys
 import threading
 
 
-def spin(stop: threading.Event) -> int:
-    """Compute until ``stop`` is set; how many rounds that were."""
-    rounds = 0
-    while not stop.is_set():
-        rounds += 1
-        sum(range(20_000))
-    return rounds
+class Neighbour:
+    """Computes in a thread while it is switched on."""
+
+    def __init__(self) -> None:
+        self._on = threading.Event()
+        threading.Thread(target=self._compute, daemon=True, name="neighbour").start()
+
+    def switch(self, *, on: bool) -> None:
+        """Take a core from now on, or none."""
+        if on:
+            self._on.set()
+        else:
+            self._on.clear()
+
+    def _compute(self) -> None:
+        while True:
+            self._on.wait()
+            sum(range(20_000))
 
 
 def main() -> None:
-    """Take a core until standard input ends."""
-    stop = threading.Event()
-
-    def wait() -> None:
-        sys.stdin.read()
-        stop.set()
-
-    threading.Thread(target=wait, daemon=True).start()
+    """Say that it is there, and obey until the input ends."""
+    neighbour = Neighbour()
     print('{"ready": true}', flush=True)
-    spin(stop)
+    for line in sys.stdin:
+        wanted = bool(json.loads(line)["spin"])
+        neighbour.switch(on=wanted)
+        print(json.dumps({"spin": wanted}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""Child processes that speak JSON lines, and that end when their parent does."""
+"""Child processes of the demo: JSON lines on their pipes, and an end when the demo ends, however that comes.
 
-import ctypes
+``python -m app.demo.processes PARENT MODULE …`` runs a module as a child that the kernel ends with its parent.
+"""
+
 import json
 import os
-import signal
+import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Any, Self
+
+from app.processes import die_with_parent
 
 STOP_SECONDS = 10.0
 
@@ -17,25 +21,22 @@ class ChildError(RuntimeError):
     """A child process ended before it said what it was asked for."""
 
 
-def die_with_parent() -> None:
-    """Linux: have the kernel kill this process when its parent ends (prctl PR_SET_PDEATHSIG); elsewhere nothing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+def child_command(module: str, *arguments: str) -> list[str]:
+    """Command line of a module that ends with this process."""
+    return [sys.executable, "-m", "app.demo.processes", str(os.getpid()), module, *arguments]
 
 
 class Child:
     """``python -m module …``, speaking JSON lines; a context manager that leaves no process behind."""
 
-    def __init__(self, module: str, arguments: Sequence[str] = (), environment: dict[str, str] | None = None) -> None:
+    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
         self.module = module
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            child_command(module, *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **(environment or {})},
             start_new_session=True,  # Ctrl-C reaches the demo alone, which then ends its children in order
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - the demo forks from its main thread
         )
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -50,17 +51,17 @@ class Child:
         """The next thing the child says."""
         line = _pipe(self.process.stdout).readline()
         if not line:
-            raise ChildError(f"{self.module} ended with status {self.process.wait()}")
+            raise ChildError(f"{self.module} ended with status {self.process.wait(STOP_SECONDS)}")
         message: dict[str, Any] = json.loads(line)
         return message
 
     def close(self) -> None:
         """End the process, whatever state it is in."""
         self.process.kill()
+        self.process.wait(STOP_SECONDS)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
-        self.process.wait(STOP_SECONDS)
 
     def __enter__(self) -> Self:
         return self
@@ -72,3 +73,15 @@ class Child:
 def _pipe(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None  # noqa: S101 - Popen was asked for both pipes
     return pipe
+
+
+def main() -> None:
+    """Run the module named on the command line as a child of the given parent."""
+    parent, module, *arguments = sys.argv[1:]
+    die_with_parent(int(parent))
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""One run of the training under a pilot: Steward, or one allocation that never changes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.demo.api import Json, Steward
+from app.demo.plan import Measured
+from app.demo.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An allocation for the next iteration, and what was said about it; an interval of seconds if one was."""
+
+    percent: float
+    reason: str
+    source: str = ""
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One iteration of a run: what was advised for it, what it measured, and what was decided after it."""
+
+    advice: Advice
+    measured: Measured
+    elapsed: float
+    projected: float
+    decided: Advice
+    disturbed: bool
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the iteration took as long as was predicted (90 % interval); None without a prediction."""
+        if self.advice.low is None or self.advice.high is None:
+            return None
+        return self.advice.low <= self.measured.seconds <= self.advice.high
+
+
+class Pilot(Protocol):
+    """Who decides about the allocation."""
+
+    def first(self) -> Advice:
+        """The allocation of the first iteration."""
+        ...
+
+    def next(self, measured: Measured) -> Advice:
+        """The allocation after what was measured."""
+        ...
+
+
+class Static:
+    """One allocation for the whole run."""
+
+    def __init__(self, percent: float) -> None:
+        self.advice = Advice(percent, "never changes")
+
+    def first(self) -> Advice:
+        """The allocation."""
+        return self.advice
+
+    def next(self, measured: Measured) -> Advice:  # noqa: ARG002 - it does not look
+        """The same again."""
+        return self.advice
+
+
+class Managed:
+    """A live run under Steward's decisions."""
+
+    def __init__(self, steward: Steward, workload: str, on_start: Callable[[Advice], None]) -> None:
+        self._steward, self._workload, self._on_start = steward, workload, on_start
+        self._run = ""
+
+    def first(self) -> Advice:
+        """Start the run."""
+        started = self._steward.start(self._workload)
+        self._run = started["id"]
+        opening = advice(started["decision"])
+        self._on_start(opening)
+        return opening
+
+    def next(self, measured: Measured) -> Advice:
+        """Report the iteration; its answer is the decision."""
+        metrics = {"iteration_seconds": measured.seconds, "loss": measured.loss}
+        report = {"allocation": {"cpu": measured.percent}, "metrics": metrics}
+        return advice(self._steward.report(self._run, measured.iteration, report))
+
+    def finish(self) -> None:
+        """Finish the run: its iterations become samples."""
+        self._steward.finish(self._run)
+
+
+def advice(decision: Json) -> Advice:
+    """A decision of the API."""
+    seconds = decision["predicted"].get("iteration_seconds", {})
+    return Advice(
+        percent=decision["allocation"]["cpu"],
+        reason=decision["reason"]["text"],
+        source=decision["source"],
+        mean=seconds.get("mean"),
+        low=seconds.get("low"),
+        high=seconds.get("high"),
+    )
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long a run is, when it has to be done (seconds), and in which of its iterations a neighbour takes CPU."""
+
+    iterations: int
+    deadline: float
+    disturbed: range
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has been driven to its end."""
+
+    name: str
+    rows: tuple[Row, ...]
+    deadline: float
+
+    @property
+    def seconds(self) -> float:
+        """Wall clock of the run, decisions included."""
+        return self.rows[-1].elapsed
+
+    @property
+    def met(self) -> bool:
+        """Whether the deadline was met."""
+        return self.seconds <= self.deadline
+
+    @property
+    def reserved(self) -> float:
+        """CPU-seconds that were reserved: what a run is billed for."""
+        return sum(row.measured.percent / 100 * row.measured.seconds for row in self.rows)
+
+    @property
+    def used(self) -> float:
+        """CPU-seconds that the training itself used."""
+        return sum(row.measured.cpu_seconds for row in self.rows)
+
+
+def drive(name: str, pilot: Pilot, trainer: Trainer, course: Course, on_row: Callable[[Row], None]) -> Run:
+    """Train to the end, asking the pilot after each iteration; ``on_row`` is told of each as it happens."""
+    trainer.begin(seed=1)
+    rows: list[Row] = []
+    told, elapsed = pilot.first(), 0.0
+    try:
+        for number in range(course.iterations):
+            disturbed = number in course.disturbed
+            if number in (course.disturbed.start, course.disturbed.stop):
+                trainer.disturb(on=disturbed)
+            measured = trainer.iteration(told.percent)
+            elapsed += measured.seconds
+            decided = pilot.next(measured)
+            left = course.iterations - number - 1
+            projected = elapsed + left * (measured.seconds if decided.mean is None else decided.mean)
+            rows.append(Row(told, measured, elapsed, projected, decided, disturbed))
+            on_row(rows[-1])
+            told = decided
+    finally:
+        trainer.disturb(on=False)
+    return Run(name, tuple(rows), course.deadline)

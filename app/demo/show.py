@@ -1,0 +1,127 @@
+"""What the demo prints: headings, progress of jobs, the live table, the summary."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from app.demo.api import Json
+from app.demo.drive import Advice, Row, Run
+from app.demo.plan import Execution, seconds_by_percent
+
+COLUMNS = (("iteration", 9), ("cpu %", 6), ("seconds", 7), ("predicted", 11), ("projected", 9), ("decision", 9))
+
+
+class Show:
+    """The demo's voice: everything it prints goes through here."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console()
+        self._step = 0
+
+    def step(self, title: str) -> None:
+        """A heading: what is done next."""
+        self._step += 1
+        self.console.print(f"\n[bold cyan]{self._step}. {title}[/]")
+
+    def say(self, text: str) -> None:
+        """A line of text."""
+        self.console.print(f"   {text}", highlight=False)
+
+    @contextmanager
+    def bar(self, title: str) -> Iterator[Progress]:
+        """A progress bar from 0 to 1, with what is to be said beside it."""
+        told = TextColumn("{task.fields[told]}")
+        with Progress(
+            TextColumn("  "), TextColumn(title), BarColumn(40), TimeElapsedColumn(), told, console=self.console
+        ) as progress:
+            progress.add_task(title, total=1.0, told="")
+            yield progress
+
+    def follow(self, title: str, events: Iterable[Json]) -> Json:
+        """Draw a job's progress from its events; the job at its end."""
+        last: Json = {}
+        with self.bar(title) as progress:
+            task = progress.task_ids[0]
+            for last in events:
+                progress.update(task, completed=last.get("progress", 0.0), told=told(last))
+        return last
+
+    def profile(self, executions: Sequence[Execution]) -> None:
+        """The samples, by allocation."""
+        table = Table(box=None, padding=(0, 2), show_header=True)
+        for name in ("cpu %", "seconds per iteration", "CPU-seconds reserved per iteration"):
+            table.add_column(name, justify="right")
+        for percent, seconds in seconds_by_percent(executions).items():
+            table.add_row(f"{percent:g}", f"{seconds:.2f}", f"{percent / 100 * seconds:.2f}")
+        self.console.print(table)
+
+    def head(self, opening: Advice) -> None:
+        """The live table's head, and the first decision."""
+        self.console.print(self._table(head=True))
+        self.say(f"[dim]first: {opening.percent:g} % ({opening.source}): {opening.reason}[/]")
+
+    def row(self, row: Row) -> None:
+        """One iteration of the live table."""
+        table = self._table(head=False)
+        change = row.decided.percent - row.measured.percent
+        decision = f"{change:+.0f} → {row.decided.percent:.0f}" if change else "hold"
+        band = "" if row.advice.low is None else f"{row.advice.low:.2f}–{row.advice.high:.2f}"
+        mark = "[red]*[/]" if row.disturbed else " "
+        colour = "" if row.within is not False else "[yellow]"
+        cells = [
+            f"{row.measured.iteration}{mark}",
+            f"{row.measured.percent:.0f}",
+            f"{colour}{row.measured.seconds:.2f}",
+            band,
+            f"{row.projected:.1f}",
+            decision,
+            f"[dim]{row.decided.source}:[/] {row.decided.reason}",
+        ]
+        table.add_row(*cells)
+        self.console.print(table)
+
+    def _table(self, *, head: bool) -> Table:
+        table = Table(box=None, show_header=head, padding=(0, 1), expand=True, pad_edge=True)
+        for name, width in COLUMNS:
+            table.add_column(name, width=width, justify="right", no_wrap=True)
+        table.add_column("reason", ratio=1)
+        return table
+
+    def summary(self, runs: Sequence[Run]) -> None:
+        """The runs side by side."""
+        table = Table(title=None, title_justify="left")
+        for name in ("", *(run.name for run in runs)):
+            table.add_column(name, justify="right" if name else "left")
+        for label, cells in figures(runs):
+            table.add_row(label, *cells)
+        self.console.print(table)
+
+
+def told(event: Json) -> str:
+    """What is worth saying about a job's event beside its bar."""
+    left = event.get("eta_seconds")
+    ending = "" if left is None or event["state"] != "running" else f", about {left:.0f} s left"
+    return f"{event['state']}{ending}"
+
+
+def figures(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    """The summary's lines: a label, and one figure per run."""
+    return [
+        ("deadline", [f"{run.deadline:.1f} s" for run in runs]),
+        ("wall clock, measured", [f"{run.seconds:.1f} s" for run in runs]),
+        ("deadline met", ["[green]yes[/]" if run.met else "[red]no[/]" for run in runs]),
+        ("CPU-seconds reserved", [f"{run.reserved:.1f}" for run in runs]),
+        ("CPU-seconds used by the training", [f"{run.used:.1f}" for run in runs]),
+        ("within the predicted 90 % band", [within(run.rows) for run in runs]),
+        ("… of the undisturbed iterations", [within([r for r in run.rows if not r.disturbed]) for run in runs]),
+        ("test accuracy at the end", [f"{run.rows[-1].measured.accuracy:.1%}" for run in runs]),
+    ]
+
+
+def within(rows: Sequence[Row]) -> str:
+    """How many iterations took as long as predicted."""
+    known = [row.within for row in rows if row.within is not None]
+    return f"{sum(known)} of {len(known)}" if known else "–"

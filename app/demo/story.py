@@ -1,0 +1,174 @@
+"""``steward demo``: profile a real training, learn from it, and run it under Steward's decisions."""
+
+import json
+import signal
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from app.demo import plan
+from app.demo.api import Json, RefusedError, Steward
+from app.demo.drive import Course, Managed, Run, Static, drive
+from app.demo.processes import ChildError
+from app.demo.service import own_service
+from app.demo.show import Show
+from app.demo.trainer import Trainer, profile, trainer
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line."""
+
+    output: Path = Path("demo-output")
+    iterations: int = 24
+    compare: bool = True
+    rounds: int = plan.ROUNDS
+
+
+def run(options: Options, console: Console | None = None) -> int:
+    """Do the whole demo; the exit status. Ctrl-C and SIGTERM end it in order: no process, no control group stays."""
+    show = Show(console)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        Demo(options, show).run()
+    except KeyboardInterrupt:
+        show.say("[red]interrupted[/]; everything that was started is stopped")
+        return 130
+    except (RefusedError, ChildError) as error:
+        show.say(f"[red]{error}[/]")
+        return 1
+    return 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+class Demo:
+    """The demo, step by step."""
+
+    def __init__(self, options: Options, show: Show) -> None:
+        self.options, self.show = options, show
+        self.grid = plan.grid()
+        third = options.iterations // 3
+        self.disturbed = range(third, third + options.iterations // 4)
+        self.started = time.monotonic()
+
+    def run(self) -> None:
+        """From starting the service to the picture."""
+        with ExitStack() as stack:
+            self.show.step("Start the service and load the training")
+            own = stack.enter_context(trainer())
+            steward = stack.enter_context(own_service())
+            self.show.say(f"{steward.url}, on its embedded default; CPU limited by: {own.limit.name}")
+            executions = self.profile(own)
+            course = self.learn(steward, executions)
+            runs = [self.live(steward, own, course)]
+            if self.options.compare:
+                runs += self.comparisons(own, course, executions)
+        self.conclude(runs)
+
+    def profile(self, own: Trainer) -> list[plan.Execution]:
+        """Short executions at several allocations."""
+        self.show.step("Profile: short trainings at several CPU allocations")
+        batches = own.calibrate(self.grid.reference)
+        self.show.say(f"torch network on scikit-learn's digits; one iteration is {batches} batches on this machine")
+        executions: list[plan.Execution] = []
+        total = len(self.grid.profiled) * self.options.rounds
+        with self.show.bar("profile") as progress:
+            for execution in profile(own, self.grid.profiled, self.options.rounds):
+                executions.append(execution)
+                progress.update(progress.task_ids[0], completed=len(executions) / total, told=execution.name)
+        self.show.profile(executions)
+        return executions
+
+    def learn(self, steward: Steward, executions: list[plan.Execution]) -> Course:
+        """Register, upload the samples, fit a domain model, train an agent."""
+        iterations = self.options.iterations
+        deadline = plan.deadline_seconds(executions, iterations, self.grid.reference)
+        self.show.step(
+            f"Learn: {iterations} iterations are to be done in {deadline:.1f} s, with as little CPU as that takes"
+        )
+        steward.register(plan.spec(self.grid, iterations, deadline))
+        counts = steward.upload(plan.WORKLOAD, plan.as_csv(executions))
+        self.show.say(f"uploaded as CSV: {counts['accepted']} executions accepted, {counts['rejected']} rejected")
+        fitted = self.show.follow("fit  ", steward.follow(steward.fit(plan.WORKLOAD)))
+        self.model_report(steward.model(plan.WORKLOAD, fitted["result"]["model"]))
+        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD)))
+        self.agent_report(steward.agent(plan.WORKLOAD, trained["result"]["agent"]))
+        return Course(iterations, deadline, self.disturbed)
+
+    def model_report(self, report: Json) -> None:
+        """The domain model in a line."""
+        seconds = report["metrics"]["iteration_seconds"]
+        self.show.say(
+            f"domain model: {report['family']}, error {seconds['mape']:.1%} (naive mean: {seconds['naive_mape']:.0%})"
+        )
+
+    def agent_report(self, report: Json) -> None:
+        """The agent in a line or two."""
+        gap = report.get("gap_to_optimum")
+        ending = "" if gap is None else f", {gap:.1%} from the exact optimum"
+        self.show.say(f"agent: {report['algorithm']}{ending}; best heuristic: {report['best_heuristic']}")
+        self.show.say(f"[dim]{report['reason']}[/]")
+
+    def live(self, steward: Steward, own: Trainer, course: Course) -> Run:
+        """The training under Steward's decisions."""
+        first, last = course.disturbed.start, course.disturbed.stop - 1
+        self.show.step("Run live under Steward's decisions")
+        neighbour = f"in iterations {first}–{last} [red]*[/] a neighbour takes CPU under the same limit"
+        self.show.say(f"deadline {course.deadline:.1f} s; {neighbour}")
+        pilot = Managed(steward, plan.WORKLOAD, on_start=self.show.head)
+        run = drive("Steward", pilot, own, course, self.show.row)
+        pilot.finish()
+        return run
+
+    def comparisons(self, own: Trainer, course: Course, executions: list[plan.Execution]) -> list[Run]:
+        """The same training under static allocations, with the same disturbance, really run."""
+        self.show.step("The same training at static allocations, under the same disturbance, really run")
+        careful = plan.careful_choice(executions, course.iterations, course.deadline)
+        largest = float(self.grid.maximum)
+        names = {f"largest static ({largest:g} %)": largest, f"careful static ({careful:g} %)": careful}
+        return [self.static(own, course, name, percent) for name, percent in names.items()]
+
+    def static(self, own: Trainer, course: Course, name: str, percent: float) -> Run:
+        """One static run."""
+        with self.show.bar(name) as progress:
+            task = progress.task_ids[0]
+            share = 1 / course.iterations
+            return drive(name, Static(percent), own, course, lambda _row: progress.update(task, advance=share))
+
+    def conclude(self, runs: list[Run]) -> None:
+        """Summary and picture."""
+        from app.demo import plot
+
+        self.show.step("Summary: every figure is measured in this demo")
+        self.show.summary(runs)
+        files = plot.save(runs, self.options.output)
+        figures = self.options.output / "demo.json"
+        figures.write_text(json.dumps([_record(run) for run in runs], indent=1))
+        self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, figures])}")
+        self.show.say(f"the whole demo took {time.monotonic() - self.started:.0f} s")
+
+
+def _record(run: Run) -> Json:
+    """A run's figures, for whoever wants to look closer."""
+    rows = [
+        {
+            "iteration": row.measured.iteration,
+            "percent": row.measured.percent,
+            "seconds": row.measured.seconds,
+            "predicted": [row.advice.low, row.advice.high],
+            "disturbed": row.disturbed,
+            "source": row.advice.source,
+            "reason": row.advice.reason,
+            "accuracy": row.measured.accuracy,
+        }
+        for row in run.rows
+    ]
+    totals = {"deadline": run.deadline, "seconds": run.seconds, "met": run.met}
+    return {"run": run.name, **totals, "cpu_seconds_reserved": run.reserved, "cpu_seconds_used": run.used, "rows": rows}

@@ -1,0 +1,63 @@
+"""The training in its child process and the limit that it runs under, driven iteration by iteration."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from app.demo.cpu_limit import CpuLimit, limited
+from app.demo.plan import CORE_SECONDS, PROFILED_ITERATIONS, Execution, Measured
+from app.demo.processes import Child
+
+CALIBRATION_BATCHES = 10
+
+
+class Trainer:
+    """The training process and a neighbour, under one limit."""
+
+    def __init__(self, child: Child, neighbour: Child, limit: CpuLimit) -> None:
+        self.limit = limit
+        self._child, self._neighbour = child, neighbour
+        self._batches = CALIBRATION_BATCHES
+        for process in (child.process, neighbour.process):
+            limit.add(process.pid)
+
+    def calibrate(self, percent: float) -> int:
+        """Choose the number of batches such that an iteration takes ``CORE_SECONDS`` at ``percent`` on this machine."""
+        self.begin(seed=0)
+        self.iteration(percent)
+        seconds = min(self.iteration(percent).seconds for _ in range(3))
+        self._batches = max(1, round(CALIBRATION_BATCHES * CORE_SECONDS / seconds))
+        return self._batches
+
+    def begin(self, seed: int) -> None:
+        """Begin a training from nothing."""
+        self.limit.set(100)
+        self._child.ask(start={"batches": self._batches, "seed": seed})
+
+    def iteration(self, percent: float) -> Measured:
+        """Train for one iteration with ``percent`` of one core."""
+        self.limit.set(percent)
+        told = self._child.ask()
+        return Measured(percent=percent, **told)
+
+    def disturb(self, *, on: bool) -> None:
+        """Have the neighbour take CPU under the same limit, or none."""
+        self._neighbour.ask(spin=on)
+
+
+@contextmanager
+def trainer() -> Iterator[Trainer]:
+    """The training process, loaded and under its limit; ended, and the limit lifted, whatever happens."""
+    with limited() as limit, Child("app.demo.training") as child, Child("app.demo.disturbance") as neighbour:
+        child.read()
+        neighbour.read()
+        yield Trainer(child, neighbour, limit)
+
+
+def profile(own: Trainer, allocations: Sequence[float], rounds: int) -> Iterator[Execution]:
+    """Short executions, ``rounds`` at each allocation; every other round in the opposite order."""
+    for round_number in range(rounds):
+        ordered = allocations if round_number % 2 == 0 else list(reversed(allocations))
+        for percent in ordered:
+            own.begin(seed=round_number)
+            rows = tuple(own.iteration(percent) for _ in range(PROFILED_ITERATIONS))
+            yield Execution(f"profile-{round_number}-{percent:g}", rows)
