@@ -22,9 +22,18 @@ def spec() -> dict[str, Any]:
 
 
 @pytest.fixture
-def client(settings: Settings, any_database: Database) -> Iterator[TestClient]:
-    """A client of the application, on SQLite and on PostgreSQL."""
-    with TestClient(create_app(settings, any_database)) as client:
+def backend(request: pytest.FixtureRequest) -> Database:
+    """The database behind ``client``: SQLite, or what ``tests.app.both`` says."""
+    kind = getattr(request, "param", "database")
+    database = request.getfixturevalue(kind)
+    assert isinstance(database, Database)
+    return database
+
+
+@pytest.fixture
+def client(settings: Settings, backend: Database) -> Iterator[TestClient]:
+    """A client of the application."""
+    with TestClient(create_app(settings, backend)) as client:
         yield client
 
 

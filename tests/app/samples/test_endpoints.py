@@ -15,6 +15,7 @@ from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from app.workloads import service as workloads
+from tests.app.both import on_both
 from tests.app.samples.helpers import HEADER, csv_of, report, sample, upload_csv
 
 
@@ -36,6 +37,7 @@ def names(client: TestClient, workload: str) -> list[str]:
     return [item["execution"] for item in client.get(f"/workloads/{workload}/samples?limit=500").json()["items"]]
 
 
+@on_both
 def test_csv_is_stored_and_listed(client: TestClient, workload: str) -> None:
     answer = upload_csv(client, workload, csv_of({"a": 3, "b": 90}))
     assert (answer.status_code, counts(answer)) == (201, (2, 0, 0, 93))
@@ -48,6 +50,7 @@ def test_csv_is_stored_and_listed(client: TestClient, workload: str) -> None:
     assert listed[0]["reports"] is None
 
 
+@on_both
 def test_the_same_again_is_a_duplicate(client: TestClient, workload: str) -> None:
     body = csv_of({"a": 3, "b": 4})
     assert counts(upload_csv(client, workload, body)) == (2, 0, 0, 7)
@@ -58,6 +61,7 @@ def test_the_same_again_is_a_duplicate(client: TestClient, workload: str) -> Non
     assert names(client, workload) == ["a", "b", "c"]
 
 
+@on_both
 def test_other_content_under_a_stored_name_is_refused(client: TestClient, workload: str) -> None:
     upload_csv(client, workload, csv_of({"a": 3}))
     answer = upload_csv(client, workload, csv_of({"x": 1}) + csv_of({"a": 3}, seconds=9.0).removeprefix(HEADER))
@@ -146,6 +150,7 @@ def test_a_malformed_header_is_422(client: TestClient, workload: str, header: st
     assert names(client, workload) == []
 
 
+@on_both
 def test_an_execution_in_two_blocks_is_refused_and_nothing_of_it_kept(client: TestClient, workload: str) -> None:
     body = csv_of({"a": 3, "b": 2}) + "a,3,4,31,128\n" + "c,0,4,31,128\na,0,4,31,128\n"
     answer = upload_csv(client, workload, body)
@@ -154,6 +159,7 @@ def test_an_execution_in_two_blocks_is_refused_and_nothing_of_it_kept(client: Te
     assert names(client, workload) == ["b", "c"]
 
 
+@on_both
 def test_blocks_far_apart_are_still_taken_back(client: TestClient, workload: str) -> None:
     between = {f"between-{i:04}": 1 for i in range(1200)}
     body = csv_of({"a": 3, **between}) + "a,0,4,99,128\n"
@@ -170,6 +176,7 @@ def test_more_iterations_than_the_workload_has_are_refused(client: TestClient, w
     assert (rejection["line"], rejection["field"], rejection["execution"]) == (92, "/iteration", "long")
 
 
+@on_both
 @pytest.mark.parametrize("name", ["Größe 1", "実行 №7", "run;drop table", "🚀", "x" * 255])
 def test_any_printable_unicode_names_an_execution(client: TestClient, workload: str, name: str) -> None:
     assert counts(upload_csv(client, workload, csv_of({name: 2}))) == (1, 0, 0, 2)
@@ -177,12 +184,14 @@ def test_any_printable_unicode_names_an_execution(client: TestClient, workload: 
     assert counts(ndjson(client, workload, sample(f"{name[:-1]}+"))) == (1, 0, 0, 1)
 
 
+@on_both
 @pytest.mark.parametrize("name", ["", "x" * 256, "a\u0000b", "tab\there", "\u202e"])
 def test_a_name_that_cannot_be_is_refused(client: TestClient, workload: str, name: str) -> None:
     for answer in (upload_csv(client, workload, csv_of({name: 1})), ndjson(client, workload, sample(name))):
         assert (answer.status_code, answer.json()["errors"][0]["pointer"][-10:]) == (422, "/execution")
 
 
+@on_both
 def test_bytes_that_are_no_unicode_refuse_their_execution_alone(client: TestClient, workload: str) -> None:
     body = HEADER.encode() + b"\xff\xfe,0,4,31,128\nb,0,4,31,128\n"
     answer = upload_csv(client, workload, body)
@@ -190,6 +199,7 @@ def test_bytes_that_are_no_unicode_refuse_their_execution_alone(client: TestClie
     assert answer.json()["rejections"][0]["field"] == "/execution"
 
 
+@on_both
 def test_ndjson_is_stored(client: TestClient, workload: str) -> None:
     answer = ndjson(client, workload, sample("a", report(), report(iteration=1)), "", sample("b"))
     assert (answer.status_code, counts(answer)) == (201, (2, 0, 0, 3))
@@ -323,6 +333,7 @@ def test_a_line_without_end_is_refused(client: TestClient, workload: str) -> Non
     assert names(client, workload) == ["a"]
 
 
+@on_both
 def test_samples_page_through_in_order(client: TestClient, workload: str) -> None:
     expected = [f"run-{i:03}" for i in range(23)]
     upload_csv(client, workload, csv_of(dict.fromkeys(expected, 2)))
@@ -335,6 +346,7 @@ def test_samples_page_through_in_order(client: TestClient, workload: str) -> Non
     assert seen == expected
 
 
+@on_both
 def test_an_export_can_be_uploaded_again(client: TestClient, workload: str, spec: dict[str, Any]) -> None:
     awkward = {"plain": 3, "with, comma": 2, "Größe": 1, **{f"run-{i}": 1 for i in range(250)}}
     body = "".join(f'"{name}",{i},4,{0.1 + i / 3},128\n' for name, n in awkward.items() for i in range(n))
@@ -355,12 +367,11 @@ def test_json_is_answered_unless_csv_is_preferred(client: TestClient, workload: 
     assert empty.text == HEADER
 
 
-def test_an_upload_whose_workload_goes_meanwhile_is_404(
-    any_database: Database, client: TestClient, workload: str
-) -> None:
+@on_both
+def test_an_upload_whose_workload_goes_meanwhile_is_404(backend: Database, client: TestClient, workload: str) -> None:
     def body() -> Iterator[bytes]:
         yield csv_of({"a": 2}).encode()
-        workloads.delete(any_database, "default", workload)
+        workloads.delete(backend, "default", workload)
         yield csv_of({"b": 2}).removeprefix(HEADER).encode()
 
     answer = client.post(f"/workloads/{workload}/samples", content=body(), headers={"Content-Type": "text/csv"})

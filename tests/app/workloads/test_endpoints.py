@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from app.database.tables import Execution, Job
+from tests.app.both import on_both
 from tests.app.samples.helpers import csv_of, upload_csv
 
 
@@ -19,6 +20,7 @@ def pointers(answer: Any) -> list[str]:
     return [error["pointer"] for error in answer.json()["errors"]]
 
 
+@on_both
 def test_a_spec_is_registered_with_its_defaults(client: TestClient, spec: dict[str, Any]) -> None:
     del spec["metrics"], spec["weights"]
     answer = client.post("/workloads", json=spec)
@@ -30,6 +32,7 @@ def test_a_spec_is_registered_with_its_defaults(client: TestClient, spec: dict[s
     assert client.get(f"/workloads/{found['id']}").json() == found
 
 
+@on_both
 def test_the_same_spec_again_is_200_and_another_409(client: TestClient, workload: str, spec: dict[str, Any]) -> None:
     again = client.post("/workloads", json=spec)
     assert (again.status_code, again.json()["name"]) == (200, workload)
@@ -38,6 +41,7 @@ def test_the_same_spec_again_is_200_and_another_409(client: TestClient, workload
     assert "iterations" in other.json()["detail"]
 
 
+@on_both
 def test_the_same_idempotency_key_is_answered_the_same(client: TestClient, spec: dict[str, Any]) -> None:
     headers = {"Idempotency-Key": "register-1"}
     first, second = (client.post("/workloads", json=spec, headers=headers) for _ in range(2))
@@ -46,6 +50,7 @@ def test_the_same_idempotency_key_is_answered_the_same(client: TestClient, spec:
     assert client.post("/workloads", json={**spec, "name": "x"}, headers=headers).status_code == 422
 
 
+@on_both
 def test_lists_page_through_by_cursor(client: TestClient, spec: dict[str, Any]) -> None:
     names = sorted(f"workload-{i}" for i in range(12))
     for name in reversed(names):
@@ -59,6 +64,7 @@ def test_lists_page_through_by_cursor(client: TestClient, spec: dict[str, Any]) 
     assert len(client.get("/workloads").json()["items"]) == 12
 
 
+@on_both
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=501", "limit=many", "cursor=%00", "cursor=abc", "cursor=WzFd", "cursor=WyJhIiwiYiJd"]
 )
@@ -67,6 +73,7 @@ def test_a_strange_page_is_refused_by_name(client: TestClient, query: str) -> No
     assert (answer.status_code, pointers(answer)) == (422, [f"/query/{query.partition('=')[0]}"])
 
 
+@on_both
 def test_targets_prices_and_weights_change_without_training(client: TestClient, workload: str) -> None:
     before = client.get(f"/workloads/{workload}").json()
     patch = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.5}, "weights": {"cost": 0.5}}
@@ -100,13 +107,14 @@ def test_what_a_patch_cannot_change_is_named(
     assert client.get(f"/workloads/{workload}").json()["spec_version"] == 1
 
 
-def test_deleting_takes_all_that_hangs_on_it_along(client: TestClient, workload: str, any_database: Database) -> None:
+@on_both
+def test_deleting_takes_all_that_hangs_on_it_along(client: TestClient, workload: str, backend: Database) -> None:
     assert upload_csv(client, workload, csv_of({"a": 3})).status_code == 201
     assert client.post(f"/workloads/{workload}/models").status_code == 202
     assert client.delete(f"/workloads/{workload}").status_code == 204
     assert client.get(f"/workloads/{workload}").status_code == 404
     assert client.delete(f"/workloads/{workload}").status_code == 404
-    with any_database.reading() as session:
+    with backend.reading() as session:
         assert (session.query(Execution).count(), session.query(Job).count()) == (0, 0)
 
 
