@@ -11,12 +11,16 @@ from uuid import uuid4
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from hypothesis import settings as hypothesis_settings
 
 from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from migrations.runner import upgrade
 from tests.servers import PostgresServer, StewardServer, postgres_server, redis_server, start_steward
+
+hypothesis_settings.register_profile("untimed", deadline=None)  # machines are shared: time says nothing
+hypothesis_settings.load_profile("untimed")
 
 StartSteward = Callable[..., StewardServer]
 

@@ -102,8 +102,8 @@ def _unconvincing(
     """Changes whose predicted gain over staying is no more than ``hysteresis``, [B]."""
     noop = situation.projector.layout.noop
     rows = np.arange(len(action))
-    gain = values[rows, action] - values[rows, noop]
-    result: NDArray[np.bool_] = (action != noop) & ~(gain > hysteresis)
+    convincing = values[rows, action] > values[rows, noop] + hysteresis
+    result: NDArray[np.bool_] = (action != noop) & ~convincing
     return result
 
 

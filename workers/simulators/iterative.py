@@ -32,6 +32,8 @@ class Ranges(NamedTuple):
     explore: float = 0.0
 
 
+STOCK = 4096  # beginnings drawn at once
+VARIETY = 64  # different targets and features among them: the first allocation of each is searched for
 TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 
 
@@ -66,6 +68,7 @@ class IterativeSimulator:
         self._noise_sd = np.sqrt(self.projector.noise_variance)
         self._drift_sd = np.sqrt(self.projector.drift_variance)
         self._episodes: _Episodes | None = None
+        self._stock = self._open(0)
 
     @property
     def observation_space(self) -> spaces.Box:
@@ -94,10 +97,8 @@ class IterativeSimulator:
 
     def reset(self) -> tuple[Array, NDArray[np.bool_]]:
         """Begin B runs; see the class on where."""
-        state, effect = self._begin(self.batch)
-        seen = view(self.projector, state)
-        self._episodes = _Episodes(state, seen, effect)
-        return seen.observation, seen.mask
+        self._episodes = self._open(self.batch)
+        return self._episodes.view.observation, self._episodes.view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change the allocations, run an iteration, and report it."""
@@ -123,15 +124,21 @@ class IterativeSimulator:
 
     def get_state(self) -> dict[str, Any]:
         """The runs' rows, their true effects, and the generator."""
-        episodes = self._current()
-        return {"rows": pack(episodes.state), "effect": episodes.effect, "random": self.random.bit_generator.state}
+        told: dict[str, Any] = {"random": self.random.bit_generator.state}
+        for name, episodes in (("", self._current()), ("stock_", self._stock)):
+            told |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
+        return told
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
-        runs = unpack(self.layout, state["rows"])
-        runs = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
         self.random.bit_generator.state = state["random"]
-        self._episodes = _Episodes(runs, view(self.projector, runs), state["effect"])
+        self._episodes = self._restored(state["rows"], state["effect"])
+        self._stock = self._restored(state["stock_rows"], state["stock_effect"])
+
+    def _restored(self, rows: NDArray[np.float64], effect: Array) -> _Episodes:
+        runs = unpack(self.layout, rows)
+        runs = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
+        return _Episodes(runs, view(self.projector, runs), effect)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -150,19 +157,29 @@ class IterativeSimulator:
         measured[:, layout.seconds] += changed @ projector.change_seconds
         return measured
 
+    def _open(self, count: int) -> _Episodes:
+        state, effect = self._begin(count)
+        return _Episodes(state, view(self.projector, state), effect)
+
     def _begin(self, count: int) -> tuple[State, Array]:
         """``count`` runs after their first report, and their true effects."""
         projector = self.projector
-        low, high = np.log(self.ranges.targets)
-        ratio = np.exp(self.random.uniform(low, high, (count, 1)))
-        state = begin(projector, np.tile(self.layout.start_levels, (count, 1)), targets=self.layout.targets * ratio)
-        state = state._replace(features=self._features(count))
+        state = self._unstarted(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
+        which = np.arange(count) % max(len(state.iteration), 1)
+        state = State(*(field[which] for field in state))
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
         after = advance(projector, state, state.levels, self._measure(state, state.levels, effect), state.features)
         return after, effect
+
+    def _unstarted(self, count: int) -> State:
+        """Runs before their first iteration, with targets and features drawn."""
+        low, high = np.log(self.ranges.targets)
+        ratio = np.exp(self.random.uniform(low, high, (count, 1)))
+        start = np.tile(self.layout.start_levels, (count, 1))
+        return begin(self.projector, start, targets=self.layout.targets * ratio, features=self._features(count))
 
     def _features(self, count: int) -> Array:
         table = self.projector.table
@@ -180,7 +197,7 @@ class IterativeSimulator:
         chosen = self.random.random(count) < self.ranges.explore
         k = self.random.integers(0, max(layout.iterations - 1, 1), count).astype(np.int32)
         variance = _posterior_variances(projector)[k]
-        total = projector.effect_variance + projector.drift_variance * k[:, None]
+        total = projector.effect_variance + projector.drift_variance * k[:, None].astype(np.float32)
         mean = self._normal(effect.shape) * np.sqrt(np.maximum(total - variance, 0))
         levels = np.stack([self.random.integers(0, n, count) for n in layout.levels], axis=1).astype(np.int16)
         there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance)
@@ -198,30 +215,38 @@ class IterativeSimulator:
         other = self.random.integers(0, len(layout.allocations), (1, count))
         cell = projector.cell(state.features)
         elapsed = np.zeros_like(state.elapsed)
+        progress = state.iteration.astype(np.float32) / layout.iterations
         for i in range(elapsed.shape[1]):
             rest = projector.remaining(i, other, cell, state.iteration)[0] * np.exp(state.effect[:, i])
             slack = self.random.uniform(0.8, 1.2, count).astype(np.float32)
             gone = projector.remaining(i, other, cell, np.zeros_like(state.iteration))[0] - rest
             target = np.where(np.isnan(state.targets[:, i]), rest + gone, state.targets[:, i])
-            elapsed[:, i] = np.maximum(target - rest * slack, 0.05 * target * state.iteration / layout.iterations)
+            elapsed[:, i] = np.maximum(target - rest * slack, 0.05 * target * progress)
         return elapsed
 
     def _renew(self, done: NDArray[np.bool_]) -> None:
         """Begin new runs where ``done``."""
-        episodes = self._current()
-        if done.all():
-            self.reset()
-            return
-        state, effect = self._begin(int(done.sum()))
-        for old, new in zip(episodes.state, state, strict=True):
-            old[done] = new
-        episodes.effect[done] = effect
-        fresh = view(self.projector, state)
-        old_view = episodes.view
-        seen = View(*(field.copy() for field in old_view))
-        for old, new in zip(seen, fresh, strict=True):
-            old[done] = new
-        self._episodes = _Episodes(episodes.state, seen, episodes.effect)
+        rows = np.flatnonzero(done)
+        episodes, fresh = self._current(), self._draw(len(rows))
+        seen = View(*(field.copy(order="K") for field in episodes.view))
+        for old, new in zip((*episodes.state, *seen), (*fresh.state, *fresh.view), strict=True):
+            old[rows] = new
+        effect = episodes.effect.copy()
+        effect[rows] = fresh.effect
+        self._episodes = _Episodes(episodes.state, seen, effect)
+
+    def _draw(self, count: int) -> _Episodes:
+        """``count`` beginnings from a stock that is drawn many at a time: one alone costs as much as a thousand."""
+        if len(self._stock.effect) < count:
+            self._stock = self._open(max(count, min(self.batch, STOCK)))
+        taken = _Episodes(*_rows(self._stock, slice(count)))
+        self._stock = _Episodes(*_rows(self._stock, slice(count, None)))
+        return taken
+
+
+def _rows(episodes: _Episodes, rows: slice) -> tuple[State, View, Array]:
+    state = State(*(field[rows] for field in episodes.state))
+    return state, View(*(field[rows] for field in episodes.view)), episodes.effect[rows]
 
 
 def _posterior_variances(projector: Projector) -> Array:

@@ -39,7 +39,7 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
     batch, grid = len(state.iteration), projector.grid_levels
     share = max(1, LARGEST_PLAN // len(grid))
     best = []
-    for first in range(0, batch, share):
+    for first in range(0, max(batch, 1), share):
         part = State(*(field[first : first + share] for field in state))
         best.append(outlook(projector, part, everywhere(projector, part)).argmax(axis=0))
     return grid[np.concatenate(best)].astype(np.int16)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projector import Projector, over_columns
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
@@ -106,7 +106,7 @@ def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> O
     steps = (layout.deltas @ layout.strides).astype(np.intp)[:, None]
     moved = np.abs(layout.deltas).sum(axis=1).astype(projector.dtype)[:, None]
     worth = (state.prices * projector.hours_per_second).T  # [R, B]
-    now = ((projector.minima + projector.steps * state.levels).T * worth).sum(axis=0)
+    now = over_columns((projector.minima + projector.steps * state.levels) * worth.T)
     return Options(
         allocation=layout.index(state.levels) + steps * legal.T,
         pause=((layout.deltas != 0) @ projector.change_seconds)[:, None],
@@ -202,7 +202,7 @@ _TANH = (math.sqrt(2 / math.pi), 0.044715 * math.sqrt(2 / math.pi))
 def expected_positive(mean: Array, spread: Array) -> Array:
     """E[max(0, X)] for X normal with ``mean`` and ``spread`` of one shape; its cdf by the tanh approximation."""
     u = mean / np.maximum(spread, 1e-9)
-    np.clip(u, -8.0, 8.0, out=u)
+    np.minimum(np.maximum(u, -8.0, out=u), 8.0, out=u)
     squared = u * u
     density = np.exp(squared * -0.5)
     density *= 1 / math.sqrt(2 * math.pi)
@@ -244,7 +244,7 @@ def _entries(projector: Projector, state: State) -> Iterator[Array]:
     for i in targeted:
         if metrics[i].scope == "run":
             yield _left(projector, state, i)
-    yield np.clip(state.effect / projector.effect_scale, -EFFECT_LIMIT, EFFECT_LIMIT)
+    yield np.minimum(np.maximum(state.effect / projector.effect_scale, -EFFECT_LIMIT), EFFECT_LIMIT)
     yield state.iteration[:, None] / projector.dtype.type(layout.iterations)
     for i, feature in enumerate(layout.spec.features):
         yield (state.features[:, i, None] - feature.minimum) / (feature.maximum - feature.minimum)
@@ -252,7 +252,7 @@ def _entries(projector: Projector, state: State) -> Iterator[Array]:
         yield _log(state.targets[:, i, None] / layout.targets[i])
     yield state.weights
     priced = state.prices * projector.largest
-    yield priced / np.maximum(priced.sum(axis=1, keepdims=True), 1e-12)
+    yield priced / np.maximum(over_columns(priced), 1e-12)[:, None]
 
 
 def _left(projector: Projector, state: State, metric: int) -> Array:
@@ -265,5 +265,5 @@ def _left(projector: Projector, state: State, metric: int) -> Array:
 
 def _log(ratio: Array) -> Array:
     limit = math.exp(LOG_LIMIT)
-    result: Array = np.log(np.clip(ratio, 1 / limit, limit))
+    result: Array = np.log(np.minimum(np.maximum(ratio, 1 / limit), limit))
     return result

@@ -13,6 +13,14 @@ Array = NDArray[Any]
 Indices = NDArray[np.integer]
 
 
+def over_columns(values: Array) -> Array:
+    """Sum over the few columns of ``values`` [B, R] → [B]: column by column, as NumPy is slow along short rows."""
+    total: Array = values[:, 0]
+    for column in range(1, values.shape[1]):
+        total = total + values[:, column]
+    return total
+
+
 class Projector:
     """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
 

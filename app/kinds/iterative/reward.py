@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.observation import View, reference_cost
-from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projector import Projector, over_columns
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
@@ -24,14 +24,14 @@ def terms(projector: Projector, before: State, after: State) -> Array:
     out = np.empty((len(after.iteration), 3), projector.dtype)
     out[:, 0] = _misses(projector, after)
     out[:, 1] = (after.cost - before.cost) / reference_cost(projector, before)
-    moved = np.abs(after.levels - before.levels).sum(axis=1) * (before.iteration > 0)
+    moved = over_columns(np.abs(after.levels - before.levels)) * (before.iteration > 0)
     out[:, 2] = moved / (layout.largest_action * layout.iterations)
     return out
 
 
 def reward(weights: Array, values: Array) -> Array:
     """−Σ weight · term, [B]."""
-    total: Array = -(weights * values).sum(axis=1)
+    total: Array = -over_columns(weights * values)
     return total
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projector import Projector, over_columns
 
 Array = NDArray[Any]
 Levels = NDArray[Any]
@@ -113,7 +113,7 @@ def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array)
 
 def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
     """Money for holding ``levels`` [B, R] over ``seconds`` [B] at ``prices`` [B, R]."""
-    rate: Array = ((projector.minima + projector.steps * levels) * prices).sum(axis=1)
+    rate: Array = over_columns((projector.minima + projector.steps * levels) * prices)
     return rate * seconds * projector.hours_per_second
 
 

@@ -1,0 +1,109 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.base import Situation
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.observation import advice_slice
+from app.policies.artifact import POLICIES, load, save
+from app.policies.base import IncompatibleArtifact, Published
+from app.policies.heuristic import HeuristicPolicy
+from app.policies.network import NetworkPolicy
+from app.policies.table import TablePolicy
+from tests.planted import planted_spec, planted_table
+from workers.evaluation.optimum import Grid, solve
+from workers.simulators.iterative import TRAINING, IterativeSimulator
+
+SPEC = planted_spec(iterations=6)
+LAYOUT = Layout(SPEC)
+
+
+def network(*, dueling: bool = True) -> NetworkPolicy:
+    random, size, actions = np.random.default_rng(4), LAYOUT.observation_size, len(LAYOUT.deltas)
+    shapes = {"trunk.0": (8, size), "trunk.1": (8, 8), "advantage": (actions, 8)} | (
+        {"value": (1, 8)} if dueling else {}
+    )
+    arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+    arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
+    advice = advice_slice(LAYOUT)
+    config = {"algorithm": "dqn", "layers": [8, 8], "activation": "relu", "dueling": dueling}
+    return NetworkPolicy.build(config | {"advice": [advice.start, advice.stop]}, arrays)
+
+
+def table() -> TablePolicy:
+    config = {"algorithm": "q_table", "entries": [0, 2], "low": [0.0, -1.0], "high": [1.0, 1.0], "bins": [4, 3]}
+    return TablePolicy.build(config, {"q": np.random.default_rng(2).normal(size=(12, len(LAYOUT.deltas)))})
+
+
+EVERY: dict[str, Published] = {
+    "network": network(),
+    "table": table(),
+    "planner": solve(LAYOUT, planted_table(SPEC), Grid(21, 5, 5), with_error=False).policy,
+    "heuristic": HeuristicPolicy({"heuristic": "pid"}),
+}
+
+
+def test_every_kind_of_policy_is_tried() -> None:
+    assert EVERY.keys() == POLICIES.keys()
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_policy_answers_the_same_after_its_file(kind: str) -> None:
+    policy = EVERY[kind]
+    artifact = load(save(policy, LAYOUT))
+    artifact.check(LAYOUT)
+    simulator = IterativeSimulator(LAYOUT, planted_table(SPEC), 128, seed=5, ranges=TRAINING)
+    simulator.reset()
+    situation = Situation(simulator.projector, simulator.state, simulator.view)
+    before, after = policy.act(situation), artifact.policy.act(situation)
+    np.testing.assert_array_equal(before.action, after.action)
+    assert simulator.view.mask[np.arange(128), before.action].all()
+    assert artifact.policy.name == policy.name
+    if before.values is not None and after.values is not None:
+        np.testing.assert_array_equal(before.values, after.values)
+        assert before.values.shape == simulator.view.mask.shape
+
+
+def test_an_artifact_of_another_spec_is_refused() -> None:
+    artifact = load(save(network(), LAYOUT))
+    other = Layout(planted_spec(features=[{"name": "batch", "minimum": 1, "maximum": 2}]))
+    with pytest.raises(IncompatibleArtifact, match="another spec"):
+        artifact.check(other)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a file at all", safetensors_numpy.save({"q": np.zeros(2)})])
+def test_what_is_no_artifact_is_refused(data: bytes) -> None:
+    with pytest.raises(IncompatibleArtifact, match="not a policy artifact"):
+        load(data)
+
+
+def test_a_newer_format_and_an_unknown_policy_are_refused() -> None:
+    header = json.dumps({"policy": "oracle", "config": {}})
+    with pytest.raises(IncompatibleArtifact, match="format 9, policy 'oracle'"):
+        load(safetensors_numpy.save({}, {"format": "9", "header": header}))
+
+
+def test_a_network_without_its_arrays_is_refused() -> None:
+    arrays = {k: v for k, v in network().arrays.items() if k != "value.bias"}
+    with pytest.raises(IncompatibleArtifact, match=r"value\.bias"):
+        NetworkPolicy.build(network().config, arrays)
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+def test_a_network_is_its_formula(dueling: bool) -> None:
+    policy = network(dueling=dueling)
+    simulator = IterativeSimulator(LAYOUT, planted_table(SPEC), 4, seed=5)
+    observation, mask = simulator.reset()
+    a, hidden = policy.arrays, observation[0].astype(float)
+    for i in range(2):
+        hidden = np.maximum(a[f"trunk.{i}.weight"] @ hidden + a[f"trunk.{i}.bias"], 0)
+    q = a["advantage.weight"] @ hidden + a["advantage.bias"]
+    if dueling:
+        q = q - q[mask[0]].mean() + a["value.weight"] @ hidden + a["value.bias"]
+    q = q + observation[0, advice_slice(LAYOUT)]
+    got = policy.q_values(observation, mask)[0]
+    np.testing.assert_allclose(got[mask[0]], q[mask[0]], rtol=1e-5, atol=1e-5)
+    assert np.isneginf(got[~mask[0]]).all()
