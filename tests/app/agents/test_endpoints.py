@@ -1,0 +1,137 @@
+"""Agents over HTTP: asking for a training, reading, promoting, rolling back, downloading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.engine import Database
+from app.database.tables import Job, Promotion
+from app.policies import artifact
+from tests.app.both import on_both
+from tests.app.domain_models.helpers import publish_agent, publish_model
+from tests.app.samples.helpers import csv_of, upload_csv
+
+
+def champion(client: TestClient, workload: str) -> int | None:
+    found: int | None = client.get(f"/workloads/{workload}").json()["champion"]
+    return found
+
+
+@on_both
+def test_a_training_is_a_job_on_the_newest_model(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_model(backend, workload)
+    answer = client.post(f"/workloads/{workload}/agents", json={"algorithm": "dqn", "budget": 50_000, "seed": 3})
+    job = answer.json()
+    assert (answer.status_code, job["type"], job["state"]) == (202, "train", "queued")
+    with backend.reading() as session:
+        request = session.get_one(Job, job["id"]).request
+    assert request == {"algorithm": "dqn", "budget": 50_000, "seed": 3, "model": 2, "promote": True}
+
+
+def test_all_of_a_training_is_optional(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    for keywords in ({}, {"json": {}}):
+        assert client.post(f"/workloads/{workload}/agents", **keywords).status_code == 202  # type: ignore[arg-type]
+
+
+def test_a_training_before_any_sample_says_what_to_do(client: TestClient, workload: str) -> None:
+    answer = client.post(f"/workloads/{workload}/agents")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (409, "/samples")
+    assert f"POST /workloads/{workload}/samples" in answer.json()["detail"]
+
+
+def test_a_training_before_any_model_says_what_to_do(client: TestClient, workload: str) -> None:
+    upload_csv(client, workload, csv_of({"a": 3}))
+    answer = client.post(f"/workloads/{workload}/agents")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (409, "/model")
+    assert f"POST /workloads/{workload}/models" in answer.json()["detail"]
+    assert client.post(f"/workloads/{workload}/agents", json={"model": 4}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"algorithm": "alchemy"}, "/algorithm"),
+        ({"budget": 0}, "/budget"),
+        ({"budget": -5}, "/budget"),
+        ({"budget": "many"}, "/budget"),
+        ({"seed": -1}, "/seed"),
+        ({"seed": 0.5}, "/seed"),
+        ({"model": 0}, "/model"),
+        ({"colour": "red"}, "/colour"),
+    ],
+)
+def test_a_strange_training_is_refused_by_field(
+    client: TestClient, workload: str, backend: Database, body: Any, pointer: str
+) -> None:
+    publish_model(backend, workload)
+    answer = client.post(f"/workloads/{workload}/agents", json=body)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+
+
+@on_both
+def test_versions_are_listed_newest_first(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    assert [publish_agent(backend, workload, promote=i == 1) for i in range(3)] == [1, 2, 3]
+    found = client.get(f"/workloads/{workload}/agents?limit=2").json()
+    assert [(item["version"], item["champion"]) for item in found["items"]] == [(3, False), (2, True)]
+    assert [item["version"] for item in client.get(found["next"]).json()["items"]] == [1]
+    one = client.get(f"/workloads/{workload}/agents/2").json()
+    assert (one["champion"], one["promoted"], one["model_version"]) == (True, True, 1)
+    assert one["report"] == {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough"}
+
+
+@on_both
+def test_promotion_and_rollback_walk_back_through_history(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    for version in (1, 2, 3):
+        assert publish_agent(backend, workload) == version
+        answer = client.post(f"/workloads/{workload}/agents/{version}/promote", json={"reason": "because"})
+        assert answer.status_code == 200
+        assert (answer.json()["champion"], answer.json()["previous"]) == (version, version - 1 or None)
+    for version, restored in ((3, 2), (2, 1), (1, None)):
+        answer = client.post(f"/workloads/{workload}/agents/{version}/rollback")
+        assert (answer.status_code, answer.json()["champion"]) == (200, restored)
+        assert champion(client, workload) == restored
+    with backend.reading() as session:
+        assert session.query(Promotion).count() == 6
+
+
+def test_each_change_of_champion_raises_the_revision(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload)
+    before = client.get(f"/workloads/{workload}").json()["revision"]
+    path = f"/workloads/{workload}/agents/1"
+    revisions = [client.post(f"{path}/{verb}").json()["revision"] for verb in ("promote", "promote", "rollback")]
+    assert revisions == [before + 1, before + 1, before + 2]
+
+
+def test_only_the_champion_can_be_rolled_back(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload)
+    answer = client.post(f"/workloads/{workload}/agents/1/rollback")
+    assert (answer.status_code, "a heuristic answers" in answer.json()["detail"]) == (409, True)
+    publish_agent(backend, workload, promote=True)
+    answer = client.post(f"/workloads/{workload}/agents/1/rollback")
+    assert (answer.status_code, "agent 2 answers" in answer.json()["detail"]) == (409, True)
+    for verb in ("promote", "rollback"):
+        assert client.post(f"/workloads/{workload}/agents/9/{verb}").status_code == 404
+    assert champion(client, workload) == 2
+
+
+def test_the_policy_is_downloaded_with_its_tag(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload, heuristic="pid")
+    answer = client.get(f"/workloads/{workload}/agents/1/policy")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/octet-stream")
+    assert artifact.load(answer.content).policy.name == "pid"
+    tag = answer.headers["etag"]
+    for given in (tag, f'W/{tag}, "other"', "*"):
+        again = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": given})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    changed = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": '"other"'})
+    assert changed.status_code == 200

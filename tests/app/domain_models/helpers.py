@@ -1,0 +1,48 @@
+"""Models and agents as workers publish them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.agents import service as agents
+from app.agents.service import Trained
+from app.database.engine import Database
+from app.domain_models import service as domain_models
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable, uninformed
+from app.policies.artifact import save
+from app.policies.heuristic import HeuristicPolicy
+from app.samples.service import layout_of
+from app.workloads import service as workloads
+
+TENANT = "default"
+
+
+def doubling(layout: Layout) -> ModelTable:
+    """Seconds double with every step of the allocation: 2, 4, 8 …; the interval is from half to twice as long."""
+    table = uninformed(layout)
+    table.log_mean[layout.seconds, :, 0, 0] = np.log(2) * (1 + np.arange(len(layout.allocations)))
+    table.noise_sd[:] = 0.0
+    table.marginal_low[:] = -np.log(2)
+    table.marginal_high[:] = np.log(2)
+    table.seen_high[:] = 8
+    return ModelTable(**{**table.__dict__, "informed": True})
+
+
+def publish_model(database: Database, name: str, report: dict[str, Any] | None = None) -> int:
+    """A model of seconds that double with every step."""
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, name)
+        table = doubling(layout_of(workload)).to_bytes()
+        return domain_models.publish(session, workload.id, workload.spec_version, report or {"family": "none"}, table)
+
+
+def publish_agent(database: Database, name: str, *, promote: bool = False, heuristic: str = "threshold") -> int:
+    """An agent that is a heuristic."""
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, name)
+        artifact = save(HeuristicPolicy({"heuristic": heuristic}), layout_of(workload))
+        trained = Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, promote, "good enough")
+        return agents.publish(session, workload.id, trained)
