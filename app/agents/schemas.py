@@ -12,7 +12,7 @@ from app.domain_models.schemas import Seed
 Algorithm = Literal[
     "auto",
     "planner",
-    "tabular_q",
+    "q_table",
     "dqn",
     "double_dqn",
     "dueling_dqn",

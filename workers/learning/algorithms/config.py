@@ -108,7 +108,10 @@ def named(name: str) -> Config:
     known: dict[str, Config] = {
         "dqn": DQN(),
         "double_dqn": DQN(double=True),
+        "dueling_dqn": DQN(network=Network(dueling=True)),
         "dueling_double_dqn": DQN(double=True, network=Network(dueling=True)),
+        "n_step_dqn": DQN(double=True, n_step=3),
+        "prioritised_dqn": DQN(double=True, memory=Memory(prioritised=True)),
         "q_table": QTable(),
     }
     return known[name]
