@@ -38,7 +38,7 @@ demo: setup
 	$(BIN)/steward demo $(ARGS)
 
 openapi: setup
-	$(BIN)/python -m app.demo.openapi
+	$(BIN)/python clients/python/regenerate.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output

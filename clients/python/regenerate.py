@@ -1,0 +1,51 @@
+"""Regenerates what follows from the application: ``openapi.json`` at the root, and the client's generated core.
+
+``make openapi`` runs it. Two tests use its functions to tell when either is stale.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SNAPSHOT = HERE.parents[1] / "openapi.json"
+GENERATED = HERE / "steward_client" / "generated"
+
+
+def snapshot() -> str:
+    """The OpenAPI schema as the application tells it now."""
+    from app.main import create_app
+    from app.settings import Settings
+
+    with tempfile.TemporaryDirectory() as folder:
+        schema = create_app(Settings(data_dir=Path(folder))).openapi()
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def generate(schema: Path, target: Path) -> str:
+    """Generate the client's core from a schema into ``target``; what the generator warned of."""
+    program = shutil.which("openapi-python-client", path=_path()) or "openapi-python-client"
+    options = ["--path", str(schema), "--meta", "none", "--output-path", str(target), "--overwrite"]
+    command = [program, "generate", *options, "--config", str(HERE / "generator.yml")]
+    environment = {**os.environ, "PATH": _path(), "NO_COLOR": "1"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return done.stdout + done.stderr
+
+
+def _path() -> str:
+    """Programs beside this interpreter first: the generator, and the formatter that it calls."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def main() -> None:
+    """Write both."""
+    SNAPSHOT.write_text(snapshot())
+    generate(SNAPSHOT, GENERATED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The client's errors: ``StewardError`` is what the service said, ``Unreachable`` that nothing could be heard."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+
+class StewardError(Exception):
+    """The service refused a call: a problem document (RFC 9457).
+
+    Attributes:
+        status: HTTP status.
+        type, title, detail: what went wrong; ``type`` is a stable URI.
+        errors: for each offending field its ``pointer``, a ``message`` and the ``value`` given.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.type = str(problem.get("type", "about:blank"))
+        self.title = str(problem.get("title", "error"))
+        self.detail = str(problem.get("detail", ""))
+        self.errors: Sequence[Mapping[str, Any]] = problem.get("errors") or ()
+        fields = "".join(f"; {e.get('pointer')}: {e.get('message')} (got {e.get('value')!r})" for e in self.errors)
+        super().__init__(f"{self.status} {self.title}: {self.detail}{fields}")
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> "StewardError":
+        """The error that a response carries, whoever answered."""
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict):
+            problem = {"title": response.reason_phrase, "detail": response.text[:500]}
+        return cls(response.status_code, problem)
+
+
+class Unreachable(Exception):
+    """Nothing answered for as long as the caller's patience lasted; the last attempt's error is the cause."""

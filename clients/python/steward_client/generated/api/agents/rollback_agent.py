@@ -1,0 +1,232 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.problem import Problem
+from ...models.promotion_read import PromotionRead
+from ...models.promotion_request import PromotionRequest
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    workload: str,
+    version: int,
+    *,
+    body: None | PromotionRequest | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/workloads/{workload}/agents/{version}/rollback".format(
+            workload=quote(str(workload), safe=""),
+            version=quote(str(version), safe=""),
+        ),
+    }
+
+    if isinstance(body, PromotionRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Problem | PromotionRead | None:
+    if response.status_code == 200:
+        response_200 = PromotionRead.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | PromotionRead]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | PromotionRequest | Unset = UNSET,
+) -> Response[Problem | PromotionRead]:
+    """Roll an agent back
+
+     Take the champion back: what answered before it answers again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        body (None | PromotionRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | PromotionRead]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        version=version,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | PromotionRequest | Unset = UNSET,
+) -> Problem | PromotionRead | None:
+    """Roll an agent back
+
+     Take the champion back: what answered before it answers again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        body (None | PromotionRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | PromotionRead
+    """
+
+    return sync_detailed(
+        workload=workload,
+        version=version,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | PromotionRequest | Unset = UNSET,
+) -> Response[Problem | PromotionRead]:
+    """Roll an agent back
+
+     Take the champion back: what answered before it answers again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        body (None | PromotionRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | PromotionRead]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        version=version,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | PromotionRequest | Unset = UNSET,
+) -> Problem | PromotionRead | None:
+    """Roll an agent back
+
+     Take the champion back: what answered before it answers again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        body (None | PromotionRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | PromotionRead
+    """
+
+    return (
+        await asyncio_detailed(
+            workload=workload,
+            version=version,
+            client=client,
+            body=body,
+        )
+    ).parsed

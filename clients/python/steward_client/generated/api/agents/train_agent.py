@@ -1,0 +1,218 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.job_read import JobRead
+from ...models.problem import Problem
+from ...models.train_request import TrainRequest
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    workload: str,
+    *,
+    body: None | TrainRequest | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/workloads/{workload}/agents".format(
+            workload=quote(str(workload), safe=""),
+        ),
+    }
+
+    if isinstance(body, TrainRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> JobRead | Problem | None:
+    if response.status_code == 202:
+        response_202 = JobRead.from_dict(response.json())
+
+        return response_202
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[JobRead | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | TrainRequest | Unset = UNSET,
+) -> Response[JobRead | Problem]:
+    """Train an agent
+
+     Queue a training; the job's result names the new version. It answers decisions once it is good
+    enough.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (None | TrainRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[JobRead | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | TrainRequest | Unset = UNSET,
+) -> JobRead | Problem | None:
+    """Train an agent
+
+     Queue a training; the job's result names the new version. It answers decisions once it is good
+    enough.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (None | TrainRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        JobRead | Problem
+    """
+
+    return sync_detailed(
+        workload=workload,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | TrainRequest | Unset = UNSET,
+) -> Response[JobRead | Problem]:
+    """Train an agent
+
+     Queue a training; the job's result names the new version. It answers decisions once it is good
+    enough.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (None | TrainRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[JobRead | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: None | TrainRequest | Unset = UNSET,
+) -> JobRead | Problem | None:
+    """Train an agent
+
+     Queue a training; the job's result names the new version. It answers decisions once it is good
+    enough.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (None | TrainRequest | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        JobRead | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            workload=workload,
+            client=client,
+            body=body,
+        )
+    ).parsed

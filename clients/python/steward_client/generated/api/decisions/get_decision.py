@@ -1,0 +1,309 @@
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.decision import Decision
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    *,
+    run: str | Unset = UNSET,
+    workload: str | Unset = UNSET,
+    iteration: int | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
+    metric: list[str] | Unset = UNSET,
+    feature: list[str] | Unset = UNSET,
+    total: list[str] | Unset = UNSET,
+    target: list[str] | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["run"] = run
+
+    params["workload"] = workload
+
+    params["iteration"] = iteration
+
+    json_allocation: list[str] | Unset = UNSET
+    if not isinstance(allocation, Unset):
+        json_allocation = allocation
+
+    params["allocation"] = json_allocation
+
+    json_metric: list[str] | Unset = UNSET
+    if not isinstance(metric, Unset):
+        json_metric = metric
+
+    params["metric"] = json_metric
+
+    json_feature: list[str] | Unset = UNSET
+    if not isinstance(feature, Unset):
+        json_feature = feature
+
+    params["feature"] = json_feature
+
+    json_total: list[str] | Unset = UNSET
+    if not isinstance(total, Unset):
+        json_total = total
+
+    params["total"] = json_total
+
+    json_target: list[str] | Unset = UNSET
+    if not isinstance(target, Unset):
+        json_target = target
+
+    params["target"] = json_target
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/decision",
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Decision | Problem | None:
+    if response.status_code == 200:
+        response_200 = Decision.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Decision | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    run: str | Unset = UNSET,
+    workload: str | Unset = UNSET,
+    iteration: int | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
+    metric: list[str] | Unset = UNSET,
+    feature: list[str] | Unset = UNSET,
+    total: list[str] | Unset = UNSET,
+    target: list[str] | Unset = UNSET,
+) -> Response[Decision | Problem]:
+    """Get a decision
+
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
+    never writes. Either `run` or `workload` is needed.
+
+    Args:
+        run (str | Unset):
+        workload (str | Unset):
+        iteration (int | Unset):
+        allocation (list[str] | Unset):
+        metric (list[str] | Unset):
+        feature (list[str] | Unset):
+        total (list[str] | Unset):
+        target (list[str] | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Decision | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        run=run,
+        workload=workload,
+        iteration=iteration,
+        allocation=allocation,
+        metric=metric,
+        feature=feature,
+        total=total,
+        target=target,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    *,
+    client: AuthenticatedClient | Client,
+    run: str | Unset = UNSET,
+    workload: str | Unset = UNSET,
+    iteration: int | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
+    metric: list[str] | Unset = UNSET,
+    feature: list[str] | Unset = UNSET,
+    total: list[str] | Unset = UNSET,
+    target: list[str] | Unset = UNSET,
+) -> Decision | Problem | None:
+    """Get a decision
+
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
+    never writes. Either `run` or `workload` is needed.
+
+    Args:
+        run (str | Unset):
+        workload (str | Unset):
+        iteration (int | Unset):
+        allocation (list[str] | Unset):
+        metric (list[str] | Unset):
+        feature (list[str] | Unset):
+        total (list[str] | Unset):
+        target (list[str] | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Decision | Problem
+    """
+
+    return sync_detailed(
+        client=client,
+        run=run,
+        workload=workload,
+        iteration=iteration,
+        allocation=allocation,
+        metric=metric,
+        feature=feature,
+        total=total,
+        target=target,
+    ).parsed
+
+
+async def asyncio_detailed(
+    *,
+    client: AuthenticatedClient | Client,
+    run: str | Unset = UNSET,
+    workload: str | Unset = UNSET,
+    iteration: int | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
+    metric: list[str] | Unset = UNSET,
+    feature: list[str] | Unset = UNSET,
+    total: list[str] | Unset = UNSET,
+    target: list[str] | Unset = UNSET,
+) -> Response[Decision | Problem]:
+    """Get a decision
+
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
+    never writes. Either `run` or `workload` is needed.
+
+    Args:
+        run (str | Unset):
+        workload (str | Unset):
+        iteration (int | Unset):
+        allocation (list[str] | Unset):
+        metric (list[str] | Unset):
+        feature (list[str] | Unset):
+        total (list[str] | Unset):
+        target (list[str] | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Decision | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        run=run,
+        workload=workload,
+        iteration=iteration,
+        allocation=allocation,
+        metric=metric,
+        feature=feature,
+        total=total,
+        target=target,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    *,
+    client: AuthenticatedClient | Client,
+    run: str | Unset = UNSET,
+    workload: str | Unset = UNSET,
+    iteration: int | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
+    metric: list[str] | Unset = UNSET,
+    feature: list[str] | Unset = UNSET,
+    total: list[str] | Unset = UNSET,
+    target: list[str] | Unset = UNSET,
+) -> Decision | Problem | None:
+    """Get a decision
+
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
+    never writes. Either `run` or `workload` is needed.
+
+    Args:
+        run (str | Unset):
+        workload (str | Unset):
+        iteration (int | Unset):
+        allocation (list[str] | Unset):
+        metric (list[str] | Unset):
+        feature (list[str] | Unset):
+        total (list[str] | Unset):
+        target (list[str] | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Decision | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            client=client,
+            run=run,
+            workload=workload,
+            iteration=iteration,
+            allocation=allocation,
+            metric=metric,
+            feature=feature,
+            total=total,
+            target=target,
+        )
+    ).parsed

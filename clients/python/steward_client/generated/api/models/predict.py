@@ -1,0 +1,248 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.prediction import Prediction
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    workload: str,
+    version: int,
+    *,
+    allocation: list[str],
+    feature: list[str] | Unset = UNSET,
+    iteration: int | Unset = 0,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    json_allocation = allocation
+
+    params["allocation"] = json_allocation
+
+    json_feature: list[str] | Unset = UNSET
+    if not isinstance(feature, Unset):
+        json_feature = feature
+
+    params["feature"] = json_feature
+
+    params["iteration"] = iteration
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/workloads/{workload}/models/{version}/predict".format(
+            workload=quote(str(workload), safe=""),
+            version=quote(str(version), safe=""),
+        ),
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Prediction | Problem | None:
+    if response.status_code == 200:
+        response_200 = Prediction.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Prediction | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    allocation: list[str],
+    feature: list[str] | Unset = UNSET,
+    iteration: int | Unset = 0,
+) -> Response[Prediction | Problem]:
+    """Predict an iteration
+
+     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        allocation (list[str]): `name:value`, once per resource.
+        feature (list[str] | Unset): `name:value`, once per feature.
+        iteration (int | Unset): Counts from 0. Default: 0.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Prediction | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        version=version,
+        allocation=allocation,
+        feature=feature,
+        iteration=iteration,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    allocation: list[str],
+    feature: list[str] | Unset = UNSET,
+    iteration: int | Unset = 0,
+) -> Prediction | Problem | None:
+    """Predict an iteration
+
+     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        allocation (list[str]): `name:value`, once per resource.
+        feature (list[str] | Unset): `name:value`, once per feature.
+        iteration (int | Unset): Counts from 0. Default: 0.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Prediction | Problem
+    """
+
+    return sync_detailed(
+        workload=workload,
+        version=version,
+        client=client,
+        allocation=allocation,
+        feature=feature,
+        iteration=iteration,
+    ).parsed
+
+
+async def asyncio_detailed(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    allocation: list[str],
+    feature: list[str] | Unset = UNSET,
+    iteration: int | Unset = 0,
+) -> Response[Prediction | Problem]:
+    """Predict an iteration
+
+     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        allocation (list[str]): `name:value`, once per resource.
+        feature (list[str] | Unset): `name:value`, once per feature.
+        iteration (int | Unset): Counts from 0. Default: 0.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Prediction | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        version=version,
+        allocation=allocation,
+        feature=feature,
+        iteration=iteration,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    workload: str,
+    version: int,
+    *,
+    client: AuthenticatedClient | Client,
+    allocation: list[str],
+    feature: list[str] | Unset = UNSET,
+    iteration: int | Unset = 0,
+) -> Prediction | Problem | None:
+    """Predict an iteration
+
+     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        version (int): Version, counting from 1.
+        allocation (list[str]): `name:value`, once per resource.
+        feature (list[str] | Unset): `name:value`, once per feature.
+        iteration (int | Unset): Counts from 0. Default: 0.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Prediction | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            workload=workload,
+            version=version,
+            client=client,
+            allocation=allocation,
+            feature=feature,
+            iteration=iteration,
+        )
+    ).parsed

@@ -1,0 +1,175 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.problem import Problem
+from ...models.run_read import RunRead
+from ...types import Response
+
+
+def _get_kwargs(
+    run: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/runs/{run}".format(
+            run=quote(str(run), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | RunRead | None:
+    if response.status_code == 200:
+        response_200 = RunRead.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem | RunRead]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    run: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[Problem | RunRead]:
+    """Read a run
+
+     A run with its last decision.
+
+    Args:
+        run (str): The run's id.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | RunRead]
+    """
+
+    kwargs = _get_kwargs(
+        run=run,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    run: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Problem | RunRead | None:
+    """Read a run
+
+     A run with its last decision.
+
+    Args:
+        run (str): The run's id.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | RunRead
+    """
+
+    return sync_detailed(
+        run=run,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    run: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[Problem | RunRead]:
+    """Read a run
+
+     A run with its last decision.
+
+    Args:
+        run (str): The run's id.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | RunRead]
+    """
+
+    kwargs = _get_kwargs(
+        run=run,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    run: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Problem | RunRead | None:
+    """Read a run
+
+     A run with its last decision.
+
+    Args:
+        run (str): The run's id.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | RunRead
+    """
+
+    return (
+        await asyncio_detailed(
+            run=run,
+            client=client,
+        )
+    ).parsed

@@ -1,0 +1,234 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.decision import Decision
+from ...models.iteration_report import IterationReport
+from ...models.problem import Problem
+from ...types import Response
+
+
+def _get_kwargs(
+    run: str,
+    iteration: int,
+    *,
+    body: IterationReport,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "put",
+        "url": "/runs/{run}/iterations/{iteration}".format(
+            run=quote(str(run), safe=""),
+            iteration=quote(str(iteration), safe=""),
+        ),
+    }
+
+    _kwargs["json"] = body.to_dict()
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Decision | Problem | None:
+    if response.status_code == 200:
+        response_200 = Decision.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 201:
+        response_201 = Decision.from_dict(response.json())
+
+        return response_201
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Decision | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    run: str,
+    iteration: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: IterationReport,
+) -> Response[Decision | Problem]:
+    """Report an iteration, get the next step
+
+     Reports what an iteration used and measured, and is answered with the step for the next one once
+    both are on disk. The same report again is answered the same.
+
+    Args:
+        run (str):
+        iteration (int):
+        body (IterationReport): What one iteration used and measured.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Decision | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        run=run,
+        iteration=iteration,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    run: str,
+    iteration: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: IterationReport,
+) -> Decision | Problem | None:
+    """Report an iteration, get the next step
+
+     Reports what an iteration used and measured, and is answered with the step for the next one once
+    both are on disk. The same report again is answered the same.
+
+    Args:
+        run (str):
+        iteration (int):
+        body (IterationReport): What one iteration used and measured.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Decision | Problem
+    """
+
+    return sync_detailed(
+        run=run,
+        iteration=iteration,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    run: str,
+    iteration: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: IterationReport,
+) -> Response[Decision | Problem]:
+    """Report an iteration, get the next step
+
+     Reports what an iteration used and measured, and is answered with the step for the next one once
+    both are on disk. The same report again is answered the same.
+
+    Args:
+        run (str):
+        iteration (int):
+        body (IterationReport): What one iteration used and measured.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Decision | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        run=run,
+        iteration=iteration,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    run: str,
+    iteration: int,
+    *,
+    client: AuthenticatedClient | Client,
+    body: IterationReport,
+) -> Decision | Problem | None:
+    """Report an iteration, get the next step
+
+     Reports what an iteration used and measured, and is answered with the step for the next one once
+    both are on disk. The same report again is answered the same.
+
+    Args:
+        run (str):
+        iteration (int):
+        body (IterationReport): What one iteration used and measured.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Decision | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            run=run,
+            iteration=iteration,
+            client=client,
+            body=body,
+        )
+    ).parsed

@@ -1,0 +1,252 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.page_execution_read import PageExecutionRead
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    workload: str,
+    *,
+    reports: bool | Unset = False,
+    limit: int | Unset = 50,
+    cursor: None | str | Unset = UNSET,
+    accept: str | Unset = "application/json",
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if not isinstance(accept, Unset):
+        headers["accept"] = accept
+
+    params: dict[str, Any] = {}
+
+    params["reports"] = reports
+
+    params["limit"] = limit
+
+    json_cursor: None | str | Unset
+    if isinstance(cursor, Unset):
+        json_cursor = UNSET
+    else:
+        json_cursor = cursor
+    params["cursor"] = json_cursor
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/workloads/{workload}/samples".format(
+            workload=quote(str(workload), safe=""),
+        ),
+        "params": params,
+    }
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> PageExecutionRead | Problem | None:
+    if response.status_code == 200:
+        response_200 = PageExecutionRead.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[PageExecutionRead | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    reports: bool | Unset = False,
+    limit: int | Unset = 50,
+    cursor: None | str | Unset = UNSET,
+    accept: str | Unset = "application/json",
+) -> Response[PageExecutionRead | Problem]:
+    """List or export samples
+
+     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        reports (bool | Unset): Whether to list every iteration. Default: False.
+        limit (int | Unset): Most items of one page. Default: 50.
+        cursor (None | str | Unset): Taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[PageExecutionRead | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        reports=reports,
+        limit=limit,
+        cursor=cursor,
+        accept=accept,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    reports: bool | Unset = False,
+    limit: int | Unset = 50,
+    cursor: None | str | Unset = UNSET,
+    accept: str | Unset = "application/json",
+) -> PageExecutionRead | Problem | None:
+    """List or export samples
+
+     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        reports (bool | Unset): Whether to list every iteration. Default: False.
+        limit (int | Unset): Most items of one page. Default: 50.
+        cursor (None | str | Unset): Taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        PageExecutionRead | Problem
+    """
+
+    return sync_detailed(
+        workload=workload,
+        client=client,
+        reports=reports,
+        limit=limit,
+        cursor=cursor,
+        accept=accept,
+    ).parsed
+
+
+async def asyncio_detailed(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    reports: bool | Unset = False,
+    limit: int | Unset = 50,
+    cursor: None | str | Unset = UNSET,
+    accept: str | Unset = "application/json",
+) -> Response[PageExecutionRead | Problem]:
+    """List or export samples
+
+     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        reports (bool | Unset): Whether to list every iteration. Default: False.
+        limit (int | Unset): Most items of one page. Default: 50.
+        cursor (None | str | Unset): Taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[PageExecutionRead | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        reports=reports,
+        limit=limit,
+        cursor=cursor,
+        accept=accept,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    reports: bool | Unset = False,
+    limit: int | Unset = 50,
+    cursor: None | str | Unset = UNSET,
+    accept: str | Unset = "application/json",
+) -> PageExecutionRead | Problem | None:
+    """List or export samples
+
+     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        reports (bool | Unset): Whether to list every iteration. Default: False.
+        limit (int | Unset): Most items of one page. Default: 50.
+        cursor (None | str | Unset): Taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        PageExecutionRead | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            workload=workload,
+            client=client,
+            reports=reports,
+            limit=limit,
+            cursor=cursor,
+            accept=accept,
+        )
+    ).parsed

@@ -1,0 +1,260 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.problem import Problem
+from ...models.upload_read import UploadRead
+from ...models.upload_samples_json_body import UploadSamplesJsonBody
+from ...types import UNSET, Response
+
+
+def _get_kwargs(
+    workload: str,
+    *,
+    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/workloads/{workload}/samples".format(
+            workload=quote(str(workload), safe=""),
+        ),
+    }
+
+    if isinstance(body, UploadSamplesJsonBody):
+        _kwargs["json"] = body.to_dict()
+
+        headers["Content-Type"] = "application/json"
+    if isinstance(body, str):
+        _kwargs["content"] = body.payload
+        headers["Content-Type"] = "application/x-ndjson"
+    if isinstance(body, str):
+        _kwargs["content"] = body.payload
+        headers["Content-Type"] = "text/csv"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | UploadRead | None:
+    if response.status_code == 201:
+        response_201 = UploadRead.from_dict(response.json())
+
+        return response_201
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | UploadRead]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+) -> Response[Problem | UploadRead]:
+    """Upload samples
+
+     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+
+    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
+    *accepted*,
+    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
+    rows of an
+    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
+    simply be sent
+    again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (UploadSamplesJsonBody):
+        body (str): One sample per line, as JSON.
+        body (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | UploadRead]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+) -> Problem | UploadRead | None:
+    """Upload samples
+
+     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+
+    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
+    *accepted*,
+    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
+    rows of an
+    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
+    simply be sent
+    again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (UploadSamplesJsonBody):
+        body (str): One sample per line, as JSON.
+        body (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | UploadRead
+    """
+
+    return sync_detailed(
+        workload=workload,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+) -> Response[Problem | UploadRead]:
+    """Upload samples
+
+     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+
+    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
+    *accepted*,
+    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
+    rows of an
+    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
+    simply be sent
+    again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (UploadSamplesJsonBody):
+        body (str): One sample per line, as JSON.
+        body (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Problem | UploadRead]
+    """
+
+    kwargs = _get_kwargs(
+        workload=workload,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    workload: str,
+    *,
+    client: AuthenticatedClient | Client,
+    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+) -> Problem | UploadRead | None:
+    """Upload samples
+
+     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+
+    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
+    *accepted*,
+    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
+    rows of an
+    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
+    simply be sent
+    again.
+
+    Args:
+        workload (str): Name (or id) of the workload.
+        body (UploadSamplesJsonBody):
+        body (str): One sample per line, as JSON.
+        body (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Problem | UploadRead
+    """
+
+    return (
+        await asyncio_detailed(
+            workload=workload,
+            client=client,
+            body=body,
+        )
+    ).parsed

@@ -1,0 +1,167 @@
+"""Contains all the data models used in inputs/outputs"""
+
+from .agent_read import AgentRead
+from .agent_read_report import AgentReadReport
+from .criterion import Criterion
+from .decision import Decision
+from .decision_allocation import DecisionAllocation
+from .decision_delta import DecisionDelta
+from .decision_predicted import DecisionPredicted
+from .decision_reason import DecisionReason
+from .decision_source import DecisionSource
+from .execution_read import ExecutionRead
+from .feature import Feature
+from .fit_request import FitRequest
+from .health import Health
+from .interval import Interval
+from .iteration_read import IterationRead
+from .iteration_report import IterationReport
+from .iteration_report_allocation import IterationReportAllocation
+from .iteration_report_features import IterationReportFeatures
+from .iteration_report_metrics import IterationReportMetrics
+from .job_read import JobRead
+from .job_read_error_type_0 import JobReadErrorType0
+from .job_read_result_type_0 import JobReadResultType0
+from .job_read_state import JobReadState
+from .job_read_type import JobReadType
+from .list_jobs_state_type_0 import ListJobsStateType0
+from .metric import Metric
+from .metric_goal import MetricGoal
+from .metric_scope import MetricScope
+from .model_read import ModelRead
+from .model_read_report import ModelReadReport
+from .page_agent_read import PageAgentRead
+from .page_execution_read import PageExecutionRead
+from .page_iteration_read import PageIterationRead
+from .page_job_read import PageJobRead
+from .page_model_read import PageModelRead
+from .page_workload_read import PageWorkloadRead
+from .predicted_metric import PredictedMetric
+from .prediction import Prediction
+from .prediction_allocation import PredictionAllocation
+from .prediction_features import PredictionFeatures
+from .prediction_predicted import PredictionPredicted
+from .problem import Problem
+from .problem_field import ProblemField
+from .promotion_read import PromotionRead
+from .promotion_request import PromotionRequest
+from .readiness import Readiness
+from .rejection import Rejection
+from .report import Report
+from .report_allocation import ReportAllocation
+from .report_features import ReportFeatures
+from .report_metrics import ReportMetrics
+from .resource import Resource
+from .run_patch import RunPatch
+from .run_patch_state import RunPatchState
+from .run_read import RunRead
+from .run_read_state import RunReadState
+from .run_read_targets import RunReadTargets
+from .run_start import RunStart
+from .run_start_features_type_0 import RunStartFeaturesType0
+from .run_start_targets import RunStartTargets
+from .run_started import RunStarted
+from .spec import Spec
+from .train_request import TrainRequest
+from .train_request_algorithm import TrainRequestAlgorithm
+from .upload_read import UploadRead
+from .upload_samples_json_body import UploadSamplesJsonBody
+from .upload_samples_json_body_samples_item import UploadSamplesJsonBodySamplesItem
+from .upload_samples_json_body_samples_item_reports_item import (
+    UploadSamplesJsonBodySamplesItemReportsItem,
+)
+from .upload_samples_json_body_samples_item_reports_item_allocation import (
+    UploadSamplesJsonBodySamplesItemReportsItemAllocation,
+)
+from .upload_samples_json_body_samples_item_reports_item_features import (
+    UploadSamplesJsonBodySamplesItemReportsItemFeatures,
+)
+from .upload_samples_json_body_samples_item_reports_item_metrics import (
+    UploadSamplesJsonBodySamplesItemReportsItemMetrics,
+)
+from .weights import Weights
+from .weights_patch import WeightsPatch
+from .workload_patch import WorkloadPatch
+from .workload_patch_prices import WorkloadPatchPrices
+from .workload_patch_targets import WorkloadPatchTargets
+from .workload_read import WorkloadRead
+
+__all__ = (
+    "AgentRead",
+    "AgentReadReport",
+    "Criterion",
+    "Decision",
+    "DecisionAllocation",
+    "DecisionDelta",
+    "DecisionPredicted",
+    "DecisionReason",
+    "DecisionSource",
+    "ExecutionRead",
+    "Feature",
+    "FitRequest",
+    "Health",
+    "Interval",
+    "IterationRead",
+    "IterationReport",
+    "IterationReportAllocation",
+    "IterationReportFeatures",
+    "IterationReportMetrics",
+    "JobRead",
+    "JobReadErrorType0",
+    "JobReadResultType0",
+    "JobReadState",
+    "JobReadType",
+    "ListJobsStateType0",
+    "Metric",
+    "MetricGoal",
+    "MetricScope",
+    "ModelRead",
+    "ModelReadReport",
+    "PageAgentRead",
+    "PageExecutionRead",
+    "PageIterationRead",
+    "PageJobRead",
+    "PageModelRead",
+    "PageWorkloadRead",
+    "PredictedMetric",
+    "Prediction",
+    "PredictionAllocation",
+    "PredictionFeatures",
+    "PredictionPredicted",
+    "Problem",
+    "ProblemField",
+    "PromotionRead",
+    "PromotionRequest",
+    "Readiness",
+    "Rejection",
+    "Report",
+    "ReportAllocation",
+    "ReportFeatures",
+    "ReportMetrics",
+    "Resource",
+    "RunPatch",
+    "RunPatchState",
+    "RunRead",
+    "RunReadState",
+    "RunReadTargets",
+    "RunStart",
+    "RunStarted",
+    "RunStartFeaturesType0",
+    "RunStartTargets",
+    "Spec",
+    "TrainRequest",
+    "TrainRequestAlgorithm",
+    "UploadRead",
+    "UploadSamplesJsonBody",
+    "UploadSamplesJsonBodySamplesItem",
+    "UploadSamplesJsonBodySamplesItemReportsItem",
+    "UploadSamplesJsonBodySamplesItemReportsItemAllocation",
+    "UploadSamplesJsonBodySamplesItemReportsItemFeatures",
+    "UploadSamplesJsonBodySamplesItemReportsItemMetrics",
+    "Weights",
+    "WeightsPatch",
+    "WorkloadPatch",
+    "WorkloadPatchPrices",
+    "WorkloadPatchTargets",
+    "WorkloadRead",
+)

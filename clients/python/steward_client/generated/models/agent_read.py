@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.agent_read_report import AgentReadReport
+
+
+T = TypeVar("T", bound="AgentRead")
+
+
+@_attrs_define
+class AgentRead:
+    """One trained agent."""
+
+    workload: str
+    version: int
+    """ Counts from 1. """
+    spec_version: int
+    """ Version of the spec that it was trained under. """
+    model_version: int
+    """ Version of the domain model that it was trained on. """
+    algorithm: str
+    seed: int
+    champion: bool
+    """ Whether it is the one that answers now. """
+    promoted: bool
+    """ Whether it has ever been the one that answers. """
+    report: AgentReadReport
+    """ Return with interval and by term, every heuristic's beside it, the exact optimum where there is one, and in
+    `reason` why it was promoted or not. """
+    created_at: datetime.datetime
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        workload = self.workload
+
+        version = self.version
+
+        spec_version = self.spec_version
+
+        model_version = self.model_version
+
+        algorithm = self.algorithm
+
+        seed = self.seed
+
+        champion = self.champion
+
+        promoted = self.promoted
+
+        report = self.report.to_dict()
+
+        created_at = self.created_at.isoformat()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "workload": workload,
+                "version": version,
+                "spec_version": spec_version,
+                "model_version": model_version,
+                "algorithm": algorithm,
+                "seed": seed,
+                "champion": champion,
+                "promoted": promoted,
+                "report": report,
+                "created_at": created_at,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.agent_read_report import AgentReadReport  # noqa: PLC0415
+
+        d = dict(src_dict)
+        workload = d.pop("workload")
+
+        version = d.pop("version")
+
+        spec_version = d.pop("spec_version")
+
+        model_version = d.pop("model_version")
+
+        algorithm = d.pop("algorithm")
+
+        seed = d.pop("seed")
+
+        champion = d.pop("champion")
+
+        promoted = d.pop("promoted")
+
+        report = AgentReadReport.from_dict(d.pop("report"))
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        agent_read = cls(
+            workload=workload,
+            version=version,
+            spec_version=spec_version,
+            model_version=model_version,
+            algorithm=algorithm,
+            seed=seed,
+            champion=champion,
+            promoted=promoted,
+            report=report,
+            created_at=created_at,
+        )
+
+        agent_read.additional_properties = d
+        return agent_read
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.decision_source import DecisionSource
+
+if TYPE_CHECKING:
+    from ..models.decision_allocation import DecisionAllocation
+    from ..models.decision_delta import DecisionDelta
+    from ..models.decision_predicted import DecisionPredicted
+    from ..models.decision_reason import DecisionReason
+
+
+T = TypeVar("T", bound="Decision")
+
+
+@_attrs_define
+class Decision:
+    """The next resource step."""
+
+    run: None | str
+    """ The run; null when the state was given in full. """
+    workload: str
+    reported: int | None
+    """ The last iteration that was reported; null before the first. """
+    iteration: int
+    """ The iteration that this allocation is for. """
+    allocation: DecisionAllocation
+    """ What to allocate, by resource. """
+    delta: DecisionDelta
+    """ Change against the reported allocation. """
+    noop: bool
+    """ Whether nothing changes. """
+    source: DecisionSource
+    """ Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a
+    fallback because something failed. """
+    agent: int | None
+    """ Version of the promoted agent, if there is one. """
+    policy: str
+    """ What the answering policy is called. """
+    reason: DecisionReason
+    """ Why: a stable code, and the same for people. """
+    predicted: DecisionPredicted
+    """ The next iteration's metrics at this allocation. """
+    valid_for_iterations: int
+    """ For how many iterations it holds; 0 once the run is complete. """
+    decided_at: datetime.datetime
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        run: None | str
+        run = self.run
+
+        workload = self.workload
+
+        reported: int | None
+        reported = self.reported
+
+        iteration = self.iteration
+
+        allocation = self.allocation.to_dict()
+
+        delta = self.delta.to_dict()
+
+        noop = self.noop
+
+        source = self.source.value
+
+        agent: int | None
+        agent = self.agent
+
+        policy = self.policy
+
+        reason = self.reason.to_dict()
+
+        predicted = self.predicted.to_dict()
+
+        valid_for_iterations = self.valid_for_iterations
+
+        decided_at = self.decided_at.isoformat()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "run": run,
+                "workload": workload,
+                "reported": reported,
+                "iteration": iteration,
+                "allocation": allocation,
+                "delta": delta,
+                "noop": noop,
+                "source": source,
+                "agent": agent,
+                "policy": policy,
+                "reason": reason,
+                "predicted": predicted,
+                "valid_for_iterations": valid_for_iterations,
+                "decided_at": decided_at,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.decision_allocation import DecisionAllocation  # noqa: PLC0415
+        from ..models.decision_delta import DecisionDelta  # noqa: PLC0415
+        from ..models.decision_predicted import DecisionPredicted  # noqa: PLC0415
+        from ..models.decision_reason import DecisionReason  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_run(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        run = _parse_run(d.pop("run"))
+
+        workload = d.pop("workload")
+
+        def _parse_reported(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        reported = _parse_reported(d.pop("reported"))
+
+        iteration = d.pop("iteration")
+
+        allocation = DecisionAllocation.from_dict(d.pop("allocation"))
+
+        delta = DecisionDelta.from_dict(d.pop("delta"))
+
+        noop = d.pop("noop")
+
+        source = DecisionSource(d.pop("source"))
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        policy = d.pop("policy")
+
+        reason = DecisionReason.from_dict(d.pop("reason"))
+
+        predicted = DecisionPredicted.from_dict(d.pop("predicted"))
+
+        valid_for_iterations = d.pop("valid_for_iterations")
+
+        decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
+
+        decision = cls(
+            run=run,
+            workload=workload,
+            reported=reported,
+            iteration=iteration,
+            allocation=allocation,
+            delta=delta,
+            noop=noop,
+            source=source,
+            agent=agent,
+            policy=policy,
+            reason=reason,
+            predicted=predicted,
+            valid_for_iterations=valid_for_iterations,
+            decided_at=decided_at,
+        )
+
+        decision.additional_properties = d
+        return decision
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.report_allocation import ReportAllocation
+    from ..models.report_features import ReportFeatures
+    from ..models.report_metrics import ReportMetrics
+
+
+T = TypeVar("T", bound="Report")
+
+
+@_attrs_define
+class Report:
+    """What one iteration used and measured."""
+
+    iteration: int
+    """ Counts from 0. """
+    allocation: ReportAllocation
+    metrics: ReportMetrics
+    features: ReportFeatures
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        iteration = self.iteration
+
+        allocation = self.allocation.to_dict()
+
+        metrics = self.metrics.to_dict()
+
+        features = self.features.to_dict()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "iteration": iteration,
+                "allocation": allocation,
+                "metrics": metrics,
+                "features": features,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.report_allocation import ReportAllocation  # noqa: PLC0415
+        from ..models.report_features import ReportFeatures  # noqa: PLC0415
+        from ..models.report_metrics import ReportMetrics  # noqa: PLC0415
+
+        d = dict(src_dict)
+        iteration = d.pop("iteration")
+
+        allocation = ReportAllocation.from_dict(d.pop("allocation"))
+
+        metrics = ReportMetrics.from_dict(d.pop("metrics"))
+
+        features = ReportFeatures.from_dict(d.pop("features"))
+
+        report = cls(
+            iteration=iteration,
+            allocation=allocation,
+            metrics=metrics,
+            features=features,
+        )
+
+        report.additional_properties = d
+        return report
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.run_read_state import RunReadState
+
+if TYPE_CHECKING:
+    from ..models.decision import Decision
+    from ..models.run_read_targets import RunReadTargets
+
+
+T = TypeVar("T", bound="RunRead")
+
+
+@_attrs_define
+class RunRead:
+    """A run."""
+
+    id: str
+    workload: str
+    state: RunReadState
+    spec_version: int
+    """ Version of the workload's spec when the run started. """
+    agent: int | None
+    """ Version of the agent when the run started. """
+    targets: RunReadTargets
+    iterations: int
+    """ How many iterations are reported; the number of the next one. """
+    decision: Decision
+    """ The next resource step. """
+    created_at: datetime.datetime
+    finished_at: datetime.datetime | None
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        id = self.id
+
+        workload = self.workload
+
+        state = self.state.value
+
+        spec_version = self.spec_version
+
+        agent: int | None
+        agent = self.agent
+
+        targets = self.targets.to_dict()
+
+        iterations = self.iterations
+
+        decision = self.decision.to_dict()
+
+        created_at = self.created_at.isoformat()
+
+        finished_at: None | str
+        if isinstance(self.finished_at, datetime.datetime):
+            finished_at = self.finished_at.isoformat()
+        else:
+            finished_at = self.finished_at
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "workload": workload,
+                "state": state,
+                "spec_version": spec_version,
+                "agent": agent,
+                "targets": targets,
+                "iterations": iterations,
+                "decision": decision,
+                "created_at": created_at,
+                "finished_at": finished_at,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.run_read_targets import RunReadTargets  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        workload = d.pop("workload")
+
+        state = RunReadState(d.pop("state"))
+
+        spec_version = d.pop("spec_version")
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        targets = RunReadTargets.from_dict(d.pop("targets"))
+
+        iterations = d.pop("iterations")
+
+        decision = Decision.from_dict(d.pop("decision"))
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        def _parse_finished_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                finished_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return finished_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        finished_at = _parse_finished_at(d.pop("finished_at"))
+
+        run_read = cls(
+            id=id,
+            workload=workload,
+            state=state,
+            spec_version=spec_version,
+            agent=agent,
+            targets=targets,
+            iterations=iterations,
+            decision=decision,
+            created_at=created_at,
+            finished_at=finished_at,
+        )
+
+        run_read.additional_properties = d
+        return run_read
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.decision import Decision
+
+
+T = TypeVar("T", bound="RunStarted")
+
+
+@_attrs_define
+class RunStarted:
+    """A run that has begun, with its first decision."""
+
+    id: str
+    workload: str
+    agent: int | None
+    """ Version of the agent that answers; null for a heuristic. """
+    decision: Decision
+    """ The next resource step. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        id = self.id
+
+        workload = self.workload
+
+        agent: int | None
+        agent = self.agent
+
+        decision = self.decision.to_dict()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "workload": workload,
+                "agent": agent,
+                "decision": decision,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.decision import Decision  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        workload = d.pop("workload")
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        decision = Decision.from_dict(d.pop("decision"))
+
+        run_started = cls(
+            id=id,
+            workload=workload,
+            agent=agent,
+            decision=decision,
+        )
+
+        run_started.additional_properties = d
+        return run_started
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

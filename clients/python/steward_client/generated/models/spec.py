@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.criterion import Criterion
+    from ..models.feature import Feature
+    from ..models.metric import Metric
+    from ..models.resource import Resource
+    from ..models.weights import Weights
+
+
+T = TypeVar("T", bound="Spec")
+
+
+@_attrs_define
+class Spec:
+    """A workload of kind ``iterative``: its resources, metrics with targets, features and preferences."""
+
+    name: str
+    resources: list[Resource]
+    iterations: int
+    kind: Literal["iterative"] | Unset = "iterative"
+    metrics: list[Metric] | Unset = UNSET
+    features: list[Feature] | Unset = UNSET
+    weights: Weights | Unset = UNSET
+    """ What the three terms of the reward are worth against each other. """
+    criterion: Criterion | Unset = UNSET
+    """ How long one simulated iteration may take: the lesser of a duration and a share of the real iteration. """
+
+    def to_dict(self) -> dict[str, Any]:
+        name = self.name
+
+        resources = []
+        for resources_item_data in self.resources:
+            resources_item = resources_item_data.to_dict()
+            resources.append(resources_item)
+
+        iterations = self.iterations
+
+        kind = self.kind
+
+        metrics: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.metrics, Unset):
+            metrics = []
+            for metrics_item_data in self.metrics:
+                metrics_item = metrics_item_data.to_dict()
+                metrics.append(metrics_item)
+
+        features: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.features, Unset):
+            features = []
+            for features_item_data in self.features:
+                features_item = features_item_data.to_dict()
+                features.append(features_item)
+
+        weights: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.weights, Unset):
+            weights = self.weights.to_dict()
+
+        criterion: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.criterion, Unset):
+            criterion = self.criterion.to_dict()
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "name": name,
+                "resources": resources,
+                "iterations": iterations,
+            }
+        )
+        if kind is not UNSET:
+            field_dict["kind"] = kind
+        if metrics is not UNSET:
+            field_dict["metrics"] = metrics
+        if features is not UNSET:
+            field_dict["features"] = features
+        if weights is not UNSET:
+            field_dict["weights"] = weights
+        if criterion is not UNSET:
+            field_dict["criterion"] = criterion
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.criterion import Criterion  # noqa: PLC0415
+        from ..models.feature import Feature  # noqa: PLC0415
+        from ..models.metric import Metric  # noqa: PLC0415
+        from ..models.resource import Resource  # noqa: PLC0415
+        from ..models.weights import Weights  # noqa: PLC0415
+
+        d = dict(src_dict)
+        name = d.pop("name")
+
+        resources = []
+        _resources = d.pop("resources")
+        for resources_item_data in _resources:
+            resources_item = Resource.from_dict(resources_item_data)
+
+            resources.append(resources_item)
+
+        iterations = d.pop("iterations")
+
+        kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
+        if kind != "iterative" and not isinstance(kind, Unset):
+            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
+
+        _metrics = d.pop("metrics", UNSET)
+        metrics: list[Metric] | Unset = UNSET
+        if _metrics is not UNSET:
+            metrics = []
+            for metrics_item_data in _metrics:
+                metrics_item = Metric.from_dict(metrics_item_data)
+
+                metrics.append(metrics_item)
+
+        _features = d.pop("features", UNSET)
+        features: list[Feature] | Unset = UNSET
+        if _features is not UNSET:
+            features = []
+            for features_item_data in _features:
+                features_item = Feature.from_dict(features_item_data)
+
+                features.append(features_item)
+
+        _weights = d.pop("weights", UNSET)
+        weights: Weights | Unset
+        if isinstance(_weights, Unset):
+            weights = UNSET
+        else:
+            weights = Weights.from_dict(_weights)
+
+        _criterion = d.pop("criterion", UNSET)
+        criterion: Criterion | Unset
+        if isinstance(_criterion, Unset):
+            criterion = UNSET
+        else:
+            criterion = Criterion.from_dict(_criterion)
+
+        spec = cls(
+            name=name,
+            resources=resources,
+            iterations=iterations,
+            kind=kind,
+            metrics=metrics,
+            features=features,
+            weights=weights,
+            criterion=criterion,
+        )
+
+        return spec

@@ -1,0 +1,196 @@
+"""``steward_client.Run``: against the application in this process, and against a service that is away at times."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from steward_client import Client, Retry, Run, StewardError, Unreachable
+
+from app.workloads.schemas import EXAMPLE
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class Clock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self) -> None:
+        self.now, self.pauses = 0.0, list[float]()
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.pauses.append(seconds)
+
+    def retry(self, patience_seconds: float = 60.0) -> Retry:
+        return Retry(patience_seconds=patience_seconds, sleep=self.sleep, clock=lambda: self.now)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def workload(client: TestClient) -> str:
+    answer = client.post("/workloads", json=EXAMPLE)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["name"])
+
+
+def through(handler: Handler) -> Client:
+    """A generated client that sends everything to ``handler``."""
+    client = Client(base_url="http://steward")
+    return client.set_httpx_client(httpx.Client(base_url="http://steward", transport=httpx.MockTransport(handler)))
+
+
+@pytest.fixture
+def forwarded(client: TestClient) -> Handler:
+    """Hands requests on to the application in this process."""
+
+    def forward(request: httpx.Request) -> httpx.Response:
+        headers = {k: v for k, v in request.headers.items() if k not in ("host", "content-length")}
+        answer = client.request(request.method, request.url.raw_path.decode(), content=request.content, headers=headers)
+        return httpx.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
+
+    return forward
+
+
+class Flaky:
+    """Loses requests, answers or asks to come again, as ``plan`` says, before it passes requests on."""
+
+    def __init__(self, handler: Handler, *plan: str) -> None:
+        self.handler, self.plan, self.seen = handler, list(plan), list[httpx.Request]()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request)
+        event = self.plan.pop(0) if self.plan else "pass"
+        if event == "refuse":
+            raise httpx.ConnectError("connection refused", request=request)
+        if event == "lose the answer":
+            self.handler(request)
+            raise httpx.ReadError("connection lost", request=request)
+        if event == "busy":
+            return httpx.Response(
+                503, headers={"retry-after": "7"}, json={"title": "unavailable", "detail": "restarting"}
+            )
+        return self.handler(request)
+
+
+def metrics(seconds: float) -> dict[str, float]:
+    return {"iteration_seconds": seconds}
+
+
+def state_of(client: TestClient, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/runs/{run}").json()
+    return found
+
+
+def test_a_run_is_started_reported_and_finished(client: TestClient, workload: str, forwarded: Handler) -> None:
+    with Run(through(forwarded), workload, features={"batch": 128}) as run:
+        allocation = run.allocation
+        for iteration in range(3):
+            assert run.iteration == iteration
+            allocation = run.report(iteration, allocation, metrics(30.0 + iteration), {"batch": 128})
+            assert set(allocation) == {"gpus"}
+            assert run.decision.reason.text
+    found = state_of(client, run.id)
+    assert (found["state"], found["iterations"]) == ("finished", 3)
+
+
+def test_an_exception_fails_the_run_and_comes_through(client: TestClient, workload: str, forwarded: Handler) -> None:
+    run = Run(through(forwarded), workload)
+    with pytest.raises(ZeroDivisionError), run:
+        raise ZeroDivisionError
+    assert state_of(client, run.id)["state"] == "failed"
+
+
+def test_a_run_that_was_ended_inside_stays_so(client: TestClient, workload: str, forwarded: Handler) -> None:
+    with Run(through(forwarded), workload) as run:
+        run.fail()
+    assert state_of(client, run.id)["state"] == "failed"
+
+
+def test_a_run_is_resumed_by_another_launcher(workload: str, forwarded: Handler) -> None:
+    first = Run(through(forwarded), workload).start()
+    told = first.report(0, first.allocation, metrics(30), {"batch": 1})
+    again = Run.resume(through(forwarded), first.id)
+    assert (again.iteration, again.allocation, again.workload) == (1, told, workload)
+    assert set(again.report(1, told, metrics(29), {"batch": 1})) == {"gpus"}
+
+
+def test_a_lost_answer_costs_no_report_and_starts_no_second_run(
+    client: TestClient, workload: str, forwarded: Handler, clock: Clock
+) -> None:
+    flaky = Flaky(forwarded, "lose the answer", "pass", "lose the answer", "lose the answer", "pass")
+    with Run(through(flaky), workload, retry=clock.retry()) as run:
+        run.report(0, run.allocation, metrics(30), {"batch": 1})
+    keys = {request.headers["idempotency-key"] for request in flaky.seen if request.method == "POST"}
+    assert len(keys) == 1
+    assert [e["iteration"] for e in client.get(f"/runs/{run.id}/iterations").json()["items"]] == [0]
+    assert len(clock.pauses) == 3
+
+
+def test_pauses_grow_and_retry_after_is_obeyed(workload: str, forwarded: Handler, clock: Clock) -> None:
+    flaky = Flaky(forwarded, "refuse", "refuse", "refuse", "refuse", "busy")
+    Run(through(flaky), workload, retry=clock.retry()).start()
+    *growing, asked = clock.pauses
+    assert growing == sorted(growing)
+    assert 0.05 <= growing[0] <= 0.1
+    assert asked == 7
+
+
+def test_patience_ends_with_the_reason(clock: Clock) -> None:
+    flaky = Flaky(lambda _: httpx.Response(200), *["busy"] * 100)
+    with pytest.raises(Unreachable, match="restarting") as raised:
+        Run(through(flaky), "w", retry=clock.retry(patience_seconds=20)).start()
+    assert isinstance(raised.value.__cause__, StewardError)
+    assert clock.now <= 20
+
+
+def test_a_refusal_is_not_repeated_and_names_the_field(workload: str, forwarded: Handler, clock: Clock) -> None:
+    flaky = Flaky(forwarded)
+    run = Run(through(flaky), workload, retry=clock.retry()).start()
+    with pytest.raises(StewardError, match="gpus") as raised:
+        run.report(0, {"gpus": 99}, metrics(30), {"batch": 1})
+    assert raised.value.status == 422
+    assert raised.value.errors[0]["pointer"] == "/allocation/gpus"
+    assert clock.pauses == []
+
+
+def test_a_proxys_page_is_an_error_too(clock: Clock) -> None:
+    with pytest.raises(StewardError, match="404 Not Found: <h1>nothing") as raised:
+        Run(through(lambda _: httpx.Response(404, text="<h1>nothing here</h1>")), "w", retry=clock.retry()).start()
+    assert raised.value.type == "about:blank"
+
+
+def test_a_run_that_was_not_started_says_so(forwarded: Handler) -> None:
+    with pytest.raises(RuntimeError, match="not been started"):
+        _ = Run(through(forwarded), "w").allocation
+
+
+def test_failing_a_run_hides_no_error_while_the_service_is_away(
+    workload: str, forwarded: Handler, clock: Clock
+) -> None:
+    flaky = Flaky(forwarded, "pass", *["refuse"] * 100)
+    with pytest.raises(KeyError), Run(through(flaky), workload, retry=clock.retry(patience_seconds=600)):
+        raise KeyError("mine")
+    assert clock.now <= 5
+
+
+def test_the_generated_core_calls_the_application(forwarded: Handler) -> None:
+    from steward_client.generated.api.workloads import read_workload, register_workload
+    from steward_client.generated.models import Problem, Spec, WorkloadRead
+
+    core = through(forwarded)
+    spec = Spec.from_dict(copy.deepcopy(EXAMPLE))
+    registered = register_workload.sync(client=core, body=spec)
+    assert isinstance(registered, WorkloadRead)
+    assert registered.spec.to_dict()["resources"][0]["maximum"] == 16
+    missing = read_workload.sync("nobody", client=core)
+    assert isinstance(missing, Problem)
+    assert missing.status == 404
+    assert json.dumps(missing.to_dict())
