@@ -11,13 +11,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from pydantic import BaseModel, Field
-from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
+from app.database import seen
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Worker
 from app.dependencies import FromDatabase, FromSettings
 from app.jobs import repository as jobs
 from app.settings import Settings
@@ -84,8 +83,8 @@ def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
 def _worker(database: Database, settings: Settings) -> str:
     lately = utc_now() - timedelta(seconds=settings.worker_seen_seconds)
     with database.reading() as session:
-        seen = session.scalar(select(Worker.name).where(Worker.seen_at > lately).limit(1))
-    return "ok" if seen is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
+        found = seen.seen_since(session, lately)
+    return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
 
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)

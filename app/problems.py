@@ -10,13 +10,13 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from app import errors
-from app.database.engine import DeadlinePassed
+from app.database.engine import DeadlinePassed, is_lost
 from app.errors import FieldError, StewardError, problem
 from app.kinds.base import InvalidInput
 
@@ -112,17 +112,10 @@ def _of_http(error: HTTPException) -> StewardError:
     if family is not None:
         return family(str(error.detail))
 
-    class Other(StewardError):  # noqa: N818
+    class Other(StewardError):
         status, type, title = error.status_code, f"/problems/http-{error.status_code}", str(error.detail)
 
     return Other(str(error.detail))
-
-
-def is_lost_database(error: BaseException) -> bool:
-    """Whether this says that the database is away, locked for too long, or out of connections."""
-    if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
-        return True
-    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def translate(request: Request, error: Exception) -> StewardError | None:
@@ -140,7 +133,7 @@ def translate(request: Request, error: Exception) -> StewardError | None:
         return _of_http(error)
     if isinstance(error, DeadlinePassed):
         return errors.Timeout(str(error), retry_after=_patience(request))
-    if is_lost_database(error):
+    if is_lost(error):
         return errors.Unavailable("the database does not answer; nothing was written", retry_after=_patience(request))
     return None
 

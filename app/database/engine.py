@@ -11,6 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
 from app.settings import Settings
@@ -22,8 +24,15 @@ commit_deadline: ContextVar[float | None] = ContextVar("commit_deadline", defaul
 """Monotonic time after which a unit of work must not commit any more: its caller has been told that it timed out."""
 
 
-class DeadlinePassed(TimeoutError):  # noqa: N818
+class DeadlinePassed(TimeoutError):
     """A unit of work was rolled back, because its caller no longer waits for it."""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether this says that the database is away, locked for too long, or out of connections."""
+    if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
+        return True
+    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def after_commit(session: Session, call: Callable[[], None]) -> None:

@@ -1,0 +1,33 @@
+"""Who is there: heartbeats of worker processes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from app.database.base import DEFAULT_TENANT
+from app.database.tables import Worker
+from app.database.upsert import insert
+
+FORGET_AFTER = timedelta(days=1)
+
+
+def beat(session: Session, name: str, now: datetime) -> None:
+    """Note that a worker is there; forget those that have long gone."""
+    values = {"tenant": DEFAULT_TENANT, "name": name, "started_at": now, "seen_at": now}
+    statement = insert(session, Worker).values(**values)
+    session.execute(statement.on_conflict_do_update(index_elements=[Worker.name], set_={"seen_at": now}))
+    session.execute(delete(Worker).where(Worker.seen_at < now - FORGET_AFTER))
+
+
+def leave(session: Session, name: str) -> None:
+    """Note that a worker has gone."""
+    session.execute(delete(Worker).where(Worker.name == name))
+
+
+def seen_since(session: Session, since: datetime, prefix: str = "") -> str | None:
+    """Name of a worker seen since then (whose name begins so), if there is one."""
+    statement = select(Worker.name).where(Worker.seen_at > since, Worker.name.startswith(prefix, autoescape=True))
+    return session.scalar(statement.limit(1))

@@ -1,0 +1,70 @@
+"""What a worker's main process does on a timer: it says that it is there, and brings lost jobs back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import queue
+from app.database import seen
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.jobs import lease
+from app.processes import is_gone
+from app.settings import Settings
+
+PURGE_SECONDS = 3600.0
+
+logger = logging.getLogger(__name__)
+
+
+class Housekeeper:
+    """A thread with a heartbeat and a sweeper."""
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        self.settings = settings
+        self.name = name
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
+        self._purge_at = 0.0
+
+    def start(self) -> None:
+        """Begin."""
+        queue.use(self.settings)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and say that this worker has gone."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+
+    def _run(self) -> None:
+        database = Database(self.settings.database_url, self.settings)
+        pause = min(self.settings.sweep_seconds, self.settings.heartbeat_seconds)
+        while True:
+            self._keep_house(database)
+            database.dispose()  # no connection is open while the pool forks
+            if self._ended.wait(pause):
+                break
+        try:
+            with database.session() as session:
+                seen.leave(session, self.name)
+        except SQLAlchemyError as error:
+            logger.warning("could not sign off: %s", error)
+        database.dispose()
+
+    def _keep_house(self, database: Database) -> None:
+        try:
+            with database.session() as session:
+                seen.beat(session, self.name, utc_now())
+            for job_id in lease.sweep(database, self.settings, utc_now(), is_gone):
+                logger.info("announced job %s again", job_id)
+            if time.monotonic() > self._purge_at:
+                lease.purge(database, self.settings, utc_now())
+                self._purge_at = time.monotonic() + PURGE_SECONDS
+        except SQLAlchemyError as error:
+            logger.warning("keeping house failed, trying again: %s", error)

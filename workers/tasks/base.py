@@ -1,0 +1,209 @@
+"""What every task does around its work: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
+
+A task claims its job's lease (or goes home: somebody else has it), works with no session open, and publishes in one
+transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
+
+Cancelled    asked for by a caller: the job is marked so
+Stopping     the worker has been told to stop: the job goes back into the queue with its checkpoint
+LeaseLost    somebody else has the job by now: nothing is written
+EstimationError and other errors: the job has failed, and says why
+a lost database: nothing is written; the lease expires, and the sweeper brings the job back
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Self
+
+from sqlalchemy.exc import NoResultFound, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from app import queue
+from app.database.base import utc_now
+from app.database.engine import Database, is_lost
+from app.jobs import lease as leases
+from app.jobs.lease import Lease, LeaseLost
+from app.processes import process_name
+from app.settings import Settings, get_settings
+from workers.estimators.base import EstimationError
+from workers.tasks.problems import problem_of
+
+PUBLISH_ATTEMPTS = 5
+
+logger = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """A caller has cancelled the job."""
+
+
+class Stopping(Exception):
+    """This worker has been told to stop."""
+
+
+def never() -> bool:
+    """A worker that is not asked to stop."""
+    return False
+
+
+class RunningJob:
+    """A job under this process's lease; a context that keeps the lease alive from a thread."""
+
+    def __init__(
+        self, database: Database, settings: Settings, lease: Lease, is_stopping: Callable[[], bool] = never
+    ) -> None:
+        self.database = database
+        self.settings = settings
+        self.lease = lease
+        self._is_stopping = is_stopping
+        self._cancelled = threading.Event()
+        self._lost = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"lease-{lease.job_id}", daemon=True)
+        self._told_at = -1e9
+        self._kept_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self.settings.heartbeat_seconds):
+            try:
+                if leases.heartbeat(self.database, self.lease, utc_now()):
+                    self._cancelled.set()
+            except LeaseLost:
+                self._lost.set()
+                return
+            except SQLAlchemyError as error:
+                logger.warning("job %s: no heartbeat, trying again: %s", self.lease.job_id, error)
+
+    def check(self) -> None:
+        """Stop here if there is a reason to.
+
+        Raises:
+            LeaseLost, Cancelled: see the module.
+        """
+        if self._lost.is_set():
+            raise LeaseLost(f"job {self.lease.job_id}: its lease was taken over")
+        if self._cancelled.is_set():
+            raise Cancelled(self.lease.job_id)
+
+    def progress(
+        self, fraction: float, eta_seconds: float | None, live: dict[str, Any], checkpoint: Callable[[], bytes]
+    ) -> None:
+        """Tell how far it is, between two chunks; keeps a checkpoint when one is due.
+
+        Raises:
+            LeaseLost, Cancelled, Stopping: see the module.
+        """
+        self.check()
+        if self._is_stopping():
+            leases.release(self.database, self.lease, checkpoint(), utc_now())
+            raise Stopping(self.lease.job_id)
+        now = time.monotonic()
+        if now - self._told_at < self.settings.progress_seconds:
+            return
+        kept = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
+        try:
+            if leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept, utc_now()):
+                self._cancelled.set()
+        except SQLAlchemyError as error:
+            if not is_lost(error):
+                raise
+            logger.warning("job %s: progress not written: %s", self.lease.job_id, error)
+            return
+        self._told_at = now
+        self._kept_at = now if kept is not None else self._kept_at
+        self.check()
+
+    def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
+        """Write a result and mark the job as succeeded, in one transaction. `write` gives the job's `result`.
+
+        Raises:
+            LeaseLost, Cancelled: see the module.
+        """
+        for attempt in range(1, PUBLISH_ATTEMPTS):
+            self.check()
+            try:
+                self._publish(write)
+            except SQLAlchemyError as error:
+                if not is_lost(error):
+                    raise
+                logger.warning("job %s: could not publish, trying again", self.lease.job_id)
+                time.sleep(attempt)
+            else:
+                return
+        self.check()
+        self._publish(write)
+
+    def _publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
+        try:
+            with self.database.session() as session:
+                leases.finish(session, self.lease, write(session), utc_now())
+        except NoResultFound as error:
+            raise LeaseLost(f"job {self.lease.job_id}: its workload was deleted") from error
+
+
+@lru_cache(maxsize=1)
+def _database(_pid: int, url: str) -> Database:
+    return Database(url, get_settings())
+
+
+def run_job(job_id: str, work: Callable[[RunningJob], None]) -> None:
+    """Do a job in this worker process, under its lease."""
+    from workers.celery import is_stopping
+
+    settings = get_settings()
+    queue.use(settings)
+    if not is_stopping():
+        perform(_database(os.getpid(), settings.database_url), settings, job_id, work, is_stopping)
+
+
+def perform(
+    database: Database,
+    settings: Settings,
+    job_id: str,
+    work: Callable[[RunningJob], None],
+    is_stopping: Callable[[], bool] = never,
+) -> None:
+    """Claim a job, do the work, and see to its end."""
+    lease = leases.claim(database, job_id, process_name(), settings.lease_seconds, utc_now())
+    if lease is None:
+        logger.info("job %s: nothing to take", job_id)
+        return
+    logger.info("job %s: attempt %d, fence %d", job_id, lease.attempts, lease.fence)
+    try:
+        with RunningJob(database, settings, lease, is_stopping) as job:
+            _conclude(job, work)
+    except Stopping:
+        logger.info("job %s: given back", job_id)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+    except SQLAlchemyError:
+        logger.exception("job %s: the database is away; the sweeper will bring the job back", job_id)
+
+
+def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
+    try:
+        work(job)
+    except (Stopping, LeaseLost):
+        raise
+    except Cancelled:
+        leases.cancel(job.database, job.lease, utc_now())
+    except EstimationError as error:
+        leases.fail(job.database, job.lease, problem_of(error, job.lease.job_id), utc_now())
+    except Exception as error:
+        if is_lost(error):
+            raise
+        logger.exception("job %s failed", job.lease.job_id)
+        leases.fail(job.database, job.lease, problem_of(error, job.lease.job_id), utc_now())

@@ -1,0 +1,52 @@
+"""Fit a domain model to all samples of a workload."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from app.database.tables import Workload
+from app.domain_models import service as domain_models
+from app.kinds.iterative.spec import Spec
+from app.queue import FIT
+from app.samples import service as samples
+from workers.celery import celery
+from workers.estimators.executions import Executions
+from workers.tasks.base import RunningJob, run_job
+
+TIME_LIMIT_SECONDS = 3600
+
+
+class FitInput(NamedTuple):
+    """What a fit needs; no session is open any more."""
+
+    spec: Spec
+    spec_version: int
+    executions: Executions
+
+
+@celery.task(name=FIT, acks_late=True, ignore_result=True, time_limit=TIME_LIMIT_SECONDS)
+def fit_model(job_id: str) -> None:
+    """Fit the domain model that a job asks for."""
+    run_job(job_id, fit)
+
+
+def load(job: RunningJob) -> FitInput:
+    """Read spec and samples into arrays."""
+    with job.database.reading() as session:
+        workload = session.get_one(Workload, job.lease.workload_id)
+        executions = Executions(tuple(samples.executions(session, workload)))
+        return FitInput(Spec.model_validate(workload.spec), workload.spec_version, executions)
+
+
+def fit(job: RunningJob) -> None:
+    """Fit and publish."""
+    from workers.estimators.fit import fit_domain_model
+
+    given = load(job)
+    fitted = fit_domain_model(given.spec, given.executions, int(job.lease.request.get("seed", 0)))
+    table = fitted.table.to_bytes()
+    job.publish(
+        lambda session: {
+            "model": domain_models.publish(session, job.lease.workload_id, given.spec_version, fitted.report, table)
+        }
+    )

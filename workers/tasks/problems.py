@@ -1,0 +1,31 @@
+"""Why a job failed, as a problem document (RFC 9457)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workers.estimators.base import CriterionMissed, EstimationError, TooLittleData
+
+EXPECTED: dict[type[Exception], tuple[str, str]] = {
+    TooLittleData: ("/problems/too-little-data", "Too little data"),
+    CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),
+    EstimationError: ("/problems/no-model", "No domain model can be had"),
+}
+
+
+def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
+    """The problem document of what ended a job."""
+    for family, (uri, title) in EXPECTED.items():
+        if isinstance(error, family):
+            pointer = getattr(error, "pointer", "")
+            errors = [{"pointer": pointer, "message": str(error), "value": None}] if pointer else []
+            return _document(uri, title, 422, str(error), job_id, errors)
+    detail = f"{type(error).__name__}: {error}"
+    return _document("/problems/internal", "Internal error", 500, detail, job_id, [])
+
+
+def _document(
+    uri: str, title: str, status: int, detail: str, job_id: str, errors: list[dict[str, Any]]
+) -> dict[str, Any]:
+    document = {"type": uri, "title": title, "status": status, "detail": detail, "instance": f"/jobs/{job_id}"}
+    return {**document, "errors": errors} if errors else document
