@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import reference_cost
@@ -42,15 +43,13 @@ class Optimum:
 
     Attributes:
         policy: acts optimally, up to the grid.
-        expected: return of a run that begins at ``first``, by the programme.
+        expected: return of a run that begins at the service's first allocation, by the programme.
         error: how far ``expected`` moves when every grid is halved.
-        first: row of the allocation grid to begin with.
     """
 
     policy: PlannerPolicy
     expected: float
     error: float
-    first: int
 
 
 def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid()) -> str | None:
@@ -79,12 +78,13 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
         raise NoOptimum(reason)
     programme = _Programme(layout, table, grid)
     worth, start = programme.solve()
-    first = int(start.argmax())
+    fresh = begin(programme.projector, layout.start_levels[None])
+    first = int(layout.index(first_allocation(programme.projector, fresh))[0])
     error = 0.0
     if with_error:
         coarse = Grid((grid.left + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
         error = abs(float(start[first] - _Programme(layout, table, coarse).solve()[1][first]))
-    return Optimum(programme.policy(worth), float(start[first]), error, first)
+    return Optimum(programme.policy(worth), float(start[first]), error)
 
 
 class _Programme:

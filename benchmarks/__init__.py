@@ -1,0 +1,1 @@
+"""What is measured, against which peer, and how to rerun it."""

@@ -1,0 +1,181 @@
+"""The shared problems: real measurements as workloads, with a domain model fitted to them by the service's own code."""
+
+import csv
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.spec import Spec
+from workers.estimators.executions import Executions
+from workers.estimators.fit import fit_domain_model
+
+ELLIS = {"kmeans": 840.0, "logisticregression": 300.0}  # run targets of the peers, seconds
+POLLUX = {"bert": 12, "cifar10": 513, "ncf": 2051, "yolov3": 8}  # samples per GPU and step
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A workload under its domain model."""
+
+    name: str
+    spec: Spec
+    table: ModelTable
+
+
+def data() -> Path:
+    """The folder of public data sets.
+
+    Raises:
+        SystemExit: STEWARD_DATA does not name it.
+    """
+    folder = Path(os.environ.get("STEWARD_DATA", ""))
+    if not os.environ.get("STEWARD_DATA") or not folder.is_dir():
+        raise SystemExit("STEWARD_DATA does not name the folder with the public data sets")
+    return folder
+
+
+def ellis(app: str) -> Problem:
+    """A Spark job on 4 to 36 executors that may be rescaled between its stages; model of its first ten runs."""
+    runs: dict[str, list[tuple[float, float, float]]] = {}
+    with (data() / "enel-ellis" / f"ellis-{app}.csv").open() as file:
+        for row in list(csv.reader(file, delimiter="|"))[1:]:
+            runs.setdefault(row[4], []).append((float(row[5]), float(row[9]), float(row[8]) / 1000))
+    first = [(run, np.array(runs[run])) for run in list(runs)[:10]]
+    spec = _spec(
+        f"ellis-{app}",
+        [{"name": "executors", "minimum": 4, "maximum": 36, "max_steps": 4}],
+        max(len(rows) for _, rows in first),
+        ELLIS[app],
+    )
+    return Problem(spec.name, spec, fit_domain_model(spec, Executions(tuple(first)), seed=1).table)
+
+
+def pollux(app: str) -> Problem:
+    """A training of 40 equal slices on 1 to 16 GPUs, the batch on each fixed; the deadline is that of 6 GPUs.
+
+    A run is a placement. Its iterations are the measurements at the three batches nearest to the chosen one, scaled to
+    it by what that batch takes over all placements.
+    """
+    rows = list(_pollux_rows(app))
+    near = sorted({local for _, _, local, _ in rows}, key=lambda local: abs(local - POLLUX[app]))[:3]
+    steps = {b: np.median([seconds for _, _, local, seconds in rows if local == b]) for b in near}
+    runs: dict[str, list[tuple[float, ...]]] = {}
+    for placement, gpus, local, seconds in rows:
+        if local in near:
+            run = runs.setdefault(placement, [])
+            run.append((0, gpus, 400 / gpus * seconds * steps[near[0]] / steps[local]))
+    resources = [{"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "change_seconds": 1.0}]
+    return _with_deadline(f"pollux-{app}", resources, runs, lambda allocation: abs(allocation[:, 0] - 6).argmin())
+
+
+def pollux_two(app: str) -> Problem:
+    """The same with two resources: GPUs, and the batch on each, doubled from 32 to 512."""
+    runs: dict[str, list[tuple[float, ...]]] = {}
+    for placement, gpus, local, seconds in _pollux_rows(app):
+        doublings = np.log2(local / 32)
+        if abs(doublings - round(doublings)) < 0.02 and doublings < 4.1:
+            run = runs.setdefault(placement, [])
+            run.append((0, gpus, round(doublings) + 1, 2e5 / (gpus * local) * seconds))
+    resources = [
+        {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "change_seconds": 1.0},
+        {"name": "batch", "minimum": 1, "maximum": 5, "max_steps": 1, "price_per_hour": 0.5},
+    ]
+    return _with_deadline(
+        f"pollux-{app}-2", resources, runs, lambda allocation: abs(allocation - np.array([6, 3])).sum(axis=1).argmin()
+    )
+
+
+def planted_three() -> Problem:
+    """Three resources with diminishing returns; planted, not measured."""
+    names = (("gpus", 2.0, 1.0), ("cpus", 0.3, 0.5), ("memory", 0.1, 0.2))
+    resources = [
+        {"name": n, "minimum": 1, "maximum": 8, "max_steps": 1, "price_per_hour": p, "change_seconds": 1.0}
+        for n, p, _ in names
+    ]
+    spec = _spec("planted-3", resources, 40, 400.0)
+    layout = Layout(spec)
+    seconds = 1 + sum(w * 40 / layout.allocations[:, i] for i, (_, _, w) in enumerate(names)) / 1.7
+    return Problem(spec.name, spec, _planted(layout, np.log(seconds)))
+
+
+def planted_one() -> Problem:
+    """One resource in 33 steps, with a run effect to be read and noise to be read through; planted."""
+    resources = [{"name": "executors", "minimum": 4, "maximum": 36, "max_steps": 4, "change_seconds": 2.0}]
+    spec = _spec("planted-1", resources, 30, 330.0)
+    executors = Layout(spec).allocations[:, 0]
+    return Problem(spec.name, spec, _planted(Layout(spec), np.log(2 + 60 / executors + 0.1 * executors)))
+
+
+def planted_two() -> Problem:
+    """Two resources with diminishing returns; planted, not measured."""
+    resources: list[dict[str, Any]] = [
+        {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "price_per_hour": 2.0, "change_seconds": 2.0},
+        {"name": "cpus", "minimum": 1, "maximum": 16, "max_steps": 2, "price_per_hour": 0.2},
+    ]
+    spec = _spec("planted-2", resources, 40, 400.0)
+    layout = Layout(spec)
+    gpus, cpus = layout.allocations.T
+    return Problem(spec.name, spec, _planted(layout, np.log(1 + 40 / gpus + 12 / cpus)))
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    **{f"ellis-{app}": lambda app=app: ellis(app) for app in ELLIS},  # type: ignore[misc]
+    **{f"pollux-{app}": lambda app=app: pollux(app) for app in POLLUX},  # type: ignore[misc]
+    "pollux-cifar10-2": lambda: pollux_two("cifar10"),
+    "planted-1": planted_one,
+    "planted-2": planted_two,
+    "planted-3": planted_three,
+}
+
+
+@cache
+def problem(name: str) -> Problem:
+    """One of ``PROBLEMS``, fitted once."""
+    return PROBLEMS[name]()
+
+
+def _pollux_rows(app: str) -> Iterator[tuple[str, int, int, float]]:
+    """(placement, GPUs, batch on each, seconds per step) of every measured placement of at most 16 GPUs."""
+    folder = data() / "pollux-osdi21" / "traces" / app
+    for row in csv.DictReader((folder / "placements.csv").open()):
+        yield row["placement"], sum(map(int, row["placement"])), int(row["local_bsz"]), float(row["step_time"])
+    for row in csv.DictReader((folder / "scalability.csv").open()):
+        if int(row["num_replicas"]) <= 16:
+            placement = f"{row['num_nodes']} nodes, {row['num_replicas']} GPUs"
+            yield placement, int(row["num_replicas"]), int(row["local_bsz"]), float(row["step_time"])
+
+
+def _with_deadline(
+    name: str, resources: list[dict[str, Any]], runs: Mapping[str, list[Any]], pick: Callable[[Any], Any]
+) -> Problem:
+    """Fit, then ask for a deadline that the picked allocation meets with a margin of 5 %."""
+    arrays = tuple((run, np.array(rows, float)) for run, rows in runs.items())
+    draft = _spec(name, resources, 40, 1.0)
+    table = fit_domain_model(draft, Executions(arrays), seed=1).table
+    seconds = np.exp(table.log_mean[0, pick(Layout(draft).allocations), 0, 0])
+    return Problem(name, _spec(name, resources, 40, round(float(seconds * 40 * 1.05), 1)), table)
+
+
+def _spec(name: str, resources: list[dict[str, Any]], iterations: int, target: float) -> Spec:
+    metric = {"name": "iteration_seconds", "unit": "s", "target": target, "scope": "run"}
+    return Spec.model_validate({"name": name, "resources": resources, "metrics": [metric], "iterations": iterations})
+
+
+def _planted(layout: Layout, log_seconds: np.ndarray[Any, Any]) -> ModelTable:
+    table = uninformed(layout)
+    every = np.ones(len(layout.metrics))
+    return replace(
+        table,
+        log_mean=log_seconds[None, :, None, None].astype(np.float32),
+        effect_sd=0.2 * every,
+        noise_sd=0.15 * every,
+        drift_sd=0.02 * every,
+        informed=True,
+    )
