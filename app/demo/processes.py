@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -60,8 +61,8 @@ class Child:
         self.process.kill()
         self.process.wait(STOP_SECONDS)
         for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
+            with suppress(BrokenPipeError):  # what it did not read is lost with it
+                _pipe(pipe).close()
 
     def __enter__(self) -> Self:
         return self

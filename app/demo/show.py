@@ -11,7 +11,7 @@ from app.demo.api import Json
 from app.demo.drive import Advice, Row, Run
 from app.demo.plan import Execution, seconds_by_percent
 
-COLUMNS = (("iteration", 9), ("cpu %", 6), ("seconds", 7), ("predicted", 11), ("projected", 9), ("decision", 9))
+COLUMNS = (("iteration", 9), ("cpu %", 6), ("seconds", 7), ("predicted", 11), ("projected", 9), ("decision", 10))
 
 
 class Show:
