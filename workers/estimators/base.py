@@ -61,7 +61,9 @@ class CriterionMissed(EstimationError):
 
     def __init__(self, seconds: float, allowed_seconds: float, reason: str) -> None:
         self.seconds, self.allowed_seconds = seconds, allowed_seconds
-        detail = f"one simulated iteration takes {seconds:.3g} s; the criterion allows {allowed_seconds:.3g} s ({reason})"
+        detail = (
+            f"one simulated iteration takes {seconds:.3g} s; the criterion allows {allowed_seconds:.3g} s ({reason})"
+        )
         super().__init__(detail, "/criterion")
 
 
@@ -100,11 +102,17 @@ class Estimator(Protocol):
 
     name: str
 
-    def fit(self, X: Floats, y: Floats, groups: Integers) -> Self: ...
+    def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
+        """Learn from ``X`` [n, R + F], ``y`` [n] and the execution of each row [n]."""
+        ...
 
-    def predict(self, X: Floats) -> Prediction: ...
+    def predict(self, X: Floats) -> Prediction:
+        """Predict for ``X`` [m, R + F]."""
+        ...
 
-    def frozen(self) -> "Estimator": ...
+    def frozen(self) -> "Estimator":
+        """Return an unfitted copy with the hyper-parameters found."""
+        ...
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:

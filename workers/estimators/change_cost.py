@@ -21,8 +21,8 @@ class ChangeCost(NamedTuple):
 def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floats) -> ChangeCost:
     """Regress ``seconds`` − ``expected`` [n] on which resources ``changed`` [n, R], robustly (Huber 1964).
 
-    ``expected`` holds the model and the run effect; ``stated`` [R] is the spec's. A resource is measured if it changed at
-    least five times and its standard error is small, against the estimate or the typical iteration.
+    ``expected`` holds the model and the run effect; ``stated`` [R] is the spec's. A resource is measured if it changed
+    at least five times and its standard error is small, against the estimate or the typical iteration.
     """
     excess = seconds - expected
     often = changed.sum(axis=0) >= ENOUGH_CHANGES
@@ -40,9 +40,9 @@ def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floa
 
 def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
     """Coefficients [T] and their standard errors [T] (sandwich)."""
-    weights = np.ones(len(target))
-    theta = np.zeros(terms.shape[1])
-    inverse = np.eye(terms.shape[1])
+    weights: Floats = np.ones(len(target))
+    theta: Floats = np.zeros(terms.shape[1])
+    inverse: Floats = np.eye(terms.shape[1])
     for _ in range(ROUNDS):
         inverse = np.linalg.pinv(terms.T @ (terms * weights[:, None]))
         theta = inverse @ (terms.T @ (weights * target))

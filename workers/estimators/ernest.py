@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 from workers.estimators.base import LARGEST_LOG, Floats, Inputs, Integers, Prediction, from_logs, spread
 from workers.estimators.replicates import collapse
 
+CLEARLY = 0.8
 Weighting = Literal["relative", "absolute"]
 
 
@@ -22,8 +23,8 @@ def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
 def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "absolute") -> Floats:
     """Non-negative least squares θ [T] of ``seconds`` [n] on ``terms`` [n, T].
 
-    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which serves the mean
-    absolute percentage error and small durations.
+    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which serves the
+    mean absolute percentage error and small durations.
     """
     weights = 1 / seconds if weighting == "relative" else np.ones_like(seconds)
     scale = np.maximum(np.abs(terms * weights[:, None]).max(axis=0), 1e-300)
@@ -34,7 +35,7 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
 class Ernest:
     """Ernest over any number of resources: 1, and per resource s/m, m and ln m; s is the first positive feature.
 
-    A metric that grows with the resources (a throughput) is modelled by its reciprocal.
+    A metric that behaves like a throughput (whose reciprocal fits clearly better) is modelled by its reciprocal.
     """
 
     name = "ernest"
@@ -52,7 +53,7 @@ class Ernest:
         terms = self._terms(cells.X)
         fits = [(sign, self._solve(terms, sign * cells.logs)) for sign in (1.0, -1.0)]
         errors = [np.abs(self._logs(terms, theta) - sign * cells.logs).mean() for sign, theta in fits]
-        self.sign_, self.theta_ = fits[int(np.argmin(errors))]
+        self.sign_, self.theta_ = fits[1 if errors[1] < CLEARLY * errors[0] else 0]
         self.sd_ = spread(self.sign_ * self._logs(terms, self.theta_) - cells.logs, int((self.theta_ > 0).sum()))
         return self
 
@@ -66,7 +67,9 @@ class Ernest:
 
     def _terms(self, X: Floats) -> Floats:
         share = X[:, self.share_] if self.share_ is not None else 1.0
-        blocks = [ernest_terms(np.maximum(X[:, r], self.floor_[r] * 1e-3), share) for r in range(len(self.inputs.resources))]
+        blocks = [
+            ernest_terms(np.maximum(X[:, r], self.floor_[r] * 1e-3), share) for r in range(len(self.inputs.resources))
+        ]
         return np.hstack([blocks[0], *(block[:, 1:] for block in blocks[1:])])
 
     def _solve(self, terms: Floats, logs: Floats) -> Floats:

@@ -62,6 +62,17 @@ class Flat(NamedTuple):
     features: Floats
     changed: Floats
 
+    def take(self, rows: Integers) -> "Flat":
+        """The rows at ``rows``."""
+        return Flat(
+            self.groups[rows],
+            self.iterations[rows],
+            self.allocations[rows],
+            self.metrics[rows],
+            self.features[rows],
+            self.changed[rows],
+        )
+
     @property
     def X(self) -> Floats:
         """Inputs of the families, [n, R + F]."""

@@ -1,4 +1,4 @@
-"""From executions to a domain model: the exported table, and a report that says how good it is and what it can't explain."""
+"""From executions to a domain model: the exported table, and a report of how good it is and what it can't explain."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from workers.estimators import criterion, grid
 from workers.estimators.base import LEVEL, EstimationError, Floats, Inputs, Integers, TooLittleData
 from workers.estimators.change_cost import ChangeCost, change_cost
 from workers.estimators.executions import Executions, Flat
-from workers.estimators.intervals import bounds
+from workers.estimators.intervals import bounds, calibrate
 from workers.estimators.registry import FAMILIES
 from workers.estimators.replicates import distinct
 from workers.estimators.residuals import Spreads, decompose, mean_by_execution, run_bounds
@@ -80,9 +80,7 @@ def check_enough(layout: Layout, flat: Flat) -> None:
     needed = min(2 + len(layout.resources), len(layout.allocations))
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
     if executions < FEWEST_EXECUTIONS or allocations < needed:
-        raise TooLittleData(
-            f"{FEWEST_EXECUTIONS} executions at {needed} allocations", f"{executions} at {allocations}"
-        )
+        raise TooLittleData(f"{FEWEST_EXECUTIONS} executions at {needed} allocations", f"{executions} at {allocations}")
     for name, values in zip(layout.metrics, flat.metrics.T, strict=True):
         if not (values > 0).all():
             raise EstimationError(f"{name} must be greater than 0; the least is {values.min():g}", f"/metrics/{name}")
@@ -100,7 +98,7 @@ def _thinned(flat: Flat, seed: int) -> Flat:
     kept = np.random.default_rng(seed).permutation(names)[: MOST_ROWS // 20]
     chosen = np.flatnonzero(np.isin(flat.groups, kept))
     chosen = chosen[:: -(-len(chosen) // MOST_ROWS)]
-    return Flat(*(column[chosen] for column in flat))
+    return flat.take(chosen)
 
 
 def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, metric: int, seed: int) -> MetricFit:
@@ -110,9 +108,7 @@ def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, me
     families = FAMILIES if np.ptp(logs) > 1e-9 else {"mean": FAMILIES["mean"]}
     count = int(bins.max()) + 1
     X, groups = flat.X[used], flat.groups[used]
-    chosen = select(
-        columns, X, np.exp(logs[used]), groups, bins[used], bin_count=count, seed=seed, families=families
-    )
+    chosen = select(columns, X, np.exp(logs[used]), groups, bins[used], bin_count=count, seed=seed, families=families)
     fitted = logs[used] - chosen.log_mean(X, bins[used])
     spreads = decompose(chosen.residuals, fitted, groups, flat.iterations[used], chosen.folds, seed)
     unit = f" {layout.spec.metrics[metric].unit}".rstrip()
@@ -122,7 +118,7 @@ def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, me
 
 def _usable(flat: Flat) -> NDArray[np.bool_]:
     """Rows whose duration holds no change of allocation, if enough of them and of their inputs are left; else all."""
-    quiet = ~flat.changed.any(axis=1)
+    quiet: NDArray[np.bool_] = flat.changed.sum(axis=1) == 0
     first, _ = distinct(flat.X)
     left, _ = distinct(flat.X[quiet])
     executions = len(np.unique(flat.groups[quiet])) == len(np.unique(flat.groups))
@@ -206,6 +202,7 @@ def _report(
 def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
     """Errors and coverage on executions that the model had not seen; the same once the run effect is known."""
     selection, known = fit.selection, fit.spreads.bounds
+    unknown = calibrate(selection.residuals, groups, selection.folds)
     return {
         "family": selection.family,
         "iterations": selection.form,
@@ -213,7 +210,7 @@ def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
         "naive_mape": selection.naive_mape,
         "log_error": selection.chosen.log_error,
         "mape_run_known": mean_by_execution(np.abs(np.expm1(-fit.spreads.within)), groups),
-        "coverage": selection.offsets.coverage,
+        "coverage": unknown.coverage,
         "coverage_run_known": known.coverage,
-        "level": selection.offsets.level,
+        "level": unknown.level,
     }

@@ -24,9 +24,9 @@ CHUNK = 4_096
 class GaussianProcess:
     """Automatic relevance determination over the encoded inputs.
 
-    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range squared exponential,
-    for a smooth trend with local structure. ``trend`` gives the parametric family whose residuals are modelled: beyond
-    what was seen the prediction then returns to that family, not to a constant.
+    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range squared
+    exponential, for a smooth trend with local structure. ``trend`` gives the parametric family whose residuals are
+    modelled: beyond what was seen the prediction then returns to that family, not to a constant.
     """
 
     def __init__(

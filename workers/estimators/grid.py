@@ -31,7 +31,9 @@ def feature_nodes(features: Floats) -> tuple[Floats, ...]:
 
 def inputs(layout: Layout, nodes: tuple[Floats, ...]) -> Floats:
     """Every allocation of the grid at every feature cell, [A · C, R + F], cells fastest."""
-    cells = np.array(list(itertools.product(*nodes)), np.float64).reshape(max(math.prod(map(len, nodes)), 1), len(nodes))
+    cells = np.array(list(itertools.product(*nodes)), np.float64).reshape(
+        max(math.prod(map(len, nodes)), 1), len(nodes)
+    )
     allocations = np.repeat(layout.allocations, len(cells), axis=0)
     return np.hstack([allocations, np.tile(cells, (len(layout.allocations), 1))])
 

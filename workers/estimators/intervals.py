@@ -40,20 +40,19 @@ def execution_weights(groups: Integers) -> Floats:
 def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[float, float]:
     """Low and high offset of the log residual of a row of a new execution.
 
-    With many executions the conformal quantiles; with fewer than twenty they don't exist, and Student's t over the spread
-    between executions is used where it is wider than what was seen.
+    With many executions the conformal quantiles; with fewer than twenty they don't exist, and Student's t over the
+    spread of the executions is used.
     """
     executions = len(np.unique(groups))
     weights = execution_weights(groups)
     tail = (1 - level) / 2
+    if executions < ENOUGH_EXECUTIONS:
+        variance = float((weights * residuals**2).sum() / weights.sum())
+        reach = float(student.ppf(1 - tail, max(executions - 1, 1)) * np.sqrt(variance))
+        return -reach, reach
     inner = max(tail * (executions + 1) / executions - 1 / executions, 0.0)
     low = weighted_quantile(residuals, weights, inner)
     high = -weighted_quantile(-residuals, weights, inner)
-    if executions < ENOUGH_EXECUTIONS:
-        variance = float((weights * residuals**2).sum() / weights.sum())
-        reach = float(student.ppf(1 - tail, max(executions - 1, 1))) * np.sqrt(variance)
-        low, high = max(low, -reach), min(high, reach)
-        low, high = min(low, -0.5 * reach), max(high, 0.5 * reach)
     return min(low, 0.0), max(high, 0.0)
 
 

@@ -52,8 +52,8 @@ def parameters(width: int, degree: int) -> int:
 def _huber(terms: Floats, logs: Floats, weights: Floats, ridge: float, rounds: int = 8) -> Floats:
     penalty = ridge * np.eye(terms.shape[1])
     penalty[0, 0] = 0.0
-    robust = np.ones_like(logs)
-    theta = np.zeros(terms.shape[1])
+    robust: Floats = np.ones_like(logs)
+    theta: Floats = np.zeros(terms.shape[1])
     for _ in range(rounds):
         w = weights * robust
         theta = np.linalg.lstsq(terms.T @ (terms * w[:, None]) + penalty, terms.T @ (w * logs), rcond=None)[0]

@@ -14,10 +14,16 @@ from workers.estimators.throughput import Throughput
 
 
 class Family(NamedTuple):
-    """How a family is made, and the number of distinct inputs from which on it is tried."""
+    """How a family is made, the number of distinct inputs from which on it is tried, and how complex it is: 0 knows no
+    input, 1 and 2 have a form with few and more parameters, ``FREE`` has none.
+    """
 
     make: Make
     needs: Callable[[Inputs], int]
+    complexity: int
+
+
+FREE = 3
 
 
 def _process(shape: Shape, trend: Make) -> Make:
@@ -29,15 +35,17 @@ def _guided(make: Make) -> Make:
 
 
 FAMILIES: dict[str, Family] = {
-    "mean": Family(Mean, lambda _: 1),
-    "log_linear": Family(LogLinear, lambda i: parameters(i.width, 1) + 1),
-    "ernest": Family(Ernest, lambda i: 2 + len(i.resources)),
-    "throughput": Family(Throughput, lambda i: 3 + i.width),
-    "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2)),
-    "gaussian_process": Family(_guided(GaussianProcess), lambda i: 3 + 2 * i.width),
-    "ernest_gaussian_process": Family(_process("smooth", Ernest), lambda i: 3 + 2 * i.width),
-    "throughput_gaussian_process": Family(_process("smooth", Throughput), lambda i: 4 + 3 * i.width),
-    "two_scale_gaussian_process": Family(_guided(lambda i: GaussianProcess(i, "two_scale")), lambda i: 6 + 4 * i.width),
-    "ernest_two_scale_gaussian_process": Family(_process("two_scale", Ernest), lambda i: 6 + 4 * i.width),
-    "gradient_boosting": Family(_guided(GradientBoosting), lambda i: 20 + 10 * i.width),
+    "mean": Family(Mean, lambda _: 1, 0),
+    "ernest": Family(Ernest, lambda i: 2 + len(i.resources), 1),
+    "log_linear": Family(LogLinear, lambda i: parameters(i.width, 1) + 1, 1),
+    "throughput": Family(Throughput, lambda i: 8 + 2 * i.width, 2),
+    "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2), 2),
+    "ernest_gaussian_process": Family(_process("smooth", Ernest), lambda i: 3 + 2 * i.width, FREE),
+    "gaussian_process": Family(_guided(GaussianProcess), lambda i: 4 + 6 * i.width, FREE),
+    "throughput_gaussian_process": Family(_process("smooth", Throughput), lambda i: 6 + 8 * i.width, FREE),
+    "ernest_two_scale_gaussian_process": Family(_process("two_scale", Ernest), lambda i: 6 + 6 * i.width, FREE),
+    "two_scale_gaussian_process": Family(
+        _guided(lambda i: GaussianProcess(i, "two_scale")), lambda i: 6 + 8 * i.width, FREE
+    ),
+    "gradient_boosting": Family(_guided(GradientBoosting), lambda i: 20 + 10 * i.width, FREE),
 }

@@ -29,7 +29,7 @@ def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
 
 
 def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
-    """First row of each distinct combination of ``columns`` (each [n] or [n, d]), and the combination of each row [n]."""
+    """First row of each distinct combination of ``columns`` ([n] or [n, d] each), and each row's combination [n]."""
     stacked = np.column_stack([np.asarray(c, np.float64) for c in columns])
     _, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)

@@ -2,7 +2,7 @@
 
     residual = run effect + random walk + noise
 
-Real logs have tails: scales are robust, and what they exclude is listed by ``unexplained`` instead of being averaged in.
+Real logs have tails: scales are robust; what they exclude is listed by ``unexplained`` instead of being averaged in.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Spreads(NamedTuple):
 def decompose(
     held_out: Floats, fitted: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int
 ) -> Spreads:
-    """Split log residuals, of models that did not see the execution (``held_out`` [n]) and of the final one (``fitted``)."""
+    """Split log residuals: of models without the execution (``held_out`` [n]), and of the final one (``fitted``)."""
     size = int(groups.max()) + 1
     effects = grouped_median(held_out, groups, size)
     within = held_out - effects[groups]
@@ -106,7 +106,7 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Variance per iteration of a random walk of the run effect; 0 unless it is significant over executions (97.5 %)."""
+    """Variance per iteration of a random walk of the run effect; 0 unless significant over executions (97.5 %)."""
     sequences = _sequences(within, groups, iterations)
     sums, counts = _variogram(sequences, MOST_LAGS)
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))

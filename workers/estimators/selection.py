@@ -10,13 +10,19 @@ from threadpoolctl import threadpool_limits
 from workers.estimators.base import Estimator, Floats, Inputs, Integers, Prediction, TooLittleData
 from workers.estimators.combined import Blend
 from workers.estimators.intervals import Offsets, calibrate
-from workers.estimators.registry import FAMILIES, Family
+from workers.estimators.mean import Mean
+from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.replicates import distinct
 from workers.estimators.stages import Form, Rows, Stages, decompose
 
 MOST_FOLDS = 10
-SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best
+MOST_ALONE = 20  # executions up to which each is a fold of its own
+FEWEST_INPUTS = 5
+SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
+DOUBT = 0.75  # or within so many standard errors of the paired difference between executions
+CAUTION = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
 BLENDED = 3
+BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
 Name = TypeVar("Name", bound=str)
 
 
@@ -29,6 +35,10 @@ class Candidate:
     log_error: float
     mape: float
     reason: str = ""
+
+    def residuals(self, logs: Floats) -> Floats:
+        """Held-out log residuals [n] of a candidate that could be fitted."""
+        return np.full(len(logs), np.nan) if self.held_out is None else logs - self.held_out
 
     def report(self, chosen: str) -> dict[str, Any]:
         """As in a model's report."""
@@ -46,8 +56,8 @@ class Selection:
         family: its name; form: how iterations enter; stages: levels and elasticities.
         estimator: fitted on all rows.
         candidates: all that were tried, in order of complexity.
-        folds: fold of each row, [n]; residuals: held-out log residuals of the chosen family, [n].
-        offsets: conformal bounds of the log residual.
+        offsets: conformal bounds of the log residual, at inputs that were not measured where the folds say so.
+        folds: fold of each row by execution alone, [n]; residuals: log residuals of the chosen family without it, [n].
     """
 
     family: str
@@ -55,9 +65,9 @@ class Selection:
     stages: Stages
     estimator: Estimator
     candidates: tuple[Candidate, ...]
+    offsets: Offsets
     folds: Integers
     residuals: Floats
-    offsets: Offsets
 
     @property
     def chosen(self) -> Candidate:
@@ -79,12 +89,23 @@ class Selection:
         return Prediction(np.exp(centre), np.exp(centre + self.offsets.low), np.exp(centre + self.offsets.high))
 
 
-def grouped_folds(groups: Integers, seed: int) -> Integers:
+def execution_folds(groups: Integers, seed: int) -> Integers:
     """Fold of each row [n]; the rows of an execution share one."""
     names, inverse = np.unique(groups, return_inverse=True)
-    count = min(len(names), MOST_FOLDS if len(names) <= 100 else MOST_FOLDS // 2)
+    count = len(names) if len(names) <= MOST_ALONE else MOST_FOLDS if len(names) <= 100 else MOST_FOLDS // 2
     fold = np.random.default_rng(seed).permutation(len(names)) % count
     return fold[inverse].astype(np.intp)
+
+
+def input_folds(X: Floats, groups: Integers, seed: int) -> Integers:
+    """Fold of each row [n]; where executions stayed at one input each, and inputs were repeated, it is by input.
+
+    The error is then that at an input which was not measured, as most of an allocation grid is not. Else by execution.
+    """
+    first, cell = distinct(X)
+    runs, _ = distinct(X, groups)
+    still = len(runs) == len(np.unique(groups))
+    return execution_folds(cell if still and FEWEST_INPUTS <= len(first) < len(runs) else groups, seed)
 
 
 def select(
@@ -110,35 +131,50 @@ def select(
     if len(np.unique(groups)) < 2:
         raise TooLittleData("2 executions", f"{len(np.unique(groups))}")
     rows = Rows(X, np.log(y), groups, np.zeros(len(y), np.intp) if bins is None else bins)
-    folds = grouped_folds(groups, seed)
+    tried = FAMILIES if families is None else families
+    folds = input_folds(X, groups, seed), execution_folds(groups, seed)
     with threadpool_limits(1):
-        return _select(inputs, rows, folds, bin_count, FAMILIES if families is None else families)
+        return _select(inputs, rows, folds, bin_count, tried)
 
 
-def _select(inputs: Inputs, rows: Rows, folds: Integers, bins: int, families: dict[str, Family]) -> Selection:
-    probe = "log_linear" if "log_linear" in families else next(iter(families))
+def _select(
+    inputs: Inputs, rows: Rows, both: tuple[Integers, Integers], bins: int, families: dict[str, Family]
+) -> Selection:
+    folds, by_execution = both
     forms: tuple[Form, ...] = ("none", "levels", "elastic") if bins > 1 else ("none",)
     split = {form: _decompositions(rows, folds, bins, form) for form in forms}
-    trials = {form: _validate(probe, families[probe], inputs, rows, folds, split[form]) for form in forms}
-    form = _simplest({f: trials[f].log_error for f in forms})
+    form = _form(inputs, rows, folds, split, families)
     candidates = _candidates(inputs, rows, folds, split[form], families)
     if bins > 1:  # the naive mean knows no iterations
-        candidates["mean"] = _validate("mean", families["mean"], inputs, rows, folds, split["none"])
-    able = {name: c.log_error for name, c in candidates.items() if c.held_out is not None}
-    family = _simplest(able)
+        candidates["mean"] = _validate(Mean(inputs), rows, folds, split["none"])
+    able = {name: _cautious(c, rows, families) for name, c in candidates.items() if c.held_out is not None}
+    family = _simplest(able, {name: families[name].complexity if name in families else FREE + 1 for name in able})
     stages = split[form][-1]
     estimator = _make(family, candidates, families, inputs)
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
-    held_out = candidates[family].held_out
-    assert held_out is not None
-    residuals = rows.logs - held_out
-    offsets = calibrate(residuals, rows.groups, folds)
-    return Selection(family, form, stages, estimator, tuple(candidates.values()), folds, residuals, offsets)
+    found = candidates[family]
+    offsets = calibrate(found.residuals(rows.logs), rows.groups, folds)
+    if not np.array_equal(folds, by_execution):
+        found = _validate(estimator, rows, by_execution, _decompositions(rows, by_execution, bins, form))
+    residuals = found.residuals(rows.logs)
+    return Selection(family, form, stages, estimator, tuple(candidates.values()), offsets, by_execution, residuals)
+
+
+def _form(
+    inputs: Inputs, rows: Rows, folds: Integers, split: dict[Form, list[Stages]], families: dict[str, Family]
+) -> Form:
+    """How iterations enter, judged with a simple family."""
+    probe = families.get("log_linear", next(iter(families.values()))).make(inputs)
+    errors = {form: _by_execution(_validate(probe, rows, folds, split[form]), rows) for form in split}
+    return _simplest(errors, {form: place for place, form in enumerate(errors)})
 
 
 def _decompositions(rows: Rows, folds: Integers, bins: int, form: Form) -> list[Stages]:
     """Stages without each fold in turn, and last of all rows."""
-    return [*(decompose(rows.where(folds != k), bins, form) for k in range(folds.max() + 1)), decompose(rows, bins, form)]
+    return [
+        *(decompose(rows.where(folds != k), bins, form) for k in range(folds.max() + 1)),
+        decompose(rows, bins, form),
+    ]
 
 
 def _candidates(
@@ -146,29 +182,30 @@ def _candidates(
 ) -> dict[str, Candidate]:
     cells = len(distinct(split[-1].rows.X)[0])
     carried = {name: family for name, family in families.items() if cells >= family.needs(inputs)}
-    tried = {name: _validate(name, family, inputs, rows, folds, split) for name, family in carried.items()}
-    ranked = sorted((c for c in tried.values() if c.held_out is not None and c.family != "mean"), key=lambda c: c.log_error)
-    if len(ranked) >= BLENDED:
+    tried = {name: _validate(family.make(inputs), rows, folds, split) for name, family in carried.items()}
+    ranked = sorted(
+        (c for c in tried.values() if c.held_out is not None and c.family != "mean"), key=lambda c: c.log_error
+    )
+    if len(ranked) >= BLENDED and cells >= BLENDING_NEEDS * (1 + inputs.width):
         best = [c.held_out for c in ranked[:BLENDED] if c.held_out is not None]
         tried["blend"] = _judged("blend", np.mean(best, axis=0), rows.logs)
     return tried
 
 
-def _validate(
-    name: str, family: Family, inputs: Inputs, rows: Rows, folds: Integers, split: list[Stages]
-) -> Candidate:
+def _validate(estimator: Estimator, rows: Rows, folds: Integers, split: list[Stages]) -> Candidate:
     """Held-out predictions; hyper-parameters are searched once, on all rows of the training set."""
     held_out = np.empty(len(rows.logs))
     try:
-        searched = family.make(inputs).fit(split[-1].rows.X, np.exp(split[-1].rows.logs), split[-1].rows.groups)
+        every = split[-1].rows
+        searched = estimator.frozen().fit(every.X, np.exp(every.logs), every.groups)
         for k, stages in enumerate(split[:-1]):
             judged = folds == k
             fitted = searched.frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
             curve = np.log(fitted.predict(rows.X[judged]).mean)
             held_out[judged] = stages.compose(curve, rows.bins[judged])
     except (np.linalg.LinAlgError, FloatingPointError) as error:
-        return Candidate(name, None, np.inf, np.inf, f"could not be fitted: {error}")
-    return _judged(name, held_out, rows.logs)
+        return Candidate(estimator.name, None, np.inf, np.inf, f"could not be fitted: {error}")
+    return _judged(estimator.name, held_out, rows.logs)
 
 
 def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
@@ -176,10 +213,32 @@ def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
     return Candidate(name, held_out, float(np.abs(error).mean()), float(np.abs(np.expm1(error)).mean()))
 
 
-def _simplest(errors: Mapping[Name, float]) -> Name:
-    """The first of ``errors`` (in order of complexity) that is within a hair of the least."""
-    least = min(errors.values())
-    return next(name for name, error in errors.items() if error <= SIMPLER * least + 1e-9)
+def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> Name:
+    """Of the least complex ones that the best does not clearly beat (``errors`` [n] each), the best."""
+    mean = {name: float(error.mean()) for name, error in errors.items()}
+    best = errors[min(mean, key=lambda name: mean[name])]
+    near = [name for name, error in errors.items() if not _clearly_worse(error, best)]
+    return min(near, key=lambda name: (complexity[name], mean[name]))
+
+
+def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
+    """Mean absolute log error of each execution, [G]."""
+    _, execution = np.unique(rows.groups, return_inverse=True)
+    held_out = np.full(len(rows.logs), np.inf) if candidate.held_out is None else candidate.held_out
+    counts = np.bincount(execution)
+    return np.asarray(np.bincount(execution, np.abs(held_out - rows.logs)) / counts, np.float64)
+
+
+def _cautious(candidate: Candidate, rows: Rows, families: dict[str, Family]) -> Floats:
+    errors = _by_execution(candidate, rows)
+    free = candidate.family not in families or families[candidate.family].complexity >= FREE
+    return errors * (1 + CAUTION / len(errors)) if free else errors
+
+
+def _clearly_worse(error: Floats, best: Floats) -> bool:
+    excess = error - best
+    doubt = max(DOUBT * float(excess.std()) / np.sqrt(len(excess)), (SIMPLER - 1) * float(best.mean()), 1e-9)
+    return float(excess.mean()) > doubt
 
 
 def _make(family: str, candidates: dict[str, Candidate], families: dict[str, Family], inputs: Inputs) -> Estimator:

@@ -5,8 +5,8 @@ and e the elasticity of an iteration (bin), the model is
 
     log y = a[bin] + e[bin] · f(execution, input),
 
-where f is what an execution took relative to the levels. ``Stages`` estimates a, e and f together, by alternating robust
-fits; a family then learns f's dependence on the input. Which of three forms is used, cross-validation decides:
+where f is what an execution took relative to the levels. ``decompose`` estimates a, e and f together, by alternating
+robust fits; a family then learns f's dependence on the input. Which of three forms is used, cross-validation decides:
 ``none`` (a = 0, e = 1), ``levels`` (e = 1) and ``elastic``.
 """
 

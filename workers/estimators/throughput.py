@@ -1,6 +1,6 @@
 """Throughput of data-parallel training: gradient computation and synchronisation, partly overlapping.
 
-Source: Qiao et al., “Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning”, OSDI 2021, section 3.2.
+Source: Qiao et al., “Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning”, OSDI 2021.
 """
 
 from typing import Literal, NamedTuple, Self
@@ -84,7 +84,7 @@ def fit_parameters(
     bounds = [(np.log(SMALL * high), np.log(1e3 * high))] * 6 + [(1.0, 10.0)]
 
     def loss(v: Floats) -> float:
-        p = Parameters(*np.exp(v[:6]), v[6])
+        p = Parameters._make([*np.exp(v[:6]).tolist(), float(v[6])])
         error = np.sqrt(np.mean((np.log(step_seconds(p, nodes, replicas, batch)) - np.log(seconds)) ** 2) + 1e-12)
         if computing is not None:
             error += np.sqrt(np.mean((np.log(computation_seconds(p, batch)) - np.log(computing)) ** 2) + 1e-12)
@@ -96,7 +96,7 @@ def fit_parameters(
         first = np.append(np.log(np.maximum(guess[:6], SMALL * high)), guess[6])
         found.append(minimize(loss, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": 150}))
     best = min(found, key=lambda result: float(result.fun)).x
-    return Parameters(*(float(v) for v in np.exp(best[:6])), float(best[6]))
+    return Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])])
 
 
 def _guesses(batch: Floats, seconds: Floats) -> list[Parameters]:
@@ -111,8 +111,9 @@ def _guesses(batch: Floats, seconds: Floats) -> list[Parameters]:
 class Throughput:
     """Pollux's model on named columns: replicas, nodes if there are any, and the batch size if it is a feature.
 
-    A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit does.
-    A metric that grows with the resources is modelled by its reciprocal. Without a batch size the global batch is constant.
+    A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit
+    does; without one the global batch is constant. A metric that grows with the resources is modelled by its
+    reciprocal.
     """
 
     name = "throughput"
