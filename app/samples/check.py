@@ -54,7 +54,7 @@ class Checker:
         """What is wrong with an execution, [n, C] with n ≤ the spec's iterations; None when nothing is."""
         good = np.isfinite(data)
         good[:, 0] &= data[:, 0] == self._count[: len(data)]
-        with np.errstate(invalid="ignore"):  # infinities are found out already
+        with np.errstate(invalid="ignore", over="ignore"):  # what isn't finite is refused anyway
             exact = (data[:, self._allocation] - self._minimum) / self._step
             level = np.rint(exact)
             good[:, self._allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)

@@ -46,6 +46,8 @@ class Resource(_Strict):
     def level(self, value: float) -> int | None:
         """Index of ``value`` on the grid, or None when it is outside or between two steps."""
         exact = (value - self.minimum) / self.step
+        if not math.isfinite(exact):
+            return None
         nearest = round(exact)
         on_grid = abs(exact - nearest) <= 1e-6 and 0 <= nearest < self.levels
         return nearest if on_grid else None
@@ -55,6 +57,10 @@ class Resource(_Strict):
         if self.minimum > self.maximum:
             raise ValueError(f"minimum must be at most maximum: minimum {self.minimum:g}, maximum {self.maximum:g}")
         steps = (self.maximum - self.minimum) / self.step
+        if not math.isfinite(steps):
+            raise ValueError(
+                f"step is too small for the range: step {self.step:g}, range {self.minimum:g} to {self.maximum:g}"
+            )
         if abs(steps - round(steps)) > 1e-6:
             raise ValueError(
                 f"step must divide the range: step {self.step:g}, range {self.minimum:g} to {self.maximum:g}"

@@ -1,0 +1,151 @@
+"""Samples without HTTP: what a run leaves behind, what workers read, and many callers at once."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.database.engine import Database
+from app.database.tables import Iteration, Run
+from app.errors import Unavailable
+from app.kinds.iterative.spec import Spec
+from app.samples import intake, service
+from app.samples.formats.base import Sound
+from app.samples.intake import Intake, Target
+from app.samples.schemas import UploadRead
+from app.samples.service import Upload
+from app.workloads import service as workloads
+from tests.app.both import on_both
+from tests.app.samples.helpers import HEADER, csv_of, report
+
+TENANT = "default"
+
+
+@pytest.fixture
+def target(backend: Database, spec: dict[str, Any]) -> Target:
+    found = workloads.register(backend, TENANT, Spec.model_validate(spec))
+    return Target(TENANT, found.id)
+
+
+def upload(database: Database, text: str) -> UploadRead:
+    given = Upload("text/csv", [text.encode()], gzip=False, limit_bytes=10**9, json_limit_bytes=10**7)
+    return service.upload(database, TENANT, "resnet18", given)
+
+
+def stored(database: Database, target: Target) -> dict[str, np.ndarray]:
+    with database.reading() as session:
+        return dict(service.executions(session, workloads.require(session, TENANT, target.workload_id)))
+
+
+def finished_run(database: Database, target: Target, seconds: list[float]) -> str:
+    with database.session() as session:
+        run = Run(
+            tenant=TENANT,
+            workload_id=target.workload_id,
+            spec_version=1,
+            targets=None,
+            state_vector=[],
+            decision={},
+            next_iteration=len(seconds),
+        )
+        session.add(run)
+        session.flush()
+        for i, value in enumerate(seconds):
+            told = report(metrics={"iteration_seconds": value}, allocation={"gpus": 4 + i})
+            session.add(Iteration(tenant=TENANT, run_id=run.id, iteration=i, digest="", report=told, decision={}))
+        return run.id
+
+
+@on_both
+def test_a_run_becomes_a_sample_once(backend: Database, target: Target) -> None:
+    identifier = finished_run(backend, target, [10.0, 11.5])
+    for _ in range(2):
+        with backend.session() as session:
+            assert service.add_run(session, session.get_one(Run, identifier)) == 2
+    found = stored(backend, target)
+    assert found[identifier].tolist() == [[0, 4, 10.0, 128], [1, 5, 11.5, 128]]
+    assert list(found) == [identifier]
+
+
+def test_a_run_without_reports_leaves_no_sample(backend: Database, target: Target) -> None:
+    identifier = finished_run(backend, target, [])
+    with backend.session() as session:
+        assert service.add_run(session, session.get_one(Run, identifier)) == 0
+    assert stored(backend, target) == {}
+
+
+def test_workers_read_what_was_uploaded(backend: Database, target: Target) -> None:
+    upload(backend, csv_of({"b": 2, "a": 1}))
+    found = stored(backend, target)
+    assert list(found) == ["b", "a"]
+    assert found["b"].tolist() == [[0, 4, 31.5, 128], [1, 4, 32.5, 128]]
+
+
+@on_both
+def test_the_same_executions_from_many_callers_are_stored_once(backend: Database, target: Target) -> None:
+    text = csv_of({f"run-{i}": 2 for i in range(50)})
+    counts: list[UploadRead] = []
+    threads = [threading.Thread(target=lambda: counts.append(upload(backend, text))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted((found.accepted, found.duplicate) for found in counts) == [(0, 50)] * 3 + [(50, 0)]
+    assert len(stored(backend, target)) == 50
+
+
+def test_what_was_committed_before_a_failure_stays_and_can_be_sent_again(
+    backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BATCH_EXECUTIONS", 10)
+    add = intake.repository.add
+    calls = 0
+
+    def failing(session: Any, rows: Any) -> None:
+        nonlocal calls
+        calls += 1
+        add(session, rows)
+        if calls == 3:
+            raise Unavailable("the database went away")
+
+    text = csv_of({f"run-{i:02}": 2 for i in range(40)})
+    monkeypatch.setattr(intake.repository, "add", failing)
+    with pytest.raises(Unavailable, match="20 executions accepted before it are kept"):
+        upload(backend, text)
+    assert len(stored(backend, target)) == 20
+    found = upload(backend, text)
+    assert (found.accepted, found.duplicate) == (20, 20)
+
+
+def test_far_too_many_refusals_end_an_upload(
+    backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "MAXIMUM_REJECTIONS", 600)
+    bad = "".join(f"bad-{i},0,99,31,128\n" for i in range(5000))
+    with pytest.raises(Exception, match="stopped after 999 refused executions"):
+        upload(backend, csv_of({"good": 2}) + bad)
+    assert list(stored(backend, target)) == ["good"]
+
+
+def test_rejections_beyond_the_first_thousand_are_counted(backend: Database, target: Target) -> None:
+    text = csv_of({"good": 1}) + "".join(f"bad-{i},0,99,31,128\n" for i in range(1500))
+    found = upload(backend, text)
+    assert (found.accepted, found.rejected, len(found.rejections)) == (1, 1500, 1000)
+    assert found.rejections[-1].line == 1002
+
+
+def test_a_batch_holds_bounded_bytes(backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "BATCH_BYTES", 1000)
+    taking = Intake(backend, target)
+    for i in range(4):
+        taking.take(Sound(f"run-{i}", i, np.ones((10, 4))))
+    assert (taking.counts.accepted, len(stored(backend, target))) == (4, 4)
+
+
+def test_a_header_alone_is_no_upload(backend: Database, target: Target) -> None:
+    with pytest.raises(Exception, match="no execution"):
+        upload(backend, HEADER)
+    assert stored(backend, target) == {}

@@ -1,0 +1,60 @@
+"""Bodies as lines: cut anywhere, packed or not, the lines are the same."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import BadRequest, Invalid, TooLarge
+from app.samples.stream import PIECE, limited, lines, unzipped
+
+
+def cut(data: bytes, size: int) -> list[bytes]:
+    return [data[i : i + size] for i in range(0, len(data), size)]
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=20), st.integers(1, 30))
+def test_lines_do_not_depend_on_chunks(whole: list[bytes], size: int) -> None:
+    text = b"".join(line + b"\n" for line in whole)
+    assert list(lines(cut(text, size), 1000)) == whole
+    packed = gzip.compress(text, 1)
+    assert list(lines(unzipped(cut(packed, size)), 1000)) == whole
+
+
+def test_a_last_line_needs_no_end() -> None:
+    assert list(lines([b"a\nb"], 10)) == [b"a", b"b"]
+
+
+def test_a_line_that_does_not_end_is_refused_before_it_is_held() -> None:
+    taken = 0
+
+    def endless() -> object:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield b"x" * 100
+
+    with pytest.raises(Invalid, match="line 1 is longer than 1,000 bytes"):
+        list(lines(endless(), 1000))  # type: ignore[arg-type]
+    assert taken == 11
+
+
+def test_a_small_packed_body_is_unpacked_in_pieces() -> None:
+    bomb = gzip.compress(b"0" * (50 * PIECE))
+    pieces = list(unzipped([bomb]))
+    assert sum(map(len, pieces)) == 50 * PIECE
+    assert max(map(len, pieces)) <= PIECE
+    with pytest.raises(TooLarge, match="exceeds"):
+        list(limited(unzipped([bomb]), 10 * PIECE))
+
+
+def test_what_ends_early_or_is_no_gzip_is_refused() -> None:
+    packed = gzip.compress(b"some text")
+    with pytest.raises(BadRequest, match="ends in the middle"):
+        list(unzipped([packed[:-4]]))
+    with pytest.raises(Invalid, match="isn't gzip"):
+        list(unzipped([packed, b"rubbish"]))
+    assert list(unzipped([])) == []
