@@ -94,7 +94,7 @@ class PlainRow(BaseModel):
 def plainly(text: bytes) -> float:
     """Iterations a second that the yardstick reads."""
     begun = time.perf_counter()
-    count = sum(1 for row in csv.DictReader(io.StringIO(text.decode())) if PlainRow.model_validate(row))
+    count = len([PlainRow.model_validate(row) for row in csv.DictReader(io.StringIO(text.decode()))])
     return count / (time.perf_counter() - begun)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
 from fastapi.testclient import TestClient
 
 HEADER = "execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\n"
@@ -28,6 +27,6 @@ def sample(name: str, *reports: dict[str, Any]) -> dict[str, Any]:
     return {"execution": name, "reports": list(reports) or [report()]}
 
 
-def upload_csv(client: TestClient, workload: str, text: str | bytes, **headers: str) -> httpx.Response:
+def upload_csv(client: TestClient, workload: str, text: str | bytes, **headers: str) -> Any:
     """Upload CSV."""
     return client.post(f"/workloads/{workload}/samples", content=text, headers={"Content-Type": "text/csv", **headers})

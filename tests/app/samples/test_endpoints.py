@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -19,16 +18,16 @@ from tests.app.both import on_both
 from tests.app.samples.helpers import HEADER, csv_of, report, sample, upload_csv
 
 
-def upload(client: TestClient, workload: str, text: str | bytes, media_type: str, **headers: str) -> httpx.Response:
+def upload(client: TestClient, workload: str, text: str | bytes, media_type: str, **headers: str) -> Any:
     return client.post(f"/workloads/{workload}/samples", content=text, headers={"Content-Type": media_type, **headers})
 
 
-def ndjson(client: TestClient, workload: str, *samples: Any) -> httpx.Response:
+def ndjson(client: TestClient, workload: str, *samples: Any) -> Any:
     lines = [line if isinstance(line, str) else json.dumps(line) for line in samples]
     return upload(client, workload, "\n".join(lines), "application/x-ndjson")
 
 
-def counts(answer: httpx.Response) -> tuple[int, int, int, int]:
+def counts(answer: Any) -> tuple[int, int, int, int]:
     found = answer.json()
     return found["accepted"], found["duplicate"], found["rejected"], found["iterations"]
 

@@ -12,7 +12,7 @@ from app.database.engine import Database
 from app.database.tables import Iteration, Run
 from app.errors import Unavailable
 from app.kinds.iterative.spec import Spec
-from app.samples import intake, service
+from app.samples import intake, repository, service
 from app.samples.formats.base import Sound
 from app.samples.intake import Intake, Target
 from app.samples.schemas import UploadRead
@@ -101,7 +101,7 @@ def test_what_was_committed_before_a_failure_stays_and_can_be_sent_again(
     backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "BATCH_EXECUTIONS", 10)
-    add = intake.repository.add
+    add = repository.add
     calls = 0
 
     def failing(session: Any, rows: Any) -> None:
@@ -112,7 +112,7 @@ def test_what_was_committed_before_a_failure_stays_and_can_be_sent_again(
             raise Unavailable("the database went away")
 
     text = csv_of({f"run-{i:02}": 2 for i in range(40)})
-    monkeypatch.setattr(intake.repository, "add", failing)
+    monkeypatch.setattr(repository, "add", failing)
     with pytest.raises(Unavailable, match="20 executions accepted before it are kept"):
         upload(backend, text)
     assert len(stored(backend, target)) == 20
