@@ -14,7 +14,7 @@ workload's spec (the *configuration*), and what a policy sees, does and is paid 
 ``HEURISTICS``       the classic policies, behind the same interface as agents
 ===================  ====================================================================================
 
-Nothing here knows HTTP or SQL. Every member is run through ``tests/contracts/kind.py``.
+Nothing here knows HTTP or SQL. Every member is run through ``tests/contracts/test_kind.py``.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The contract of a policy (see ``app.kinds.base``), and how one is told apart by its artifact.
 
 A policy that can be published also has ``config``: a JSON object from which, with ``arrays``, it is built again. The
-kit ``tests/contracts/policy.py`` runs over every member of ``artifact.POLICIES``.
+tests in ``tests/app/policies/test_artifact.py`` run over every member of ``artifact.POLICIES``.
 """
 
 from typing import Any, Protocol, Self

@@ -1,6 +1,6 @@
 """The contract of a simulator: B environments stepped at once on arrays.
 
-Every simulator resets an episode that ended by itself. The kit ``tests/contracts/simulator.py`` runs over each.
+Every simulator resets an episode that ended by itself. ``tests/workers/simulators`` holds what each must keep.
 """
 
 from typing import Any, NamedTuple, Protocol
