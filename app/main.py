@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from app import health, problems, queue
 from app.agents import endpoints as agents
+from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
 from app.decisions.basis import BasisCache
@@ -81,6 +82,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
 
 def _include(app: FastAPI) -> None:
     app.include_router(health.router)
+    app.include_router(dashboard.router)
     for noun in NOUNS:
         app.include_router(noun.router)
     for noun in reversed(NOUNS):

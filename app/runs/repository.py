@@ -127,6 +127,12 @@ def load(session: Session, tenant: str, run: str) -> Loaded | None:
     return Loaded(*found) if found is not None else None
 
 
+def latest(session: Session, tenant: str, number: int) -> Sequence[str]:
+    """Ids of the runs that were started last, newest first."""
+    query = select(Run.id).where(Run.tenant == tenant).order_by(Run.created_at.desc(), Run.id).limit(number)
+    return session.scalars(query).all()
+
+
 def iteration(session: Session, run: str, number: int) -> Iteration | None:
     """One reported iteration."""
     return session.get(Iteration, (run, number))

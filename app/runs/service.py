@@ -75,6 +75,12 @@ def get(database: Database, tenant: str, run: str) -> RunRead:
         return _read(session, tenant, run)
 
 
+def latest(database: Database, tenant: str, number: int) -> list[RunRead]:
+    """The runs that were started last, newest first, each with its last decision."""
+    with database.reading() as session:
+        return [_read(session, tenant, run) for run in repository.latest(session, tenant, number)]
+
+
 def _read(session: Session, tenant: str, identifier: str) -> RunRead:
     loaded = repository.load(session, tenant, identifier)
     if loaded is None:

@@ -1,0 +1,29 @@
+"""``GET /``: one read-only page of what is there and what was decided lately."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from app.dashboard.page import overview
+from app.dependencies import FromDatabase, Tenant
+from app.jobs import service as jobs
+from app.pagination import PageRequest
+from app.runs import service as runs
+from app.workloads import service as workloads
+
+ROWS = 20
+
+router = APIRouter()
+
+
+@router.get("/", include_in_schema=False, response_class=HTMLResponse)
+def dashboard(database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+    """Workloads, the latest runs with their last decision, and the latest jobs."""
+    found_jobs, names = jobs.listed(database, tenant, PageRequest(ROWS), None, None)
+    page = overview(
+        [workloads.read(workload) for workload in workloads.listed(database, tenant, PageRequest(ROWS)).rows],
+        runs.latest(database, tenant, ROWS),
+        [jobs.read(job, names[job.workload_id]) for job in found_jobs.rows],
+    )
+    return HTMLResponse(page, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,102 @@
+"""The dashboard's HTML: plain tables, one style sheet, no script; everything that was given by someone is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from app.jobs.schemas import JobRead
+from app.runs.schemas import RunRead
+from app.workloads.schemas import WorkloadRead
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #212529; }
+h1 { margin-bottom: 0; } h2 { margin-top: 2rem; font-size: 1.1rem; } p { color: #495057; }
+table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; color: #495057; }
+th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #dee2e6; vertical-align: top; }
+a { color: #0b7285; } @media (prefers-color-scheme: dark) { body { background: #1a1b1e; color: #dee2e6; } }
+"""
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Steward</title><meta http-equiv="refresh" content="5">
+<meta name="viewport" content="width=device-width"><style>{style}</style></head><body>
+<h1>Steward</h1>
+<p>Allocation as a service. <a href="/docs">API</a> · <a href="/openapi.json">schema</a> ·
+<a href="/readyz">readiness</a> · <a href="/metrics">metrics</a></p>
+{body}
+</body></html>
+"""
+
+
+class Link(str):
+    """A cell that is HTML already."""
+
+    __slots__ = ()
+
+
+def link(path: str, text: str) -> Link:
+    """A link to the API's own answer."""
+    return Link(f'<a href="{escape(path)}">{escape(text)}</a>')
+
+
+def overview(workloads: Sequence[WorkloadRead], runs: Sequence[RunRead], jobs: Sequence[JobRead]) -> str:
+    """The whole page."""
+    parts = [
+        table("Workloads", ["name", "resources", "iterations", "answers", "targets"], map(workload_row, workloads)),
+        table(
+            "Latest runs", ["run", "workload", "state", "iteration", "allocation", "by", "reason"], map(run_row, runs)
+        ),
+        table("Latest jobs", ["job", "workload", "type", "state", "progress", "created"], map(job_row, jobs)),
+    ]
+    return PAGE.format(style=STYLE, body="\n".join(parts))
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A titled table, or a word that there is nothing."""
+    lines = ["".join(f"<td>{cell if isinstance(cell, Link) else escape(cell)}</td>" for cell in row) for row in rows]
+    if not lines:
+        return f"<h2>{escape(title)}</h2><p>none yet</p>"
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    return f"<h2>{escape(title)}</h2>\n<table><thead><tr>{names}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def workload_row(workload: WorkloadRead) -> list[str]:
+    """Name, resources, iterations, who answers, targets."""
+    spec = workload.spec
+    targets = [f"{m.name} {m.target:g} {m.unit} per {m.scope}" for m in spec.metrics if m.target is not None]
+    return [
+        link(f"/workloads/{workload.name}", workload.name),
+        ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources),
+        f"{spec.iterations:,}",
+        "heuristic" if workload.champion is None else f"agent {workload.champion}",
+        "; ".join(targets),
+    ]
+
+
+def run_row(run: RunRead) -> list[str]:
+    """Identity, state and the last decision with its reason."""
+    decision = run.decision
+    return [
+        link(f"/runs/{run.id}", run.id[:8]),
+        run.workload,
+        run.state,
+        str(run.iterations),
+        ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items()),
+        decision.source,
+        decision.reason.text,
+    ]
+
+
+def job_row(job: JobRead) -> list[str]:
+    """Identity, state and progress."""
+    failed = f": {job.error.get('detail', '')}" if job.error else ""
+    moment = job.created_at.strftime("%Y-%m-%d %H:%M:%S")
+    return [
+        link(f"/jobs/{job.id}", job.id[:8]),
+        job.workload,
+        job.type,
+        job.state + failed,
+        f"{job.progress:.0%}",
+        moment,
+    ]

@@ -1,0 +1,56 @@
+"""The dashboard: what is there, what was decided, and nothing that a name could smuggle in."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from app.dashboard.page import Link, table
+
+
+class Texts(HTMLParser):
+    """Cells and links of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts, self.links = list[str](), list[str]()
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value for name, value in attrs if name == "href" and value]
+
+
+def page(client: TestClient) -> Texts:
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return Texts(answer.text)
+
+
+def test_an_empty_service_says_so(client: TestClient) -> None:
+    assert page(client).texts.count("none yet") == 3
+
+
+def test_workloads_and_the_last_decisions_are_shown(client: TestClient, workload: str) -> None:
+    run = client.post("/runs", json={"workload": workload}).json()
+    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+    decision: dict[str, Any] = client.put(f"/runs/{run['id']}/iterations/0", json=report).json()
+    found = page(client)
+    assert decision["reason"]["text"] in found.texts
+    assert "iteration_seconds 1800 s per run" in found.texts
+    assert {f"/workloads/{workload}", f"/runs/{run['id']}", "/docs"} <= set(found.links)
+
+
+def test_every_link_answers(client: TestClient, workload: str) -> None:
+    client.post("/runs", json={"workload": workload})
+    statuses = {path: client.get(path).status_code for path in page(client).links if path != "/readyz"}
+    assert set(statuses.values()) == {200}
+
+
+def test_what_was_given_is_escaped() -> None:
+    shown = table("T", ["h"], [["<script>alert(1)</script>", Link("<b>ours</b>")]])
+    assert "<script>" not in shown
+    assert "<b>ours</b>" in shown
