@@ -18,7 +18,7 @@ from app.database import seen
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.dependencies import FromDatabase, FromSettings
-from app.jobs import repository as jobs
+from app.jobs import listing as jobs
 from app.settings import Settings
 
 router = APIRouter(tags=["service"])

@@ -17,7 +17,6 @@ import uvicorn
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.jobs import lease
-from app.main import create_app
 from app.processes import is_gone
 from app.settings import Settings
 from migrations.runner import upgrade
@@ -136,7 +135,7 @@ def serve(settings: Settings) -> None:
     upgrade(settings.database_url)
     worker = WorkerChild(settings)
     if settings.workers:
-        worker.start()
+        worker.start()  # it starts up while this process imports the API
     database = Database(settings.database_url, settings)
     server = Server(_configuration(settings, database))
     _stop_on_signals(server)
@@ -160,6 +159,8 @@ def _stop_on_signals(server: Server) -> None:
 
 
 def _configuration(settings: Settings, database: Database) -> uvicorn.Config:
+    from app.main import create_app
+
     return uvicorn.Config(
         create_app(settings, database),
         host=settings.host,

@@ -28,7 +28,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 logger = logging.getLogger(__name__)
 celery = create_celery(get_settings())
 celery.conf.update(
-    imports=("workers.tasks.fit", "workers.tasks.train"),
+    imports=("workers.tasks.registered",),
     worker_max_tasks_per_child=TASKS_PER_CHILD,
     worker_cancel_long_running_tasks_on_connection_loss=False,
 )

@@ -19,13 +19,13 @@ from app.database.engine import Database, after_commit
 from app.database.tables import Job
 from app.idempotency import repository as idempotency
 from app.jobs import repository
-from app.jobs.service import TASKS, cancelled
+from app.jobs.states import TASKS, cancelled, ended
 from app.settings import Settings
 
 ANNOUNCED_AT_ONCE = 10
 
 
-class LeaseLost(Exception):  # noqa: N818
+class LeaseLost(Exception):
     """The job belongs to somebody else by now, has ended or was deleted: stop, write nothing."""
 
 
@@ -172,8 +172,7 @@ def release(database: Database, lease: Lease, checkpoint: bytes | None, now: dat
 
 
 def _end(session: Session, lease: Lease, now: datetime, *, event: dict[str, Any], state: str, **values: Any) -> None:
-    ended = {"finished_at": now, "checkpoint": None, "owner": None, "lease_expires_at": None, "eta_seconds": None}
-    _write(session, lease, state=state, **values, **ended)
+    _write(session, lease, state=state, **values, **ended(now))
     data = {"state": state, "progress": values["progress"], **event}
     repository.add_event(session, lease.tenant, lease.job_id, data, now)
 
@@ -244,8 +243,7 @@ def _fate(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any], d
         "detail": f"its worker was lost {job.attempts} times; most likely it needs more memory than there is",
         "instance": f"/jobs/{job.id}",
     }
-    ended = {"finished_at": now, "checkpoint": None, "owner": None, "lease_expires_at": None, "eta_seconds": None}
-    return {"state": "failed", "error": problem, **ended}, {"state": "failed", "error": problem}
+    return {"state": "failed", "error": problem, **ended(now)}, {"state": "failed", "error": problem}
 
 
 def _announce(database: Database, job: Job, now: datetime) -> bool:

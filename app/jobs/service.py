@@ -13,12 +13,12 @@ from app.database.base import utc_now
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound
-from app.jobs import repository
+from app.jobs import listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
+from app.jobs.states import TASKS, cancelled
 from app.pagination import PageRequest, Slice
 from app.workloads import repository as workloads
 
-TASKS: dict[str, str] = {"fit": queue.FIT, "train": queue.TRAIN}
 EVENTS_AT_ONCE = 200
 
 
@@ -70,14 +70,14 @@ def require(session: Session, tenant: str, job_id: str) -> Job:
     Raises:
         NotFound: there is none.
     """
-    job = repository.find(session, tenant, job_id)
+    job = listing.find(session, tenant, job_id)
     if job is None:
         raise NotFound(f"no job {job_id!r}")
     return job
 
 
 def _read(session: Session, job: Job) -> JobRead:
-    return read(job, repository.workload_names(session, [job.workload_id])[job.workload_id])
+    return read(job, listing.workload_names(session, [job.workload_id])[job.workload_id])
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
@@ -101,8 +101,8 @@ def listed(
             if found is None:
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id
-        found_jobs = repository.listed(session, tenant, request, workload_id, state)
-        return found_jobs, repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
+        found_jobs = listing.listed(session, tenant, request, workload_id, state)
+        return found_jobs, listing.workload_names(session, [job.workload_id for job in found_jobs.rows])
 
 
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
@@ -124,19 +124,6 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         return _read(session, require(session, tenant, job_id))
 
 
-def cancelled(now: datetime) -> dict[str, Any]:
-    """The values of a cancelled job's row."""
-    return {
-        "state": "cancelled",
-        "cancel_requested": True,
-        "finished_at": now,
-        "checkpoint": None,
-        "owner": None,
-        "lease_expires_at": None,
-        "eta_seconds": None,
-    }
-
-
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
     """Events after a sequence number, and whether that was all that will ever come.
 
@@ -145,5 +132,5 @@ def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Se
     """
     with database.reading() as session:
         state = require(session, tenant, job_id).state
-        found = repository.events(session, job_id, after, EVENTS_AT_ONCE)
+        found = listing.events(session, job_id, after, EVENTS_AT_ONCE)
     return found, state in FINAL_STATES and len(found) < EVENTS_AT_ONCE

@@ -30,8 +30,6 @@ from app.jobs import lease as leases
 from app.jobs.lease import Lease, LeaseLost
 from app.processes import process_name
 from app.settings import Settings, get_settings
-from workers.estimators.base import EstimationError
-from workers.tasks.problems import problem_of
 
 PUBLISH_ATTEMPTS = 5
 
@@ -200,10 +198,14 @@ def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
         raise
     except Cancelled:
         leases.cancel(job.database, job.lease, utc_now())
-    except EstimationError as error:
-        leases.fail(job.database, job.lease, problem_of(error, job.lease.job_id), utc_now())
     except Exception as error:
         if is_lost(error):
             raise
         logger.exception("job %s failed", job.lease.job_id)
-        leases.fail(job.database, job.lease, problem_of(error, job.lease.job_id), utc_now())
+        leases.fail(job.database, job.lease, _problem_of(error, job.lease.job_id), utc_now())
+
+
+def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:
+    from workers.tasks.problems import problem_of
+
+    return problem_of(error, job_id)

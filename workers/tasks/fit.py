@@ -7,13 +7,9 @@ from typing import NamedTuple
 from app.database.tables import Workload
 from app.domain_models import service as domain_models
 from app.kinds.iterative.spec import Spec
-from app.queue import FIT
 from app.samples import service as samples
-from workers.celery import celery
 from workers.estimators.executions import Executions
-from workers.tasks.base import RunningJob, run_job
-
-TIME_LIMIT_SECONDS = 3600
+from workers.tasks.base import RunningJob
 
 
 class FitInput(NamedTuple):
@@ -22,12 +18,6 @@ class FitInput(NamedTuple):
     spec: Spec
     spec_version: int
     executions: Executions
-
-
-@celery.task(name=FIT, acks_late=True, ignore_result=True, time_limit=TIME_LIMIT_SECONDS)
-def fit_model(job_id: str) -> None:
-    """Fit the domain model that a job asks for."""
-    run_job(job_id, fit)
 
 
 def load(job: RunningJob) -> FitInput:

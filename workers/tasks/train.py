@@ -10,11 +10,7 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
-from app.queue import TRAIN
-from workers.celery import celery
-from workers.tasks.base import RunningJob, run_job
-
-TIME_LIMIT_SECONDS = 24 * 3600
+from workers.tasks.base import RunningJob
 
 
 class TrainInput(NamedTuple):
@@ -25,12 +21,6 @@ class TrainInput(NamedTuple):
     table: ModelTable
     model_version: int
     request: TrainRequest
-
-
-@celery.task(name=TRAIN, acks_late=True, ignore_result=True, time_limit=TIME_LIMIT_SECONDS)
-def train_agent(job_id: str) -> None:
-    """Train the agent that a job asks for."""
-    run_job(job_id, train)
 
 
 def load(job: RunningJob) -> TrainInput:

@@ -1,0 +1,46 @@
+"""SQL that reads jobs and their events for callers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.database.tables import Job, JobEvent, Workload
+from app.pagination import PageRequest, Slice, paginate
+
+
+def find(session: Session, tenant: str, job_id: str) -> Job | None:
+    """One job."""
+    return session.scalar(select(Job).where(Job.tenant == tenant, Job.id == job_id))
+
+
+def listed(
+    session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
+) -> Slice[Job]:
+    """A tenant's jobs, newest first."""
+    statement = select(Job).where(Job.tenant == tenant)
+    if workload_id is not None:
+        statement = statement.where(Job.workload_id == workload_id)
+    if state is not None:
+        statement = statement.where(Job.state == state)
+    return paginate(session, statement, [Job.created_at, Job.id], request, descending=True)
+
+
+def workload_names(session: Session, workload_ids: Sequence[str]) -> dict[str, str]:
+    """Names of workloads by id."""
+    rows = session.execute(select(Workload.id, Workload.name).where(Workload.id.in_(workload_ids)))
+    return {row.id: row.name for row in rows}
+
+
+def events(session: Session, job_id: str, after: int, limit: int) -> list[JobEvent]:
+    """Events after a sequence number, in order."""
+    statement = select(JobEvent).where(JobEvent.job_id == job_id, JobEvent.sequence > after)
+    return list(session.scalars(statement.order_by(JobEvent.sequence).limit(limit)))
+
+
+def counts(session: Session) -> dict[tuple[str, str], int]:
+    """Number of jobs by type and state."""
+    rows = session.execute(select(Job.type, Job.state, func.count()).group_by(Job.type, Job.state))
+    return {(type_, state): number for type_, state, number in rows}

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app import queue
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.jobs import lease as leases
+from tests.app.jobs.test_lease import make
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "enqueue", lambda _task, _identifier: None)
+
+
+def frames(text: str) -> list[tuple[int, str, dict[str, object]]]:
+    found = []
+    for frame in filter(None, text.split("\n\n")):
+        lines = dict(line.split(": ", 1) for line in frame.splitlines() if not line.startswith(":"))
+        if lines:
+            found.append((int(lines["id"]), lines["event"], json.loads(lines["data"])))
+    return found
+
+
+def test_an_unknown_job_is_a_problem(client: TestClient) -> None:
+    for method, path in [("GET", "/jobs/nope"), ("GET", "/jobs/nope/events"), ("POST", "/jobs/nope/cancel")]:
+        answer = client.request(method, path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert "nope" in answer.json()["detail"]
+
+
+def test_a_job_is_read_and_listed(client: TestClient, database: Database) -> None:
+    first, second = make(database, "a"), make(database, "b", utc_now())
+    job = client.get(f"/jobs/{first}").json()
+    assert (job["state"], job["type"], job["workload"], job["progress"]) == ("queued", "train", "a", 0.0)
+    assert [item["id"] for item in client.get("/jobs").json()["items"]] == [second, first]
+    assert [item["id"] for item in client.get("/jobs?workload=a").json()["items"]] == [first]
+    assert client.get("/jobs?state=running").json()["items"] == []
+    assert client.get("/jobs?workload=none").status_code == 404
+
+
+def test_pages_of_jobs_follow_the_next_link(client: TestClient, database: Database) -> None:
+    made = {make(database, f"w{i}", utc_now()) for i in range(5)}
+    seen: list[str] = []
+    link = "/jobs?limit=2"
+    while link:
+        page = client.get(link).json()
+        seen += [item["id"] for item in page["items"]]
+        link = page["next"]
+    assert len(seen) == 5
+    assert set(seen) == made
+
+
+def test_cancelling_twice_changes_nothing_and_a_finished_job_refuses(client: TestClient, database: Database) -> None:
+    waiting, done = make(database, "a"), make(database, "b")
+    assert client.post(f"/jobs/{waiting}/cancel").json()["state"] == "cancelled"
+    assert client.post(f"/jobs/{waiting}/cancel").status_code == 200
+    lease = leases.claim(database, done, "w", 20, utc_now())
+    assert lease is not None
+    with database.session() as session:
+        leases.finish(session, lease, {"agent": 1}, utc_now())
+    answer = client.post(f"/jobs/{done}/cancel")
+    assert answer.status_code == 409
+    assert "succeeded" in answer.json()["detail"]
+
+
+def test_events_are_streamed_to_the_end_and_resumed(client: TestClient, database: Database) -> None:
+    job = make(database)
+    lease = leases.claim(database, job, "w", 20, utc_now())
+    assert lease is not None
+
+    def work() -> None:
+        for step in range(1, 4):
+            leases.progress(database, lease, step / 4, 1.0, {"steps": step}, None, utc_now())
+        with database.session() as session:
+            leases.finish(session, lease, {"agent": 7}, utc_now())
+
+    worker = threading.Timer(0.3, work)
+    worker.start()
+    answer = client.get(f"/jobs/{job}/events")
+    worker.join()
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = frames(answer.text)
+    assert [number for number, _, _ in events] == [1, 2, 3, 4, 5, 6]
+    assert [name for _, name, _ in events] == ["queued", "running", "running", "running", "running", "succeeded"]
+    assert [data.get("steps") for _, _, data in events] == [None, None, 1, 2, 3, None]
+    assert events[-1][2]["result"] == {"agent": 7}
+    resumed = frames(client.get(f"/jobs/{job}/events", headers={"Last-Event-ID": "4"}).text)
+    assert resumed == events[4:]
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "99999999999999"])
+def test_a_strange_last_event_id_names_its_header(client: TestClient, database: Database, last: str) -> None:
+    answer = client.get(f"/jobs/{make(database)}/events", headers={"Last-Event-ID": last})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/header/Last-Event-ID"

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app import queue
+from app.database.engine import Database
+from app.database.tables import Job, Workload
+from app.jobs import lease as leases
+from app.jobs import listing, service
+from app.jobs.lease import Lease, LeaseLost
+from app.settings import Settings
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SECONDS = 20.0
+SETTINGS = Settings(lease_seconds=SECONDS, requeue_seconds=10, max_attempts=3)
+
+pytestmark = pytest.mark.usefixtures("announced")
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids announced to the broker."""
+    found: list[str] = []
+    monkeypatch.setattr(queue, "enqueue", lambda _task, identifier: found.append(identifier))
+    return found
+
+
+@pytest.fixture
+def job_id(any_database: Database) -> str:
+    return make(any_database)
+
+
+def make(database: Database, name: str = "w", now: datetime = START, *, fails: bool = False) -> str:
+    with database.session() as session:
+        workload = Workload(name=name, kind="iterative", spec={})
+        session.add(workload)
+        session.flush()
+        job = service.create(
+            session, job_type="train", workload_id=workload.id, request={"seed": 1}, tenant="default", now=now
+        )
+        if fails:
+            raise RuntimeError("before the commit")
+        return job.id
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def claim(database: Database, job_id: str, owner: str = "a", seconds: float = 0.0) -> Lease:
+    lease = leases.claim(database, job_id, owner, SECONDS, after(seconds))
+    assert lease is not None
+    return lease
+
+
+def row(database: Database, job_id: str) -> Job:
+    with database.reading() as session:
+        return session.get_one(Job, job_id)
+
+
+def states(database: Database, job_id: str) -> list[str]:
+    with database.reading() as session:
+        return [event.data["state"] for event in listing.events(session, job_id, 0, 100)]
+
+
+def finish(database: Database, lease: Lease, result: dict[str, Any], seconds: float = 1.0) -> None:
+    with database.session() as session:
+        leases.finish(session, lease, result, after(seconds))
+
+
+def publish(database: Database, lease: Lease) -> None:
+    with database.session() as session:
+        session.add(Workload(name="published", kind="iterative", spec={}))
+        session.flush()
+        leases.finish(session, lease, {"agent": 1}, after(SECONDS + 2))
+
+
+def test_a_new_job_is_announced_after_its_commit(any_database: Database, announced: list[str]) -> None:
+    with pytest.raises(RuntimeError):
+        make(any_database, fails=True)
+    assert announced == []
+    made = make(any_database)
+    assert announced == [made]
+
+
+def test_only_one_of_many_workers_gets_a_job(any_database: Database, job_id: str) -> None:
+    taken: list[Lease | None] = []
+    start = threading.Barrier(8)
+
+    def compete(owner: str) -> None:
+        start.wait()
+        taken.append(leases.claim(any_database, job_id, owner, SECONDS, START))
+
+    threads = [threading.Thread(target=compete, args=(f"w{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [lease for lease in taken if lease is not None]
+    assert len(taken) == 8
+    assert len(winners) == 1
+    assert row(any_database, job_id).owner == winners[0].owner
+
+
+def test_a_finished_job_cannot_be_taken_or_finished_again(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    finish(any_database, lease, {"agent": 1})
+    assert leases.claim(any_database, job_id, "b", SECONDS, after(1000)) is None
+    with pytest.raises(LeaseLost):
+        finish(any_database, lease, {"agent": 2})
+    done = row(any_database, job_id)
+    assert (done.state, done.result, done.progress, done.owner) == ("succeeded", {"agent": 1}, 1.0, None)
+    assert states(any_database, job_id) == ["queued", "running", "succeeded"]
+
+
+def test_an_expired_lease_is_taken_over_and_its_old_holder_fenced_out(any_database: Database, job_id: str) -> None:
+    old = claim(any_database, job_id, "old")
+    assert leases.claim(any_database, job_id, "new", SECONDS, after(SECONDS - 1)) is None
+    new = claim(any_database, job_id, "new", SECONDS + 1)
+    assert new.fence > old.fence
+    with pytest.raises(LeaseLost):
+        leases.heartbeat(any_database, old, after(SECONDS + 2))
+    with pytest.raises(LeaseLost):
+        leases.progress(any_database, old, 0.9, None, {}, b"stale", after(SECONDS + 2))
+    with pytest.raises(LeaseLost):
+        leases.fail(any_database, old, {}, after(SECONDS + 2))
+    with pytest.raises(LeaseLost):
+        leases.release(any_database, old, b"stale", after(SECONDS + 2))
+    with pytest.raises(LeaseLost):
+        finish(any_database, old, {"agent": 1}, SECONDS + 2)
+    finish(any_database, new, {"agent": 2}, SECONDS + 3)
+    assert row(any_database, job_id).result == {"agent": 2}
+
+
+def test_what_a_fenced_out_worker_publishes_is_rolled_back(any_database: Database, job_id: str) -> None:
+    old = claim(any_database, job_id, "old")
+    claim(any_database, job_id, "new", SECONDS + 1)
+    with pytest.raises(LeaseLost):
+        publish(any_database, old)
+    with any_database.reading() as session:
+        assert session.query(Workload).filter_by(name="published").count() == 0
+
+
+def test_heartbeats_keep_a_lease_alive(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    assert leases.heartbeat(any_database, lease, after(15)) is False
+    assert leases.claim(any_database, job_id, "b", SECONDS, after(30)) is None
+    assert leases.claim(any_database, job_id, "b", SECONDS, after(36)) is not None
+
+
+def test_the_next_attempt_starts_from_the_last_checkpoint(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    leases.progress(any_database, lease, 0.4, 12.5, {"return": -0.2}, b"forty", after(1))
+    leases.progress(any_database, lease, 0.5, 10.0, {}, None, after(2))
+    following = claim(any_database, job_id, "b", 30)
+    assert (following.checkpoint, following.progress, following.attempts) == (b"forty", 0.5, 2)
+    assert states(any_database, job_id) == ["queued", "running", "running", "running", "running"]
+
+
+def test_a_job_given_back_is_no_failed_attempt(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    leases.release(any_database, lease, b"half", after(1))
+    given_back = row(any_database, job_id)
+    assert (given_back.state, given_back.attempts, given_back.owner) == ("queued", 0, None)
+    assert claim(any_database, job_id, "b", 2).checkpoint == b"half"
+
+
+def test_cancelling_a_waiting_job_ends_it_at_once(any_database: Database, job_id: str) -> None:
+    assert service.cancel(any_database, "default", job_id).state == "cancelled"
+    assert service.cancel(any_database, "default", job_id).state == "cancelled"
+    assert leases.claim(any_database, job_id, "a", SECONDS, START) is None
+    assert states(any_database, job_id) == ["queued", "cancelled"]
+
+
+def test_cancelling_a_running_job_reaches_its_worker(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    assert service.cancel(any_database, "default", job_id).state == "running"
+    assert leases.heartbeat(any_database, lease, after(1)) is True
+    assert leases.progress(any_database, lease, 0.1, None, {}, None, after(1)) is True
+    leases.cancel(any_database, lease, after(2))
+    assert row(any_database, job_id).state == "cancelled"
+
+
+def test_the_sweeper_brings_back_what_holds_an_expired_lease(
+    any_database: Database, job_id: str, announced: list[str]
+) -> None:
+    lease = claim(any_database, job_id)
+    announced.clear()
+    assert leases.sweep(any_database, SETTINGS, after(5)) == []
+    assert leases.sweep(any_database, SETTINGS, after(21)) == [job_id]
+    assert announced == [job_id]
+    assert row(any_database, job_id).state == "queued"
+    with pytest.raises(LeaseLost):
+        leases.heartbeat(any_database, lease, after(22))
+
+
+def test_the_sweeper_does_not_wait_for_a_worker_that_is_surely_gone(any_database: Database, job_id: str) -> None:
+    claim(any_database, job_id, "dead")
+    assert leases.sweep(any_database, SETTINGS, after(1), lambda owner: owner == "alive") == []
+    assert leases.sweep(any_database, SETTINGS, after(1), lambda owner: owner == "dead") == [job_id]
+
+
+def test_the_sweeper_announces_again_what_was_never_started(
+    any_database: Database, job_id: str, announced: list[str]
+) -> None:
+    announced.clear()
+    assert leases.sweep(any_database, SETTINGS, after(5)) == []
+    assert leases.sweep(any_database, SETTINGS, after(11)) == [job_id]
+    assert leases.sweep(any_database, SETTINGS, after(12)) == []
+    assert announced == [job_id]
+
+
+def test_two_sweepers_announce_a_job_once(any_database: Database, job_id: str, announced: list[str]) -> None:
+    announced.clear()
+    start = threading.Barrier(4)
+
+    def sweep() -> None:
+        start.wait()
+        leases.sweep(any_database, SETTINGS, after(11))
+
+    threads = [threading.Thread(target=sweep) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert announced == [job_id]
+
+
+def test_a_job_that_keeps_losing_its_worker_fails(any_database: Database, job_id: str) -> None:
+    for attempt in range(3):
+        claim(any_database, job_id, f"w{attempt}", attempt * 100)
+        leases.sweep(any_database, SETTINGS, after(attempt * 100 + 50))
+    failed = row(any_database, job_id)
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert failed.error["type"] == "/problems/worker-lost"
+
+
+def test_a_cancelled_job_whose_worker_is_lost_ends_cancelled(any_database: Database, job_id: str) -> None:
+    claim(any_database, job_id)
+    service.cancel(any_database, "default", job_id)
+    assert leases.sweep(any_database, SETTINGS, after(50)) == []
+    assert row(any_database, job_id).state == "cancelled"
+
+
+def test_deleting_the_workload_takes_the_job_from_its_worker(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    with any_database.session() as session:
+        session.delete(session.get_one(Workload, lease.workload_id))
+    with pytest.raises(LeaseLost):
+        leases.heartbeat(any_database, lease, after(1))
