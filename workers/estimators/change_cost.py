@@ -44,7 +44,7 @@ def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
     theta: Floats = np.zeros(terms.shape[1])
     inverse: Floats = np.eye(terms.shape[1])
     for _ in range(ROUNDS):
-        inverse = np.linalg.pinv(terms.T @ (terms * weights[:, None]))
+        inverse = np.asarray(np.linalg.pinv(terms.T @ (terms * weights[:, None])), np.float64)
         theta = inverse @ (terms.T @ (weights * target))
         residual = np.abs(target - terms @ theta)
         limit = 1.345 * 1.4826 * max(float(np.median(residual)), 1e-9)

@@ -56,7 +56,8 @@ def _huber(terms: Floats, logs: Floats, weights: Floats, ridge: float, rounds: i
     theta: Floats = np.zeros(terms.shape[1])
     for _ in range(rounds):
         w = weights * robust
-        theta = np.linalg.lstsq(terms.T @ (terms * w[:, None]) + penalty, terms.T @ (w * logs), rcond=None)[0]
+        normal = terms.T @ (terms * w[:, None]) + penalty
+        theta = np.asarray(np.linalg.lstsq(normal, terms.T @ (w * logs), rcond=None)[0], np.float64)
         residual = np.abs(logs - terms @ theta)
         limit = 1.5 * 1.4826 * max(float(np.median(residual)), 1e-6)
         robust = np.minimum(1.0, limit / np.maximum(residual, 1e-12))

@@ -37,7 +37,7 @@ def _guided(make: Make) -> Make:
 FAMILIES: dict[str, Family] = {
     "mean": Family(Mean, lambda _: 1, 0),
     "ernest": Family(Ernest, lambda i: 2 + len(i.resources), 1),
-    "log_linear": Family(LogLinear, lambda i: parameters(i.width, 1) + 1, 1),
+    "log_linear": Family(_guided(LogLinear), lambda i: parameters(i.width, 1) + 1, 1),
     "throughput": Family(Throughput, lambda i: 8 + 2 * i.width, 2),
     "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2), 2),
     "ernest_gaussian_process": Family(_process("smooth", Ernest), lambda i: 3 + 2 * i.width, FREE),
