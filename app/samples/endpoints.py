@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
+import anyio
 import anyio.from_thread
-from fastapi import APIRouter, Header, Query, Request, status
+import anyio.to_thread
+from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.errors import BadRequest, FieldError, TooLarge, UnsupportedMedia
+from app.idempotency.once import IdempotentUpload, Once
 from app.pagination import Page, Paging, page
 from app.samples import service
 from app.samples.export import accepts_csv, export
 from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, ExecutionRead, UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
+
+UPLOADS_AT_ONCE = 8
+SPOOL_BYTES = 1 << 20
 
 _SAMPLE: dict[str, Any] = {
     "type": "object",
@@ -64,20 +71,28 @@ _BODY: dict[str, Any] = {
     "",
     status_code=status.HTTP_201_CREATED,
     operation_id="upload_samples",
+    response_model=UploadRead,
     summary="Upload samples",
     openapi_extra={"requestBody": _BODY},
     responses=problems(
         400,
         404,
+        409,
         413,
         415,
+        _409="The first request under this `Idempotency-Key` is still in flight.",
         _400="The body ended early; what was accepted before is kept.",
         _422="Nothing could be accepted; `errors` names line and field of each refused execution.",
     ),
 )
 async def upload(
-    workload: WorkloadName, request: Request, database: FromDatabase, settings: FromSettings, tenant: Tenant
-) -> UploadRead:
+    workload: WorkloadName,
+    request: Request,
+    database: FromDatabase,
+    settings: FromSettings,
+    tenant: Tenant,
+    once: IdempotentUpload,
+) -> UploadRead | Response:
     """Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
 
     The body is read as it comes, whatever its size. Each execution is stored whole or not at all: *accepted*,
@@ -93,7 +108,29 @@ async def upload(
         json_limit_bytes=settings.json_limit_bytes,
     )
     _check_length(request, given)
-    return await run_in_threadpool(service.upload, database, tenant, workload, given)
+    store = functools.partial(service.upload, database, tenant, workload)
+    work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
+    return await anyio.to_thread.run_sync(work, limiter=_limiter(request.app))
+
+
+def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: service.Upload) -> Response:
+    """Under an idempotency key the body is put on disk first: its digest tells whether it is the same request."""
+    digest = hashlib.sha256()
+    with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
+        for chunk in given.chunks:
+            digest.update(chunk)
+            spool.write(chunk)
+        spool.seek(0)
+        again = given._replace(chunks=iter(functools.partial(spool.read, SPOOL_BYTES), b""))
+        return once.run(lambda _: store(again), status=status.HTTP_201_CREATED, content=digest.hexdigest())
+
+
+def _limiter(app: FastAPI) -> anyio.CapacityLimiter:
+    """Uploads have threads of their own: however many and slow they are, other requests find theirs free."""
+    if not hasattr(app.state, "upload_limiter"):
+        app.state.upload_limiter = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
+    limiter: anyio.CapacityLimiter = app.state.upload_limiter
+    return limiter
 
 
 def _chunks(request: Request) -> Iterator[bytes]:

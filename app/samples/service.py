@@ -8,12 +8,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.database.base import new_id, utc_now
-from app.database.engine import Database
+from app.database.engine import Database, DeadlinePassed, is_lost
 from app.database.tables import Execution, Run, Workload
-from app.errors import Invalid, StewardError
+from app.errors import Invalid, StewardError, Timeout, Unavailable
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
 from app.pagination import PageRequest, Slice
@@ -63,6 +64,10 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
     except StewardError as error:
         intake.flush()
         raise _after(error, intake.counts) from error
+    except (SQLAlchemyError, DeadlinePassed) as error:
+        if not intake.counts.accepted:
+            raise
+        raise _after(_interruption(error), intake.counts) from error
     return _concluded(intake.counts)
 
 
@@ -79,6 +84,15 @@ def _after(error: StewardError, counts: UploadRead) -> StewardError:
         return error
     kept = f"{error.detail}; the {counts.accepted} executions accepted before it are kept"
     return type(error)(kept, errors=error.errors, retry_after=error.retry_after)
+
+
+def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
+    """Why storing stopped, where part of the upload is stored already."""
+    if isinstance(error, DeadlinePassed):
+        return Timeout("the upload took too long")
+    if is_lost(error):
+        return Unavailable("the database does not answer")
+    raise error
 
 
 def _concluded(counts: UploadRead) -> UploadRead:

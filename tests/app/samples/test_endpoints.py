@@ -332,6 +332,19 @@ def test_a_line_without_end_is_refused(client: TestClient, workload: str) -> Non
     assert names(client, workload) == ["a"]
 
 
+def test_an_idempotency_key_is_bound_to_its_body(client: TestClient, workload: str) -> None:
+    body = csv_of({f"run-{i}": 90 for i in range(500)})
+    first, again = (upload_csv(client, workload, body, **{"Idempotency-Key": "up-1"}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert counts(first) == counts(again) == (500, 0, 0, 45_000)
+    assert again.headers["idempotent-replayed"] == "true"
+    other = upload_csv(client, workload, csv_of({"other": 1}), **{"Idempotency-Key": "up-1"})
+    assert (other.status_code, other.json()["errors"][0]["pointer"]) == (422, "/header/Idempotency-Key")
+    refused = upload_csv(client, workload, HEADER + "a,0,99,1,1\n", **{"Idempotency-Key": "up-2"})
+    assert refused.status_code == 422
+    assert counts(upload_csv(client, workload, csv_of({"a": 1}), **{"Idempotency-Key": "up-2"})) == (1, 0, 0, 1)
+
+
 @on_both
 def test_samples_page_through_in_order(client: TestClient, workload: str) -> None:
     expected = [f"run-{i:03}" for i in range(23)]

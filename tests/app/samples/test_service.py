@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from app.database.engine import Database
+from app.database.engine import Database, DeadlinePassed
 from app.database.tables import Iteration, Run
-from app.errors import Unavailable
+from app.errors import Timeout, Unavailable
 from app.kinds.iterative.spec import Spec
 from app.samples import intake, repository, service
 from app.samples.formats.base import Sound
@@ -82,6 +83,36 @@ def test_workers_read_what_was_uploaded(backend: Database, target: Target) -> No
     found = stored(backend, target)
     assert list(found) == ["b", "a"]
     assert found["b"].tolist() == [[0, 4, 31.5, 128], [1, 4, 32.5, 128]]
+
+
+@pytest.mark.parametrize(
+    ("error", "family", "words"),
+    [
+        (OperationalError("INSERT", {}, Exception("gone")), Unavailable, "database does not answer; the 20 executions"),
+        (DeadlinePassed("late"), Timeout, "took too long; the 20 executions"),
+    ],
+)
+def test_an_interrupted_upload_says_what_is_kept(
+    backend: Database,
+    target: Target,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    family: type[Exception],
+    words: str,
+) -> None:
+    monkeypatch.setattr(intake, "BATCH_EXECUTIONS", 20)
+    add = repository.add
+    batches = iter([None, error])
+
+    def failing(session: Any, rows: Any) -> None:
+        add(session, rows)
+        if (trouble := next(batches)) is not None:
+            raise trouble
+
+    monkeypatch.setattr(repository, "add", failing)
+    with pytest.raises(family, match=words):
+        upload(backend, csv_of({f"run-{i:02}": 2 for i in range(60)}))
+    assert len(stored(backend, target)) == 20
 
 
 @on_both
