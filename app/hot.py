@@ -1,66 +1,143 @@
 """Routes for what is asked thousands of times a second: plain ASGI beside the framework, with the same errors.
 
-Validation and dependency injection cost more than a decision does. A hot route reads the request by itself, raises
-the same errors as any endpoint (the application answers them), and has its entry in the schema written beside it.
+Layers of middleware, validation and dependency injection each cost more than a decision does. A hot route reads the
+request by itself, raises the same errors as any endpoint, and has its entry in the schema written beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
-from typing import Generic, TypeVar
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from http import HTTPStatus
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote_plus
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import BadRequest, FieldError, UnsupportedMedia
+from app.middleware import too_large
+from app.problems import respond
+from app.settings import Settings
 
+logger = logging.getLogger(__name__)
 LARGEST_BATCH = 64
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
-Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
+Endpoint = Callable[["HotRequest"], Awaitable["Answer"]]
 
 
 class HotRoute(Route):
-    """A route whose endpoint is an ASGI application."""
+    """What `HotPath` serves. The router knows it too, and answers its other methods."""
 
     def __init__(self, path: str, endpoint: Endpoint, method: str) -> None:
-        super().__init__(path, endpoint, methods=[method], name=getattr(endpoint, "__name__", None))
-        self.app: ASGIApp = endpoint
+        super().__init__(path, self._elsewhere, methods=[method])
+        self.endpoint, self.method = endpoint, method
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve, and say for the metrics which route it was."""
-        scope["route"] = self
-        await super().handle(scope, receive, send)
+    async def _elsewhere(self, request: Request) -> Response:
+        raise RuntimeError(f"{request.method} {self.path} is served by HotPath")
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """Answer with JSON that is encoded already."""
-    pairs = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
+class Answer(NamedTuple):
+    """What a hot endpoint answers: JSON that is encoded already."""
+
+    status: int
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
-async def read_body(scope: Scope, receive: Receive) -> bytes:
-    """The request's body, which must be declared as JSON.
+class HotPath:
+    """Serves the hot routes before any other layer; everything else goes on to the application.
 
-    Raises:
-        UnsupportedMedia: another content type.
-        BadRequest: the client went away in the middle.
+    It does for them what those layers do for the others: counts, caps the body, answers errors. Their endpoints
+    bound their own time.
+
+    Args:
+        routes: what is served here, by exact method; other methods of the same paths go on.
+        count: called with method, route, status and seconds of each request.
+        settings: the cap on bodies.
     """
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            _check_media(value)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    while message.get("more_body"):
-        message = await receive()
-        body += message.get("body", b"")
-    if message["type"] == "http.disconnect":
-        raise BadRequest("the body ended early")
-    return body
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        routes: Sequence[HotRoute],
+        count: Callable[[str, str, int, float], None],
+        settings: Settings,
+    ) -> None:
+        self.app, self.count, self.limit = app, count, settings.json_limit_bytes
+        self.routes = [(route.method, route.path_regex.match, route) for route in routes]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http":
+            path, method = scope["path"], scope["method"]
+            for served, match, route in self.routes:
+                if served == method:
+                    found = match(path)
+                    if found is not None:
+                        await self._serve(route, found.groupdict(), scope, receive, send)
+                        return
+        await self.app(scope, receive, send)
+
+    async def _serve(
+        self, route: HotRoute, parameters: dict[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        started = time.perf_counter()
+        try:
+            status, body, headers = await route.endpoint(
+                HotRequest(scope["app"], scope, receive, parameters, self.limit)
+            )
+        except Exception as error:
+            response = respond(Request(scope), error)
+            status = response.status_code
+            if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+                logger.exception("%s %s", scope["method"], scope["path"])
+            await response(scope, receive, send)
+        else:
+            pairs = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+            await send({"type": "http.response.start", "status": status, "headers": pairs})
+            await send({"type": "http.response.body", "body": body})
+        self.count(route.method, route.path, status, time.perf_counter() - started)
+
+
+class HotRequest(NamedTuple):
+    """A request as a hot endpoint gets it."""
+
+    app: Any
+    scope: Scope
+    receive: Receive
+    path: dict[str, str]
+    limit: int
+
+    async def json_body(self) -> bytes:
+        """The body, which must be declared as JSON.
+
+        Raises:
+            UnsupportedMedia: another content type.
+            TooLarge: more than the limit.
+            BadRequest: the client went away in the middle.
+        """
+        for name, value in self.scope["headers"]:
+            if name == b"content-type":
+                _check_media(value)
+            elif name == b"content-length" and int(value) > self.limit:
+                raise too_large(self.limit, int(value))
+        message = await self.receive()
+        body: bytes = message.get("body", b"")
+        while message.get("more_body") and len(body) <= self.limit:
+            message = await self.receive()
+            body += message.get("body", b"")
+        if message["type"] == "http.disconnect":
+            raise BadRequest("the body ended early")
+        if len(body) > self.limit:
+            raise too_large(self.limit, len(body))
+        return body
 
 
 def _check_media(value: bytes) -> None:
@@ -73,10 +150,10 @@ def _check_media(value: bytes) -> None:
         raise UnsupportedMedia(f"Content-Type must be application/json, not {given!r}", errors=[field])
 
 
-def query(scope: Scope) -> dict[str, list[str]]:
+def query(request: HotRequest) -> dict[str, list[str]]:
     """The query's values by name, in order."""
     values: dict[str, list[str]] = {}
-    for part in scope["query_string"].decode("latin-1").split("&"):
+    for part in request.scope["query_string"].decode("latin-1").split("&"):
         if part:
             name, _, value = part.partition("=")
             if "%" in part or "+" in part:
@@ -130,9 +207,3 @@ class MicroBatch(Generic[Key, Item]):
             return
         for (_, future), result in zip(group, results, strict=True):
             future.set_result(result)
-
-
-def reject_unknown(given: Collection[str], known: Collection[str]) -> list[FieldError]:
-    """Query parameters that an endpoint doesn't know."""
-    accepted = f"unknown parameter; known: {', '.join(known)}"
-    return [FieldError(f"/query/{name}", accepted) for name in given if name not in known]

@@ -28,8 +28,9 @@ from app.dependencies import Problem
 from app.dependencies import problems as documented
 from app.domain_models import endpoints as domain_models
 from app.health import JobsCollector
+from app.hot import HotPath
 from app.jobs import endpoints as jobs
-from app.middleware import BodyLimit, Deadline, Metrics
+from app.middleware import BodyLimit, Deadline, Metrics, RequestMeter
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
@@ -102,6 +103,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         responses=documented(),
         docs_url="/docs",
         redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.settings = settings
     app.state.database = database
@@ -112,6 +114,9 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     problems.install(app)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(Deadline, settings=settings)
-    app.add_middleware(Metrics, registry=app.state.registry)
+    meter = RequestMeter(app.state.registry)
+    app.add_middleware(Metrics, registry=app.state.registry, meter=meter)
+    hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
+    app.add_middleware(HotPath, routes=hot_routes, count=meter.count, settings=settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

@@ -36,17 +36,34 @@ def is_upload(scope: Scope) -> bool:
     return scope["method"] == "POST" and str(scope["path"]).endswith("/samples")
 
 
-class Metrics:
+class RequestMeter:
     """Counts requests and their seconds by method, route and status."""
 
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
-        self.app = app
+    def __init__(self, registry: CollectorRegistry) -> None:
         labels = ("method", "route", "status")
         self.requests = Counter("steward_requests", "Requests answered.", labels, registry=registry)
         self.seconds = Histogram(
             "steward_request_seconds", "Seconds to answer.", labels[:2], registry=registry, buckets=BUCKETS
         )
         self.children: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        key = (method, route, status)
+        children = self.children.get(key)
+        if children is None:
+            children = (self.requests.labels(method, route, str(status)), self.seconds.labels(method, route))
+            self.children[key] = children
+        children[0].inc()
+        children[1].observe(seconds)
+
+
+class Metrics:
+    """Meters every request."""
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, meter: RequestMeter | None = None) -> None:
+        self.app = app
+        self.meter = meter or RequestMeter(registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request and count it."""
@@ -65,17 +82,9 @@ class Metrics:
         try:
             await self.app(scope, receive, counted)
         finally:
-            self._count(scope, status, time.perf_counter() - started)
-
-    def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "unknown")
-        key = (scope["method"] if route != "unknown" else "any", route, status)
-        children = self.children.get(key)
-        if children is None:
-            children = (self.requests.labels(*key[:2], str(status)), self.seconds.labels(*key[:2]))
-            self.children[key] = children
-        children[0].inc()
-        children[1].observe(seconds)
+            route = getattr(scope.get("route"), "path", "unknown")
+            method = scope["method"] if route != "unknown" else "any"
+            self.meter.count(method, route, status, time.perf_counter() - started)
 
 
 class Deadline:
@@ -157,12 +166,13 @@ class BodyLimit:
         limit = settings.upload_limit_bytes if is_upload(scope) else settings.json_limit_bytes
         declared = dict(scope["headers"]).get(b"content-length", b"")
         if declared.isdigit() and int(declared) > limit:
-            await send_problem(send, _too_large(limit, int(declared)), scope["path"])
+            await send_problem(send, too_large(limit, int(declared)), scope["path"])
             return
         await _Capped(scope, receive, send, limit).run(self.app)
 
 
-def _too_large(limit: int, size: int) -> TooLarge:
+def too_large(limit: int, size: int) -> TooLarge:
+    """The error of a body beyond the limit."""
     return TooLarge(f"the body has {size:,} bytes or more; at most {limit:,} are accepted")
 
 
@@ -191,7 +201,7 @@ class _Capped:
         if message["type"] == "http.request":
             self.size += len(message.get("body", b""))
             if self.size > self.limit:
-                raise _too_large(self.limit, self.size)
+                raise too_large(self.limit, self.size)
         return message
 
     async def _send(self, message: Message) -> None:
@@ -205,4 +215,4 @@ class _Capped:
     async def _refuse(self) -> None:
         if not self.refused:
             self.refused = True
-            await send_problem(self.send, _too_large(self.limit, self.size), self.scope["path"])
+            await send_problem(self.send, too_large(self.limit, self.size), self.scope["path"])

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import cast
 
 import uvloop
 
@@ -65,8 +66,7 @@ class _Connection(asyncio.Protocol):
         self.odd = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
         self.send()
 
     def send(self) -> None:
@@ -99,7 +99,7 @@ class _Connection(asyncio.Protocol):
         self.buffer = b""
         self.send()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
         if not self.done.done():
             self.done.set_result(None)
 
@@ -112,7 +112,7 @@ async def generate(plan: Plan) -> Measured:
     for requests in plan.requests:
         done: asyncio.Future[None] = loop.create_future()
         stop = begun + plan.warm_up + plan.seconds
-        connection = _Connection([encoded(tuple(r)) for r in requests], plan.circle, stop, done)
+        connection = _Connection([encoded(r) for r in requests], plan.circle, stop, done)
         connections.append(connection)
     begun = time.perf_counter()
     for connection in connections:
@@ -146,6 +146,7 @@ def run(plan: Plan, core: int | None = None) -> Measured:
             stdout=subprocess.PIPE,
             cwd=Path(__file__).parent.parent,
             check=True,
+            timeout=plan.warm_up + plan.seconds + 30,
         )
     finally:
         os.sched_setaffinity(0, previous)

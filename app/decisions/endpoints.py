@@ -12,14 +12,13 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
-from starlette.types import Receive, Scope, Send
 
 from app.database.base import DEFAULT_TENANT
 from app.decisions import service
 from app.decisions.service import Query, StateDecisions
 from app.dependencies import problems
 from app.errors import FieldError, Invalid
-from app.hot import HotRoute, query, send_json
+from app.hot import Answer, HotRequest, HotRoute, query
 from app.workloads.serving import WorkloadCache
 
 logger = logging.getLogger(__name__)
@@ -48,18 +47,18 @@ async def _poll(serving: WorkloadCache, seconds: float) -> None:
             logger.warning("can't look for changed workloads: %s", error)
 
 
-async def get_decision(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 - the signature of ASGI
+async def get_decision(request: HotRequest) -> Answer:
     """`GET /decision`."""
-    values = query(scope)
-    decision = await (_of_run(scope, values) if "run" in values else _of_state(scope, values))
-    await send_json(send, 200, decision, NO_STORE)
+    values = query(request)
+    decision = await (_of_run(request, values) if "run" in values else _of_state(request, values))
+    return Answer(200, decision, NO_STORE)
 
 
-async def _of_state(scope: Scope, values: Query) -> bytes:
+async def _of_state(request: HotRequest, values: Query) -> bytes:
     _check(values, OF_STATE)
     if "workload" not in values or len(values["workload"]) > 1:
         raise _invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
-    decisions: StateDecisions = scope["app"].state.decisions
+    decisions: StateDecisions = request.app.state.decisions
     workload = values["workload"][0]
     basis = decisions.peek(workload, DEFAULT_TENANT)
     if basis is None:
@@ -67,12 +66,12 @@ async def _of_state(scope: Scope, values: Query) -> bytes:
     return await decisions.decide(basis, values)
 
 
-async def _of_run(scope: Scope, values: Query) -> bytes:
+async def _of_run(request: HotRequest, values: Query) -> bytes:
     _check(values, OF_RUN)
     if len(values["run"]) > 1:
         raise _invalid("/query/run", "name one run", values["run"])
     iteration = service.whole_number(values["iteration"], "iteration") if "iteration" in values else None
-    database = scope["app"].state.database
+    database = request.app.state.database
     return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
 
 

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Path, Request, Response, status
-from starlette.types import Receive, Scope, Send
 
 from app.database.base import DEFAULT_TENANT
 from app.decisions.service import LARGEST_ITERATION
 from app.dependencies import FromDatabase, Tenant, problems
 from app.errors import FieldError, Invalid
-from app.hot import HotRoute, read_body, send_json
+from app.hot import Answer, HotRequest, HotRoute
 from app.idempotency.once import IdempotentPost
 from app.pagination import Page, Paging, page
 from app.runs import service
@@ -71,15 +70,14 @@ def iterations(
     return page(request, service.iterations(database, tenant, run, paging), service.read_iteration)
 
 
-async def put_iteration(scope: Scope, receive: Receive, send: Send) -> None:
+async def put_iteration(request: HotRequest) -> Answer:
     """`PUT /runs/{run}/iterations/{iteration}`."""
-    parameters = scope["path_params"]
-    iteration = _number(parameters["iteration"])
-    body = await read_body(scope, receive)
+    iteration = _number(request.path["iteration"])
+    body = await request.json_body()
     report = _report(body)
-    reporter: Reporter = scope["app"].state.reporter
-    code, decision = await reporter.report(DEFAULT_TENANT, parameters["run"], iteration, report)
-    await send_json(send, code, decision)
+    reporter: Reporter = request.app.state.reporter
+    code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, report)
+    return Answer(code, decision)
 
 
 def _number(text: str) -> int:
