@@ -50,7 +50,7 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
         variance = float((weights * residuals**2).sum() / weights.sum())
         reach = float(student.ppf(1 - tail, max(executions - 1, 1)) * np.sqrt(variance))
         return -reach, reach
-    inner = max(tail * (executions + 1) / executions - 1 / executions, 0.0)
+    inner = np.floor((executions + 1) * tail + 1e-9) / executions  # a new value is as likely at each of n + 1 ranks
     low = weighted_quantile(residuals, weights, inner)
     high = -weighted_quantile(-residuals, weights, inner)
     return min(low, 0.0), max(high, 0.0)

@@ -1,0 +1,229 @@
+"""The parts between the families and the table: replicates, stages, intervals, residuals, change cost, criterion."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.spec import Criterion, Spec
+from workers.estimators import criterion, grid, residuals
+from workers.estimators.base import CriterionMissed, TooLittleData, listed
+from workers.estimators.change_cost import change_cost
+from workers.estimators.executions import Executions
+from workers.estimators.intervals import bounds, calibrate, weighted_quantile
+from workers.estimators.replicates import collapse, grouped_median, replicate_variance
+from workers.estimators.stages import Rows, decompose
+from workers.estimators.unexplained import Measured, unexplained
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=1, max_size=60))
+def test_grouped_median_is_the_median(pairs: list[tuple[int, float]]) -> None:
+    index, values = np.array([i for i, _ in pairs]), np.array([v for _, v in pairs])
+    found = grouped_median(values, index, 5)
+    for i in range(5):
+        expected = np.median(values[index == i]) if (index == i).any() else np.nan
+        np.testing.assert_allclose(found[i], expected)
+
+
+def test_an_execution_counts_once_however_long_it_ran() -> None:
+    X = np.array([[1.0]] * 12)
+    logs = np.array([5.0] * 10 + [1.0, 3.0])
+    cells = collapse(X, logs, np.array([0] * 10 + [1, 2]))
+    assert cells.logs.tolist() == [3.0]
+    assert cells.counts.tolist() == [3.0]
+
+
+def test_replicate_variance_is_between_executions() -> None:
+    rng = np.random.default_rng(0)
+    X = np.repeat(np.arange(50.0), 8)[:, None]
+    logs = 0.3 * rng.normal(size=400)
+    found = replicate_variance(X, logs, np.arange(400))
+    np.testing.assert_allclose(np.sqrt(found), 0.3, rtol=0.15)
+    assert replicate_variance(X[::8], logs[::8], np.arange(50)) == 0.0
+
+
+def _staged(elastic: bool, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    level = np.array([5.0, 0.0, 0.5, 0.0, 0.5, 0.0, 0.5, 3.0])
+    elasticity = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]) if elastic else np.ones(8)
+    groups, bins = (a.ravel() for a in np.meshgrid(np.arange(30), np.arange(8), indexing="ij"))
+    gpus = rng.integers(1, 17, 30).astype(float)[groups]
+    logs = level[bins] - elasticity[bins] * np.log(gpus) + 0.02 * rng.normal(size=len(bins))
+    return Rows(gpus[:, None], logs, groups, bins), level, elasticity
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_stages_are_taken_apart(elastic: bool) -> None:
+    rows, level, elasticity = _staged(elastic)
+    stages = decompose(rows, 8, "elastic" if elastic else "levels")
+    assert len(stages.rows.X) == 30
+    effect = np.log(stages.rows.X[:, 0])
+    slope = np.polyfit(effect, stages.rows.logs, 1)[0]
+    np.testing.assert_allclose(stages.elasticity * slope, -elasticity, atol=0.06)
+    rebuilt = stages.compose(stages.rows.logs[np.argsort(stages.rows.groups)][rows.groups], rows.bins)
+    assert float(np.abs(rebuilt - rows.logs).max()) < 0.12
+    contrast = np.diff(stages.level) if not elastic else np.array([0.0])
+    np.testing.assert_allclose(contrast, np.diff(level) if not elastic else [0.0], atol=0.05)
+
+
+def test_stages_that_were_not_seen_lie_between_their_neighbours() -> None:
+    rows, level, _ = _staged(elastic=False)
+    stages = decompose(rows.where(rows.bins != 2), 8, "levels")
+    np.testing.assert_allclose(stages.level[2] - stages.level[1], (level[3] - level[1]) / 2, atol=0.05)
+
+
+def test_levels_that_differ_by_noise_alone_are_drawn_together() -> None:
+    rng = np.random.default_rng(0)
+    groups, bins = (a.ravel() for a in np.meshgrid(np.arange(4), np.arange(40), indexing="ij"))
+    rows = Rows(np.ones((160, 1)), 0.1 * rng.normal(size=160), groups, bins)
+    assert float(decompose(rows, 40, "levels").level.std()) < 0.03
+
+
+def test_conformal_bounds_cover_new_executions() -> None:
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(200):
+        sample, new = rng.standard_t(4, size=60), rng.standard_t(4, size=60)
+        low, high = bounds(sample, np.arange(60))
+        shares.append(((new >= low) & (new <= high)).mean())
+    error = np.std(shares) / np.sqrt(len(shares))
+    assert abs(np.mean(shares) - 0.9) < 0.015 + 3 * error
+
+
+def test_few_executions_get_students_bounds() -> None:
+    low, high = bounds(np.array([-0.1, 0.1, 0.1, -0.1]), np.arange(4))
+    np.testing.assert_allclose([low, high], [-0.2353, 0.2353], atol=1e-3)
+
+
+def test_coverage_is_judged_without_the_fold() -> None:
+    residual = np.concatenate([np.zeros(90), np.full(10, 9.0)])
+    found = calibrate(residual, np.arange(100), (residual > 0).astype(np.intp))
+    assert found.coverage == pytest.approx(0.9)
+
+
+def test_weighted_quantile_counts_weights() -> None:
+    values, weights = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 8.0])
+    assert [weighted_quantile(values, weights, p) for p in (0.05, 0.2, 0.5)] == [1.0, 2.0, 3.0]
+
+
+def _walk(drift: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    runs, length = 60, 40
+    effect = 0.3 * rng.normal(size=runs)[:, None] + np.cumsum(drift * rng.normal(size=(runs, length)), axis=1)
+    residual = effect + 0.05 * rng.normal(size=(runs, length))
+    groups, iterations = np.meshgrid(np.arange(runs), np.arange(length), indexing="ij")
+    return residual.ravel(), groups.ravel(), iterations.ravel()
+
+
+def test_spreads_are_recovered() -> None:
+    residual, groups, iterations = _walk(0.0)
+    found = residuals.decompose(residual, residual, groups, iterations, groups, 0)
+    np.testing.assert_allclose([found.effect_sd, found.noise_sd], [0.3, 0.05], rtol=0.2)
+    assert found.drift_sd == 0.0
+    assert abs(found.bounds.coverage - 0.9) < 0.03
+
+
+def test_drift_is_seen_where_there_is_one() -> None:
+    residual, groups, iterations = _walk(0.03)
+    found = residuals.decompose(residual, residual, groups, iterations, groups, 0)
+    np.testing.assert_allclose([found.drift_sd, found.noise_sd], [0.03, 0.05], rtol=0.25)
+
+
+def test_injected_failures_are_named_and_do_not_widen_the_noise() -> None:
+    residual, groups, iterations = _walk(0.0)
+    residual = residual.copy()
+    residual[(groups == 7) & (iterations == 3)] += np.log(10)
+    residual[groups == 9] += np.log(8)
+    spreads = residuals.decompose(residual, residual, groups, iterations, groups, 0)
+    np.testing.assert_allclose(spreads.noise_sd, 0.05, rtol=0.2)
+    names = [f"run-{i}" for i in range(60)]
+    found = unexplained(Measured("iteration_seconds", " s", names, groups, iterations, residual), spreads)
+    told = {(e["kind"], e["execution"], e.get("iteration")): e["factor"] for e in found if e["kind"] != "stage"}
+    assert told["iteration", "run-7", 3] == pytest.approx(10, rel=0.2)
+    assert told["execution", "run-9", None] > 4
+    assert "run-7" in next(e["text"] for e in found if e.get("iteration") == 3)
+
+
+def test_a_stage_that_nothing_explains_is_named_as_a_whole() -> None:
+    residual, groups, iterations = _walk(0.0)
+    rng = np.random.default_rng(5)
+    residual = residual + np.where(iterations == 1, 1.5 * rng.normal(size=len(residual)), 0.0)
+    spreads = residuals.decompose(residual, residual, groups, iterations, groups, 0)
+    found = unexplained(Measured("iteration_seconds", " s", ["x"] * 60, groups, iterations, residual), spreads)
+    stages = [e for e in found if e["kind"] == "stage"]
+    assert [e["iteration"] for e in stages] == [1]
+    assert "neither allocation nor features explain it" in stages[0]["text"]
+
+
+def test_change_cost_is_measured_per_resource() -> None:
+    rng = np.random.default_rng(0)
+    changed = (rng.random((400, 2)) < [0.1, 0.05]).astype(float)
+    expected = np.full(400, 40.0)
+    seconds = expected * np.exp(0.03 * rng.normal(size=400)) + changed @ [12.0, 30.0]
+    seconds[5] += 500
+    found = change_cost(seconds, expected, changed, np.array([1.0, 1.0]))
+    assert found.measured.tolist() == [True, True]
+    np.testing.assert_allclose(found.seconds, [12.0, 30.0], rtol=0.15)
+
+
+def test_change_cost_is_the_specs_where_nothing_changed() -> None:
+    found = change_cost(np.full(50, 3.0), np.full(50, 3.0), np.zeros((50, 1)), np.array([7.0]))
+    assert found.seconds.tolist() == [7.0]
+    assert not found.measured.any()
+
+
+def _layout() -> Layout:
+    return Layout(
+        Spec.model_validate(
+            {"name": "w", "resources": [{"name": "gpus", "minimum": 1, "maximum": 8}], "iterations": 10}
+        )
+    )
+
+
+def test_the_criterion_names_its_figures() -> None:
+    with pytest.raises(CriterionMissed, match=r"takes 0.002 s; the criterion allows 0.001 s \(max_seconds 0.001\)"):
+        criterion.check(Criterion(), 0.002, 100.0)
+    with pytest.raises(CriterionMissed, match=r"max_fraction 0.001 of a real iteration of 0.5 s"):
+        criterion.check(Criterion(), 6e-4, 0.5)
+    criterion.check(Criterion(), 4e-4, 0.5)
+    assert criterion.simulated_iteration_seconds(uninformed(_layout()), 0, iter(range(100)).__next__) == 1 / 1024
+
+
+def test_iteration_bins_are_contiguous_and_bounded() -> None:
+    assert grid.iteration_bins(5, 10).tolist() == [0, 1, 2, 3, 4]
+    bins = grid.iteration_bins(10_000, 10)
+    assert bins.max() == grid.MOST_BINS - 1
+    assert (np.diff(bins) >= 0).all()
+    assert grid.iteration_bins(100, grid.MOST_ENTRIES).max() == 0
+
+
+def test_feature_nodes_are_what_was_seen_or_quantiles() -> None:
+    rng = np.random.default_rng(0)
+    nodes = grid.feature_nodes(np.column_stack([rng.choice([16.0, 32.0], 100), rng.normal(size=100)]))
+    assert nodes[0].tolist() == [16.0, 32.0]
+    assert len(nodes[1]) == grid.MOST_NODES
+    wide = grid.feature_nodes(rng.normal(size=(100, 8)))
+    assert np.prod([len(n) for n in wide]) <= grid.MOST_CELLS
+    assert grid.inputs(_layout(), nodes[:0]).shape == (8, 1)
+
+
+def test_executions_read_what_is_stored() -> None:
+    rows = np.array([[0.0, 2.0, 5.0], [1.0, 4.0, 3.0]])
+    read = Executions.from_blobs([("a", rows.astype("<f8").tobytes()), ("b", rows[:1].astype("<f8").tobytes())], 3)
+    flat = read.flat(_layout())
+    assert read.names == ["a", "b"]
+    assert flat.groups.tolist() == [0, 0, 1]
+    assert flat.changed[:, 0].tolist() == [0.0, 1.0, 0.0]
+    with pytest.raises(ValueError, match="no multiple of a row of 3 numbers"):
+        Executions.from_blobs([("a", b"12345678")], 3)
+    with pytest.raises(ValueError, match=r"must be \[n, 3\]"):
+        Executions((("a", np.zeros((2, 5))),)).flat(_layout())
+
+
+def test_too_little_data_speaks_in_terms() -> None:
+    error = TooLittleData("3 executions at 3 allocations", "1 at 1")
+    assert str(error) == "needs 3 executions at 3 allocations; has 1 at 1"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed([]) == "none"
