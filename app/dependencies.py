@@ -1,0 +1,88 @@
+"""What endpoints take from the application, and how they document their errors.
+
+``create_app`` sets ``app.state.database``, ``app.state.settings`` and ``app.state.serving``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel, Field
+
+from app.database.base import DEFAULT_TENANT
+from app.database.engine import Database
+from app.settings import Settings
+
+SLUG = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+
+
+class ProblemField(BaseModel):
+    """One offending field."""
+
+    pointer: str = Field(description="JSON pointer into the body, or `/query/<name>`.", examples=["/resources/0/step"])
+    message: str = Field(description="What would be accepted.", examples=["must be greater than 0"])
+    value: Any = Field(default=None, description="What was given.")
+
+
+class Problem(BaseModel):
+    """An error, RFC 9457."""
+
+    type: str = Field(examples=["/problems/not-found"])
+    title: str = Field(examples=["Not found"])
+    status: int = Field(examples=[404])
+    detail: str
+    instance: str | None = None
+    errors: list[ProblemField] | None = None
+
+
+REASONS = {
+    400: "The request can't be read.",
+    404: "No such thing under that name.",
+    406: "None of the accepted media types can be produced.",
+    409: "It contradicts what is already there.",
+    413: "The body exceeds the limit.",
+    415: "Unsupported content type or encoding.",
+    422: "Invalid input; `errors` names each field.",
+    503: "Away for the moment; nothing was written. Try again after `Retry-After` seconds.",
+}
+
+
+def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI ``responses`` of the errors that an endpoint can answer; every endpoint can answer 422 and 503.
+
+    One that takes a body, which 415 tells, can also answer 400.
+
+    ``reasons`` describe a status in the endpoint's own words: ``_409="…"``.
+    """
+    return {
+        status: {
+            "description": reasons.get(f"_{status}", REASONS[status]),
+            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in sorted({*statuses, *({400} if 415 in statuses else ()), 422, 503})
+    }
+
+
+def get_database(request: Request) -> Database:
+    """The application's database."""
+    database: Database = request.app.state.database
+    return database
+
+
+def get_settings(request: Request) -> Settings:
+    """The application's settings."""
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def get_tenant() -> str:
+    """The caller's tenant: the default one until keys name others."""
+    return DEFAULT_TENANT
+
+
+WorkloadName = Annotated[str, Path(pattern=SLUG, description="Name (or id) of the workload.", examples=["resnet18"])]
+Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version, counting from 1.", examples=[1])]
+FromDatabase = Annotated[Database, Depends(get_database)]
+FromSettings = Annotated[Settings, Depends(get_settings)]
+Tenant = Annotated[str, Depends(get_tenant)]

@@ -1,0 +1,69 @@
+"""The API against its own schema: whatever is sent, answers are documented, well-formed, and never a defect."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from app.database.engine import Database
+from app.kinds.iterative.spec import Spec
+from app.main import create_app
+from app.settings import Settings
+from app.workloads import service as workloads
+from app.workloads.schemas import EXAMPLE
+from migrations.runner import upgrade
+from tests.app.domain_models.helpers import TENANT, publish_agent, publish_model
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+APART = r"/events$|^/readyz$"
+"""A stream, and what answers 503 as long as there is no worker."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[schemathesis.BaseSchema]:
+    """The schema of an application with a workload, a model and a champion."""
+    folder = tmp_path_factory.mktemp("contract")
+    settings = Settings(data_dir=folder)
+    upgrade(settings.database_url)
+    database = Database(settings.database_url, settings)
+    workloads.register(database, TENANT, Spec.model_validate(copy.deepcopy(EXAMPLE)))
+    publish_model(database, str(EXAMPLE["name"]))
+    publish_agent(database, str(EXAMPLE["name"]), promote=True)
+    app = create_app(settings, database)
+    yield schemathesis.openapi.from_asgi("/openapi.json", app).exclude(path_regex=APART).exclude(method="DELETE")
+    database.dispose()
+
+
+GROUPS = 4
+"""Operations are tested in so many groups, so that test processes can share them."""
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_answers_are_as_documented(service: schemathesis.BaseSchema, group: int) -> None:
+    operations = [result.ok() for result in service.get_all_operations() if isinstance(result, Ok)]
+    assert len(operations) > 20
+    for operation in operations[group::GROUPS]:
+
+        @hypothesis_settings(
+            max_examples=20, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        )
+        @given(case=operation.as_strategy())
+        def conforms(case: schemathesis.Case[Any]) -> None:
+            response = case.call()
+            case.validate_response(response, checks=CHECKS)
+            assert response.status_code < 500
+
+        conforms()
