@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote_plus
 
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -58,6 +59,8 @@ class HotPath:
     bound their own time.
 
     Args:
+        app: the application that the routes belong to.
+        inner: what serves everything else.
         routes: what is served here, by exact method; other methods of the same paths go on.
         count: called with method, route, status and seconds of each request.
         settings: the cap on bodies.
@@ -65,12 +68,13 @@ class HotPath:
 
     def __init__(
         self,
-        app: ASGIApp,
+        app: FastAPI,
+        inner: ASGIApp,
         routes: Sequence[HotRoute],
         count: Callable[[str, str, int, float], None],
         settings: Settings,
     ) -> None:
-        self.app, self.count, self.limit = app, count, settings.json_limit_bytes
+        self.app, self.inner, self.count, self.limit = app, inner, count, settings.json_limit_bytes
         self.routes = [(route.method, route.path_regex.match, route) for route in routes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,17 +87,16 @@ class HotPath:
                     if found is not None:
                         await self._serve(route, found.groupdict(), scope, receive, send)
                         return
-        await self.app(scope, receive, send)
+        await self.inner(scope, receive, send)
 
     async def _serve(
         self, route: HotRoute, parameters: dict[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
         started = time.perf_counter()
         try:
-            status, body, headers = await route.endpoint(
-                HotRequest(scope["app"], scope, receive, parameters, self.limit)
-            )
+            status, body, headers = await route.endpoint(HotRequest(self.app, scope, receive, parameters, self.limit))
         except Exception as error:
+            scope["app"] = self.app
             response = respond(Request(scope), error)
             status = response.status_code
             if status == HTTPStatus.INTERNAL_SERVER_ERROR:

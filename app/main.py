@@ -17,6 +17,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import health, problems, queue
 from app.agents import endpoints as agents
@@ -43,6 +44,20 @@ NOUNS: Sequence[ModuleType] = (workloads, samples, domain_models, agents, jobs, 
 
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
 fitted and an agent trained, and get the next resource step for each reported iteration."""
+
+
+class Application(FastAPI):
+    """The framework's application behind the hot path."""
+
+    hot: ASGIApp
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.hot = super().__call__
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await self.hot(scope, receive, send)
 
 
 @asynccontextmanager
@@ -95,7 +110,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     settings = settings or get_settings()
     database = database or Database(settings.database_url, settings)
     queue.use(settings)
-    app = FastAPI(
+    app = Application(
         title="Steward",
         version="0.1.0",
         description=DESCRIPTION,
@@ -117,6 +132,6 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     meter = RequestMeter(app.state.registry)
     app.add_middleware(Metrics, registry=app.state.registry, meter=meter)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
-    app.add_middleware(HotPath, routes=hot_routes, count=meter.count, settings=settings)
+    app.hot = HotPath(app, app.hot, hot_routes, meter.count, settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

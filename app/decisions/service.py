@@ -102,7 +102,7 @@ def snapshot(basis: Basis, query: Query) -> Snapshot:
     and optionally ``total=iteration_seconds:380`` (sums over the run so far) and ``target=iteration_seconds:1500``."""
     iteration = _iteration(query["iteration"], basis.layout.iterations)
     try:
-        levels, metrics, features = basis.layout.encode_report(
+        levels, metrics, features = basis.encode(
             _pairs(query, "allocation"), _pairs(query, "metric"), _pairs(query, "feature")
         )
     except InvalidInput as error:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.decisions.basis import Basis
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, advance, begin
+from app.kinds.iterative.state import State, advance
 
 Array = NDArray[np.floating]
 
@@ -41,9 +41,12 @@ def states(basis: Basis, snapshots: Sequence[Snapshot]) -> State:
     columns = zip(*snapshots, strict=True)
     iteration, levels, metrics, features, totals, targets = (np.array(column) for column in columns)
     features = features.reshape(len(snapshots), len(layout.features))
-    before = begin(
-        projector, levels, targets=np.where(np.isnan(targets), layout.targets, targets), features=features
-    )._replace(iteration=iteration.astype(np.int32))
+    before = basis.fresh(len(snapshots))._replace(
+        iteration=iteration.astype(np.int32),
+        levels=levels.astype(np.int16),
+        targets=np.where(np.isnan(targets), layout.targets, targets),
+        features=features,
+    )
     after = advance(projector, before, levels, metrics, features)
     used = _used(projector, after, iteration)
     elapsed = np.where(np.isnan(totals), used + metrics, totals)

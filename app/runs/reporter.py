@@ -186,7 +186,7 @@ class Reporter:
         basis = await self._basis(live.workload_id, live.tenant)
         if iteration >= basis.layout.iterations:
             raise _beyond(iteration, basis.layout.iterations)
-        levels, metrics, features = basis.layout.encode_report(report.allocation, report.metrics, report.features)
+        levels, metrics, features = basis.encode(report.allocation, report.metrics, report.features)
         future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
         self._pending.append(Item(live, basis, iteration, levels, metrics, features, digest, encoded, future))
         self._schedule()
@@ -326,11 +326,11 @@ def _group(items: Sequence[Item], now: datetime) -> list[Ready]:
 def _evaluated(items: Sequence[Item], now: datetime) -> list[Ready]:
     """Advance each run by its report, and decide."""
     basis, batch = items[0].basis, len(items)
-    layout = basis.layout
+    layout, (weights, prices) = basis.layout, basis.terms(batch)
     state = unpack(layout, np.stack([item.live.state_row for item in items]))._replace(
         targets=effective_targets(layout, [item.live for item in items]),
-        weights=np.tile(layout.weights, (batch, 1)),
-        prices=np.tile(layout.prices, (batch, 1)),
+        weights=weights,
+        prices=prices,
     )
     levels = np.array([item.levels for item in items], np.int16)
     metrics = np.array([item.metrics for item in items])
