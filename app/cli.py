@@ -90,6 +90,23 @@ def _worker_is_alive(settings: Settings) -> bool:
         database.dispose()
 
 
+@cli.command()
+def health() -> None:
+    """Tell, by exit status, whether the API of these settings answers on this machine."""
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    from app.settings import Settings
+
+    settings = Settings()
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    try:
+        urlopen(f"http://{host}:{settings.port}/healthz", timeout=4).close()
+    except (URLError, TimeoutError, ConnectionError) as error:
+        typer.echo(f"steward health: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
 @database_cli.command("upgrade")
 def database_upgrade(data: DataDir = None) -> None:
     """Bring the database's tables to this version; creates the embedded one."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import psycopg
@@ -59,7 +59,8 @@ def stop(process: subprocess.Popen[bytes], signal_number: int = signal.SIGTERM, 
     return process.wait()
 
 
-def _postgres_program(name: str) -> str | None:
+def postgres_program(name: str) -> str | None:
+    """One of PostgreSQL's programs: from Debian's folder, else from PATH."""
     for folder in POSTGRES_FOLDERS:
         if (folder / name).exists():
             return str(folder / name)
@@ -97,7 +98,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        program = _postgres_program("postgres")
+        program = postgres_program("postgres")
         assert program is not None
         options = ["-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-k", str(self.folder)]
         command = [program, "-D", str(self.folder / "data"), *options, "-c", "max_connections=200"]
@@ -118,7 +119,7 @@ class PostgresServer:
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """A fresh PostgreSQL server in a folder of its own."""
-    program = _postgres_program("initdb")
+    program = postgres_program("initdb")
     if program is None or (os.geteuid() == 0 and shutil.which("runuser") is None):
         missing("PostgreSQL")
     assert program is not None
@@ -155,14 +156,21 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def redis_server() -> Iterator[str]:
-    """A fresh Redis server on a loopback port; gives its URL."""
+def redis_server(*arguments: str) -> Iterator[str]:
+    """A fresh Redis server on a loopback port; gives its URL. `arguments` are options of its command line."""
     program = redis_program()
     if program is None:
         missing("Redis")
     assert program is not None
     port = free_port()
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    command = [
+        program,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        *(arguments or ("--save", "", "--appendonly", "no")),
+    ]
     with tempfile.TemporaryDirectory(prefix="steward-redis-") as folder:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
         try:
@@ -176,9 +184,10 @@ def _get_status(url: str) -> int:
     try:
         with urlopen(url, timeout=2) as answer:
             return int(answer.status)
-    except URLError as error:
-        return int(getattr(error, "code", 0))
-    except (TimeoutError, ConnectionError):
+    except HTTPError as error:
+        error.close()
+        return error.code
+    except (URLError, TimeoutError, ConnectionError):
         return 0
 
 

@@ -1,0 +1,16 @@
+FROM python:3.11-slim
+
+RUN groupadd --system steward && useradd --system --gid steward --create-home steward \
+    && mkdir /data && chown steward:steward /data
+WORKDIR /srv/steward
+COPY pyproject.toml constraints.txt README.md ./
+COPY app app
+COPY workers workers
+COPY migrations migrations
+RUN pip install --no-cache-dir --constraint constraints.txt .
+
+USER steward
+ENV STEWARD_DATA_DIR=/data
+VOLUME /data
+EXPOSE 8080
+CMD ["steward", "serve"]

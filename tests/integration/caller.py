@@ -1,0 +1,84 @@
+"""A caller of a real service: registers a workload with a known truth, uploads samples, asks for jobs and waits."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+WORKLOAD = "planted"
+SPEC: dict[str, Any] = {
+    "name": WORKLOAD,
+    "kind": "iterative",
+    "resources": [{"name": "executors", "minimum": 4, "maximum": 36, "max_steps": 4, "initial": 8}],
+    "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 330.0, "scope": "run"}],
+    "iterations": 30,
+}
+FINAL = ("succeeded", "failed", "cancelled")
+
+
+def samples(executions: int = 12, iterations: int = 30, seed: int = 0) -> str:
+    """CSV of executions at several allocations: seconds = (2 + 60/a + a/10) · run effect · noise."""
+    random = np.random.default_rng(seed)
+    lines = ["execution,iteration,allocation.executors,metric.iteration_seconds"]
+    for execution in range(executions):
+        allocation = 4 + execution * 32 // max(executions - 1, 1)
+        effect = np.exp(random.normal(0, 0.15))
+        for iteration in range(iterations):
+            seconds = (2 + 60 / allocation + 0.1 * allocation) * effect * np.exp(random.normal(0, 0.1))
+            lines.append(f"e{execution},{iteration},{allocation},{seconds:.6f}")
+    return "\n".join(lines) + "\n"
+
+
+class Caller:
+    """HTTP calls against one service, checked."""
+
+    def __init__(self, url: str) -> None:
+        self.http = httpx.Client(base_url=url, timeout=30)
+
+    def post(self, path: str, **options: Any) -> dict[str, Any]:
+        answer = self.http.post(path, **options)
+        assert answer.status_code < 300, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+    def get(self, path: str) -> dict[str, Any]:
+        answer = self.http.get(path)
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        return body
+
+    def prepare(self) -> None:
+        """Register the workload and upload its samples."""
+        self.post("/workloads", json=SPEC)
+        self.post(f"/workloads/{WORKLOAD}/samples", content=samples(), headers={"Content-Type": "text/csv"})
+
+    def fit(self) -> str:
+        """Ask for a fit; the job's id."""
+        return str(self.post(f"/workloads/{WORKLOAD}/models", json={})["id"])
+
+    def train(self, **request: Any) -> str:
+        """Ask for a training; the job's id."""
+        return str(self.post(f"/workloads/{WORKLOAD}/agents", json=request)["id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self.get(f"/jobs/{job_id}")
+
+    def wait(self, job_id: str, seconds: float = 120.0) -> dict[str, Any]:
+        """Wait for a job's end."""
+        deadline = time.monotonic() + seconds
+        while (job := self.job(job_id))["state"] not in FINAL:
+            if time.monotonic() > deadline:
+                pytest.fail(f"job not done after {seconds:g} s: {job}")
+            time.sleep(0.1)
+        return job
+
+    def fitted(self) -> dict[str, Any]:
+        """Prepare, fit, and wait for the model."""
+        self.prepare()
+        job = self.wait(self.fit())
+        assert job["state"] == "succeeded", job
+        return job

@@ -1,0 +1,188 @@
+"""docker-compose.yml without Docker: its commands, settings and health checks, run on real servers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+from sqlalchemy import make_url
+
+from tests.integration.caller import WORKLOAD, Caller
+from tests.servers import (
+    PostgresServer,
+    clean_environment,
+    free_port,
+    postgres_program,
+    redis_program,
+    redis_server,
+    stop,
+    wait_until,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """The file, parsed."""
+    parsed: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return parsed
+
+
+def resolved(text: str, variables: dict[str, str]) -> str:
+    """`${NAME:-default}` as compose reads it."""
+    return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda m: variables.get(m[1], m[2]), str(text))
+
+
+def environment(service: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
+    return {name: resolved(value, variables) for name, value in service["environment"].items()}
+
+
+def program(command: list[str]) -> list[str]:
+    """The `steward` of this virtual environment."""
+    assert command[0] == "steward"
+    return [str(Path(sys.executable).parent / "steward"), *command[1:]]
+
+
+def test_every_service_is_watched_and_restarted(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]) == {"api", "worker", "postgres", "redis"}
+    for service in compose["services"].values():
+        assert service["healthcheck"]["test"][0] == "CMD"
+        assert service["restart"] == "unless-stopped"
+
+
+def test_what_must_last_lies_on_named_volumes(compose: dict[str, Any]) -> None:
+    used = {volume.split(":")[0] for service in compose["services"].values() for volume in service["volumes"]}
+    assert used == set(compose["volumes"])
+
+
+def test_nothing_is_reachable_from_other_machines(compose: dict[str, Any]) -> None:
+    ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
+    assert len(ports) == 2
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert "--host" not in compose["services"]["api"]["command"]
+
+
+def test_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    needs = {name: set(service.get("depends_on", {})) for name, service in services.items()}
+    assert needs == {"api": {"postgres", "redis"}, "worker": {"api"}, "postgres": set(), "redis": set()}
+
+
+def test_the_image_holds_what_its_commands_need() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    copied = {line.split()[1] for line in lines if line.startswith("COPY") and len(line.split()) == 3}
+    assert {"app", "workers", "migrations"} <= copied
+    assert any("--constraint constraints.txt" in line for line in lines)
+
+
+@pytest.fixture
+def redis_port(compose: dict[str, Any]) -> Iterator[int]:
+    """A real Redis under the very options of the file."""
+    command = compose["services"]["redis"]["command"]
+    assert command[0] == "redis-server"
+    with redis_server(*command[1:]) as url:
+        yield int(make_url(url).port or 0)
+
+
+@pytest.fixture
+def variables(postgres: PostgresServer, redis_port: int, compose: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """The file's variables for real servers; PostgreSQL gets the user and database that the file names."""
+    asked = compose["services"]["postgres"]["environment"]
+    assert asked["POSTGRES_USER"] == "steward"
+    postgres.execute(f"CREATE DATABASE {asked['POSTGRES_DB']}")
+    yield {
+        "STEWARD_POSTGRES_PORT": str(postgres.port),
+        "STEWARD_REDIS_PORT": str(redis_port),
+        "STEWARD_PORT": str(free_port()),
+    }
+    postgres.execute(f"DROP DATABASE {asked['POSTGRES_DB']} WITH (FORCE)")
+
+
+class Stack:
+    """The file's own commands as processes of this machine."""
+
+    def __init__(self, compose: dict[str, Any], variables: dict[str, str], folder: Path) -> None:
+        self.services = compose["services"]
+        self.variables = variables
+        self.folder = folder
+        self.exit = ExitStack()
+
+    def settings(self, name: str) -> dict[str, str]:
+        """A service's environment; the names of other containers are loopback ports here."""
+        found = environment(self.services[name], self.variables)
+        ports = {"postgres:5432": "STEWARD_POSTGRES_PORT", "redis:6379": "STEWARD_REDIS_PORT"}
+        for address, variable in ports.items():
+            found = {
+                key: value.replace(f"@{address}", f"@127.0.0.1:{self.variables[variable]}").replace(
+                    f"//{address}", f"//127.0.0.1:{self.variables[variable]}"
+                )
+                for key, value in found.items()
+            }
+        return clean_environment({**found, "STEWARD_DATA_DIR": str(self.folder / name)})
+
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        log = self.exit.enter_context((self.folder / f"{name}.log").open("wb"))
+        command = program(self.services[name]["command"])
+        process = subprocess.Popen(command, env=self.settings(name), stdout=log, stderr=log, cwd=self.folder)
+        self.exit.callback(stop, process)
+        return process
+
+    def healthy(self, name: str) -> bool:
+        """Run a service's own health check."""
+        command = program(self.services[name]["healthcheck"]["test"][1:])
+        ended = subprocess.run(command, env=self.settings(name), capture_output=True, check=False, timeout=60)
+        return ended.returncode == 0
+
+
+@pytest.fixture
+def stack(compose: dict[str, Any], variables: dict[str, str], tmp_path: Path) -> Iterator[Stack]:
+    """The services, ended in the order in which compose would."""
+    found = Stack(compose, variables, tmp_path)
+    with found.exit:
+        yield found
+
+
+@pytest.mark.servers
+def test_the_servers_answer_their_own_health_checks(compose: dict[str, Any], variables: dict[str, str]) -> None:
+    port = variables["STEWARD_POSTGRES_PORT"]
+    check = compose["services"]["postgres"]["healthcheck"]["test"][1:]
+    ready = postgres_program(check[0])
+    assert ready is not None
+    subprocess.run([ready, *check[1:], "--host", "127.0.0.1", "--port", port], check=True, capture_output=True)
+    check = compose["services"]["redis"]["healthcheck"]["test"][1:]
+    server = redis_program()
+    assert server is not None
+    client = str(Path(server).with_name(check[0]))
+    if not Path(client).exists():
+        pytest.skip("redis-cli is not installed")
+    answer = subprocess.run(
+        [client, "-p", variables["STEWARD_REDIS_PORT"], *check[1:]], capture_output=True, check=True
+    )
+    assert answer.stdout.strip() == b"PONG"
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+def test_the_whole_stack_does_a_job(stack: Stack, variables: dict[str, str]) -> None:
+    stack.start("api")
+    wait_until(lambda: stack.healthy("api"), 60, "the API's health check")
+    stack.start("worker")
+    wait_until(lambda: stack.healthy("worker"), 60, "the worker's health check")
+    caller = Caller(f"http://127.0.0.1:{variables['STEWARD_PORT']}")
+    stack.exit.callback(caller.http.close)
+    assert caller.get("/readyz")["ready"] is True
+    assert caller.fitted()["result"] == {"model": 1}
+    url = make_url(stack.settings("api")["STEWARD_DATABASE_URL"]).set(drivername="postgresql")
+    with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
+        row = connection.execute("SELECT count(*) FROM domain_models").fetchone()
+    assert row == (1,)
+    assert caller.get(f"/workloads/{WORKLOAD}")["name"] == WORKLOAD

@@ -1,0 +1,88 @@
+"""`steward serve` as a user starts it: one command, one data folder, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import StartSteward
+from tests.integration.conftest import Call
+from tests.integration.processes import all_gone, family, worker_main
+from tests.servers import clean_environment, wait_until
+
+API_BYTES = 150 * 1024 * 1024
+
+
+def test_everything_is_under_one_folder_and_stops_cleanly(steward_factory: StartSteward, tmp_path: Path) -> None:
+    server = steward_factory(tmp_path / "here")
+    processes = family(server)
+    assert (tmp_path / "here" / "steward.db").exists()
+    assert (tmp_path / "here" / "broker").is_dir()
+    started = time.monotonic()
+    assert server.stop() == 0
+    assert time.monotonic() - started < 20
+    assert all_gone(processes)
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_the_api_stays_small(steward_factory: StartSteward, call: Call) -> None:
+    server = steward_factory()
+    call(server).prepare()
+    assert psutil.Process(server.process.pid).memory_info().rss < API_BYTES
+
+
+def test_killing_the_parent_leaves_no_orphan(steward_factory: StartSteward) -> None:
+    server = steward_factory()
+    processes = family(server)
+    assert len(processes) >= 2  # the worker and its prefork children
+    server.kill()
+    wait_until(lambda: all_gone(processes), 15, "the worker and its children to end with their parent")
+    assert not server.alive()
+
+
+def test_a_worker_that_dies_is_started_again(steward_factory: StartSteward) -> None:
+    server = steward_factory()
+    first = family(server)
+    first[0].kill()
+    wait_until(lambda: all_gone(first), 15, "the worker's children to end with it")
+    wait_until(lambda: bool(psutil.Process(server.process.pid).children()), 30, "another worker")
+    assert worker_main(server).pid != first[0].pid
+
+
+def test_workers_can_be_left_to_others(steward_factory: StartSteward) -> None:
+    server = steward_factory(None, "--workers", "0", wait="alive")
+    assert psutil.Process(server.process.pid).children() == []
+    assert not server.ready()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])  # noqa: S104
+def test_an_open_address_is_refused(host: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "app.cli", "serve", "--host", host, "--data", str(tmp_path / "x")]
+    ended = subprocess.run(command, capture_output=True, text=True, env=clean_environment({}), timeout=60, check=False)
+    assert ended.returncode == 2
+    assert host in ended.stderr
+    assert "no API keys" in ended.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_ctrl_c_stops_it_too(steward_factory: StartSteward) -> None:
+    server = steward_factory()
+    processes = family(server)
+    os.kill(server.process.pid, signal.SIGINT)
+    assert server.process.wait(20) == 0
+    assert all_gone(processes)
+
+
+def test_help_is_instant() -> None:
+    command = [sys.executable, "-X", "importtime", "-c", "import app.cli"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in found.splitlines()}
+    heavy = {"numpy", "torch", "sqlalchemy", "fastapi", "pydantic", "celery", "uvicorn", "altair", "alembic"}
+    assert loaded & heavy == set()
