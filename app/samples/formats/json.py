@@ -39,6 +39,7 @@ class Samples(msgspec.Struct, forbid_unknown_fields=True):
     samples: list[msgspec.Raw]
 
 
+MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
 _sample = msgspec.json.Decoder(Sample)
 _samples = msgspec.json.Decoder(Samples)
 
@@ -59,7 +60,7 @@ class NdjsonReader:
         """One execution out of its JSON."""
         try:
             sample = _sample.decode(data)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except MALFORMED as error:
             return Refused(_guessed_name(bytes(data)), number, _issue(bytes(data), error))
         return self._checked(sample, number)
 
@@ -113,7 +114,7 @@ class JsonReader(NdjsonReader):
         body = b"\n".join(lines)
         try:
             samples = _samples.decode(body).samples
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except MALFORMED as error:
             issue = _issue(body, error)
             detail = f"{issue.pointer or 'body'}: {issue.message}"
             raise Invalid(detail, errors=[FieldError(*issue)]) from error

@@ -226,6 +226,8 @@ def test_ndjson_is_stored(client: TestClient, workload: str) -> None:
         ('{"execution": "a", "reports": [', ""),
         ("[]", ""),
         ("nonsense", ""),
+        ("[" * 100_000, ""),
+        ('{"execution": "a", "reports": [{"allocation": {"gpus": 1e999}}]}', "/reports/0/allocation/gpus"),
     ],
 )
 def test_a_bad_line_of_ndjson_is_refused_with_its_number_and_field(
@@ -253,6 +255,8 @@ def test_json_holds_many_samples(client: TestClient, workload: str) -> None:
         ("[]", ""),
         ('{"samples": 7}', "/samples"),
         ('{"sample": []}', ""),
+        ('{"samples": [' + "[" * 100_000, ""),
+        ('{"samples": [' + "[" * 100_000 + "]" * 100_000 + "]}", ""),
         ('{"samples": [{"execution": "a", "reports": [{"allocation": {"gpus": NaN}}]}]}', "/samples/0/reports/0"),
     ],
 )

@@ -178,6 +178,12 @@ def test_a_body_of_another_kind_is_refused(client: TestClient, spec: dict[str, A
     assert "JSON" in malformed.json()["detail"]
 
 
+def test_a_hundred_megabytes_are_413(client: TestClient) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = client.post("/workloads", content=b" " * (100 << 20), headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+
+
 @pytest.mark.parametrize("name", ["nothing", "0" * 32])
 def test_an_unknown_workload_is_404_wherever_it_is_named(client: TestClient, name: str) -> None:
     for suffix in ("", "/samples", "/models", "/models/1", "/agents", "/agents/1", "/agents/1/policy"):
