@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from workers.estimators.base import CriterionMissed, EstimationError, TooLittleData
+from workers.learning.train import Untrainable
 
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),
     CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),
+    Untrainable: ("/problems/untrainable", "No agent can be had"),
     EstimationError: ("/problems/no-model", "No domain model can be had"),
 }
 

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 
 from workers.learning.backends import get_backend
-from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear
+from workers.learning.components.exploration import ApeX, EpsilonGreedy, Ladder, Linear, Softmax
 from workers.learning.components.n_step import NStep
 from workers.learning.components.optimiser import Adam, Synchroniser
 from workers.learning.components.replay import PrioritisedReplay, Replay, SumTree
@@ -111,6 +111,10 @@ def test_ape_x_ladder() -> None:
     np.testing.assert_allclose(ApeX().epsilon(0.0, 1), [0.4])
 
 
+def test_ladder_of_temperatures() -> None:
+    np.testing.assert_allclose(Ladder(1.0, 0.01).epsilon(0.3, 3), [1.0, 0.1, 0.01], rtol=1e-5)
+
+
 def test_linear_schedule_ends_where_it_says() -> None:
     schedule = Linear(1.0, 0.1, 0.5)
     assert [float(schedule.epsilon(p, 1)[0]) for p in (0.0, 0.25, 0.5, 1.0)] == pytest.approx([1.0, 0.55, 0.1, 0.1])
@@ -129,6 +133,21 @@ def test_exploration_draws_legal_actions_evenly() -> None:
     ]
     shares = np.bincount(action, minlength=4) / batch
     wanted = np.array([0.1, 0.0, 0.8, 0.1])
+    assert (np.abs(shares - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / batch)).all()
+
+
+def test_softmax_draws_by_value_over_temperature() -> None:
+    batch, rng = 60_000, np.random.default_rng(0)
+    values, temperature = np.array([0.0, 9.0, 0.2, -0.1], np.float32), 0.25
+    given = {
+        "values": np.tile(values, (batch, 1)),
+        "mask": np.tile([True, False, True, True], (batch, 1)),
+        "noise": rng.random((batch, 4), np.float32),
+        "epsilon": np.full(batch, temperature, np.float32),
+    }
+    shares = np.bincount(Softmax(spaces.Discrete(4)).run(XP, {}, given)["action"], minlength=4) / batch
+    wanted = np.exp(values / temperature) * np.array([1, 0, 1, 1])
+    wanted /= wanted.sum()
     assert (np.abs(shares - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / batch)).all()
 
 

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from workers.learning.backends import BACKENDS, get_backend
 from workers.learning.build import run_alone
 from workers.learning.components.base import Component, Memory, SpaceError
-from workers.learning.components.exploration import EpsilonGreedy
+from workers.learning.components.exploration import EpsilonGreedy, Softmax
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
@@ -54,6 +54,7 @@ MAKERS: dict[str, Callable[[], Component]] = {
     "pick": Pick,
     "target": Target,
     "huber": lambda: Huber(0.7),
+    "softmax": lambda: Softmax(spaces.Discrete(2)),
     "epsilon_greedy": lambda: EpsilonGreedy(ACTIONS),
     "adam": lambda: Adam(clip=0.5),
     "synchroniser": Synchroniser,
@@ -64,6 +65,12 @@ MAKERS: dict[str, Callable[[], Component]] = {
 }
 
 
+def spaces_of(name: str, component: Component) -> Spaces:
+    """`softmax` wants as many values and bits as noise."""
+    two = {"values": reals(2), "mask": spaces.MultiBinary(2)} if name == "softmax" else {}
+    return {port: two.get(port, SPACES[port]) for port in component.takes}
+
+
 def make(name: str) -> Component:
     return MAKERS[name]()
 
@@ -71,7 +78,7 @@ def make(name: str) -> Component:
 @pytest.mark.parametrize("name", MAKERS)
 def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -> None:
     component = make(name)
-    inputs = {port: SPACES[port] for port in component.takes}
+    inputs = spaces_of(name, component)
     declared = component.gives(inputs)
     results = {backend: run_alone(make(name), inputs, get_backend(backend), batch=8, seed=3)[1] for backend in BACKENDS}
     oracle = results["numpy"]

@@ -34,6 +34,7 @@ VARIANTS = {
     "n_step": msgspec.structs.replace(SMALL, n_step=2, exploration=Exploration(start=1.0, end=0.02, fraction=0.3)),
     "prioritised": msgspec.structs.replace(SMALL, memory=Memory(capacity=4096, warm_up=256, prioritised=True)),
     "hard_target": msgspec.structs.replace(SMALL, target_share=1.0, target_every=25),
+    "softmax": msgspec.structs.replace(SMALL, exploration=Exploration(schedule="softmax", start=2.0, end=0.1)),
     "tanh": msgspec.structs.replace(SMALL, network=Network(layers=(32,), activation="tanh")),
 }
 TABLE = QTable(warm_up=128, rate=0.1, exploration=Exploration(start=1.0, end=0.5))
@@ -168,7 +169,9 @@ def test_an_advice_that_does_not_fit_is_a_build_error() -> None:
         Serial(SMALL, environment, Plan(80, 80), 0)
 
 
-@pytest.mark.parametrize("name", ["dqn", "double_dqn", "dueling_double_dqn", "q_table"])
+@pytest.mark.parametrize(
+    "name", ["tabular_q", "dqn", "double_dqn", "dueling_dqn", "dueling_double_dqn", "n_step_dqn", "prioritised_dqn"]
+)
 def test_configs_go_to_json_and_back(name: str) -> None:
     config = named(name)
     assert decode(encode(config)) == config

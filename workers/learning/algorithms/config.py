@@ -6,6 +6,7 @@ import msgspec
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, msgspec.Meta(gt=0.0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -19,11 +20,15 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`linear`: ε from start to end over the first `fraction` of the training; `apex`: start^(1 + 7i/(N−1)), fixed."""
+    """How far to stray.
 
-    schedule: Literal["linear", "apex"] = "linear"
-    start: Share = 1.0
-    end: Share = 0.05
+    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)), fixed.
+    `softmax`: actions drawn by their values at temperatures, in the reward's unit, from start to end over environments.
+    """
+
+    schedule: Literal["linear", "apex", "softmax"] = "linear"
+    start: NonNegative = 1.0
+    end: NonNegative = 0.05
     fraction: Share = 0.3
 
 
@@ -103,15 +108,25 @@ def decode(data: bytes | str) -> Config:
     return msgspec.json.decode(data, type=Config)
 
 
+SERVED = DQN(
+    exploration=Exploration(schedule="softmax", start=0.3, end=0.01),
+    memory=Memory(warm_up=16_384),
+    target_share=0.005,
+)
+"""The hyper-parameters that resource problems are learned with; the family's members differ by switches only."""
+
+
 def named(name: str) -> Config:
     """Return the config of an algorithm by the name that requests use; raises KeyError."""
+    dueling = Network(dueling=True)
+    replay = msgspec.structs.replace(SERVED.memory, prioritised=True)
     known: dict[str, Config] = {
-        "dqn": DQN(),
-        "double_dqn": DQN(double=True),
-        "dueling_dqn": DQN(network=Network(dueling=True)),
-        "dueling_double_dqn": DQN(double=True, network=Network(dueling=True)),
-        "n_step_dqn": DQN(double=True, n_step=3),
-        "prioritised_dqn": DQN(double=True, memory=Memory(prioritised=True)),
-        "q_table": QTable(),
+        "tabular_q": QTable(exploration=Exploration(start=0.3, end=0.02, fraction=0.7)),
+        "dqn": SERVED,
+        "double_dqn": msgspec.structs.replace(SERVED, double=True),
+        "dueling_dqn": msgspec.structs.replace(SERVED, network=dueling),
+        "dueling_double_dqn": msgspec.structs.replace(SERVED, double=True, network=dueling),
+        "n_step_dqn": msgspec.structs.replace(SERVED, double=True, network=dueling, n_step=2),
+        "prioritised_dqn": msgspec.structs.replace(SERVED, double=True, network=dueling, memory=replay),
     }
     return known[name]

@@ -12,7 +12,7 @@ from workers.learning.algorithms.base import Actions, Experience, LearnStats, Ma
 from workers.learning.algorithms.config import DQN, Optimiser
 from workers.learning.backends import Backend
 from workers.learning.build import Bound, bind, complete, compose
-from workers.learning.components.exploration import ApeX, Linear, Schedule
+from workers.learning.components.exploration import ApeX, Ladder, Linear, Schedule
 from workers.learning.components.n_step import NStep
 from workers.learning.components.replay import Replay
 from workers.learning.execution.checkpoint import part
@@ -32,6 +32,8 @@ def learning_rate(config: Optimiser, progress: float) -> float:
 def schedule(config: DQN) -> Schedule:
     """Return the ε-schedule of a config."""
     wanted = config.exploration
+    if wanted.schedule == "softmax":
+        return Ladder(wanted.start, wanted.end)
     return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
 
 
@@ -48,12 +50,14 @@ class ValueAgent:
         rng: np.random.Generator,
     ) -> None:
         self.config, self.advice, self.actions = config, advice, int(actions.n)
+        self.noise = self.actions if config.exploration.schedule == "softmax" else 2
         nodes = graph.nodes(config, actions, advice)
-        completed = complete(compose(graph.INPUTS, nodes), graph.root_spaces(observation, actions))
+        completed = complete(compose(graph.INPUTS, nodes), graph.root_spaces(observation, actions, self.noise))
         self.bound: Bound = bind(completed, backend, rng)
         self.backend, self.schedule = backend, schedule(config)
         self.memory: Replay = next(node.component for node in nodes if isinstance(node.component, Replay))
         self.n_step: NStep = next(node.component for node in nodes if isinstance(node.component, NStep))
+        self.report = self.bound.report
         self.updates, self.slabs, self._averaging = 0, 0, False
         zeros = np.zeros(self.bound.report.parameters, np.float32)
         self.first, self.second = backend.asarray(zeros.copy()), backend.asarray(zeros.copy())
@@ -65,7 +69,7 @@ class ValueAgent:
         feeds = {
             "observation": give(observation),
             "mask": give(mask),
-            "noise": give(rng.random((batch, 2), np.float32)),
+            "noise": give(rng.random((batch, self.noise), np.float32)),
             "epsilon": give(self.schedule.epsilon(progress, batch)),
         }
         with self.backend.without_gradient():

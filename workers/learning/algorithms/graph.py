@@ -4,7 +4,8 @@ from gymnasium import spaces
 
 from workers.learning.algorithms.config import DQN
 from workers.learning.build import Node
-from workers.learning.components.exploration import EpsilonGreedy
+from workers.learning.components.base import Component
+from workers.learning.components.exploration import EpsilonGreedy, Softmax
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
@@ -28,7 +29,7 @@ INPUTS = (
 LEARN_FEEDS = tuple(f"memory.{port}" for port in (*TRANSITION, "weight"))
 
 
-def root_spaces(observation: Space, actions: spaces.Discrete) -> Spaces:
+def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
     """Return the spaces of the root inputs, for an environment's observation and action space."""
     mask = spaces.MultiBinary(int(actions.n))
     numbers = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share", "reward")
@@ -40,7 +41,7 @@ def root_spaces(observation: Space, actions: spaces.Discrete) -> Spaces:
         "next_mask": mask,
         "mask": mask,
         "epsilon": unit(),
-        "noise": unit(2),
+        "noise": unit(noise),
         **{name: reals() for name in numbers},
     }
 
@@ -50,6 +51,11 @@ def network(config: DQN, actions: int, advice: slice | None) -> QNetwork:
     head = DuelingHead(actions) if config.network.dueling else LinearHead(actions)
     skip = Advice(advice.start, advice.stop) if advice is not None and config.network.advice else None
     return QNetwork(Trunk(config.network.layers, config.network.activation), head, skip)
+
+
+def explorer(config: DQN, actions: spaces.Discrete) -> Component:
+    """Return what chooses actions while learning."""
+    return Softmax(actions) if config.exploration.schedule == "softmax" else EpsilonGreedy(actions)
 
 
 def memory(config: DQN) -> Replay:
@@ -70,7 +76,7 @@ def nodes(config: DQN, actions: spaces.Discrete, advice: slice | None) -> list[N
         Node("q", q, {"observation": "observation", "mask": "mask"}),
         Node(
             "explore",
-            EpsilonGreedy(actions),
+            explorer(config, actions),
             {"values": "q.values", "mask": "mask", "epsilon": "epsilon", "noise": "noise"},
         ),
         Node("n_step", NStep(config.n_step, config.gamma), {port: port for port in STEP}),

@@ -13,12 +13,16 @@ from workers.learning.backends.base import Array, Backend, Store, flatten, slice
 
 
 class TorchBackend(Backend):
-    """Tensors on one device; on the CPU they share memory with NumPy's arrays."""
+    """Tensors on one device; on the CPU they share memory with NumPy's arrays.
+
+    One thread: at these sizes a second one gains little, and takes the core of a process beside it.
+    """
 
     name = "torch"
     xp = namespace
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self, device: str = "cpu", threads: int = 1) -> None:
+        torch.set_num_threads(threads)
         self.device = torch.device(device)
 
     def asarray(self, array: NDArray[Any]) -> Array:

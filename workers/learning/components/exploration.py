@@ -43,6 +43,17 @@ class ApeX(Schedule):
         return (self.base ** (1.0 + self.steepness * rung)).astype(np.float32)
 
 
+class Ladder(Schedule):
+    """A geometric ladder over the environments, from `start` to `end`, the same all along: temperatures."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
+        """Return the ladder; progress does not matter."""
+        return np.geomspace(self.start, self.end, batch, dtype=np.float32)
+
+
 class EpsilonGreedy(Component):
     """values, mask, epsilon, and uniform noise → action. Noise [2] is (explore?, which legal action)."""
 
@@ -68,3 +79,32 @@ class EpsilonGreedy(Component):
         wanted = xp.floor(noise[:, 1] * rank[:, -1])
         drawn = xp.argmax(xp.astype(rank > wanted[:, None], values.dtype), axis=1)
         return {"action": xp.where(noise[:, 0] < inputs["epsilon"], drawn, best)}
+
+
+class Softmax(Component):
+    """values, mask, temperature (as `epsilon`), and uniform noise [actions] → action.
+
+    Draws action a with a chance in proportion to exp(value / temperature), by the Gumbel trick: what is hopeless by far
+    is hardly ever tried, and near ties are tried evenly.
+    """
+
+    takes: ClassVar = ("values", "mask", "epsilon", "noise")
+
+    def __init__(self, action_space: Space) -> None:
+        self.action_space = action_space
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """An action."""
+        actions = self.vector(inputs, "values")
+        for port in ("mask", "noise"):
+            if self.vector(inputs, port) != actions:
+                raise SpaceError(self.name, port, inputs[port], f"one entry per value of {inputs['values']}")
+        self.scalar(inputs, "epsilon")
+        return {"action": self.action_space}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """The best of value + temperature · Gumbel noise among the legal actions."""
+        values, mask = inputs["values"], inputs["mask"]
+        gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
+        noisy = values + inputs["epsilon"][:, None] * gumbel
+        return {"action": xp.argmax(xp.where(mask, noisy, xp.full_like(values, FORBIDDEN)), axis=1)}

@@ -36,9 +36,30 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Separate a mapping's arrays (named with the prefix) from its plain values."""
-    arrays = {f"{prefix}{name}": value for name, value in state.items() if isinstance(value, np.ndarray)}
-    return arrays, {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
+    """Separate the arrays of a nested mapping (named by prefix and path, parted by /) from its plain values."""
+    arrays: dict[str, NDArray[Any]] = {}
+    plain: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, np.ndarray):
+            arrays[f"{prefix}{name}"] = value
+        elif isinstance(value, Mapping):
+            inner, plain[name] = split(value, f"{prefix}{name}/")
+            arrays.update(inner)
+        else:
+            plain[name] = value
+    return arrays, plain
+
+
+def join(arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo `split`, from arrays without the prefix."""
+    state = {name: join({}, value) if isinstance(value, Mapping) else value for name, value in plain.items()}
+    for path, value in arrays.items():
+        *folders, name = path.split("/")
+        place = state
+        for folder in folders:
+            place = place[folder]
+        place[name] = value
+    return state
 
 
 def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

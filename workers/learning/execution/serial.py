@@ -154,7 +154,7 @@ class Serial:
         """Go on from a checkpoint of the same config, simulator and plan; raises CheckpointError."""
         arrays, values = blob.unpack(data)
         self.agent.restore(blob.part(arrays, "agent."), values["agent"])
-        self.environment.set_state({**blob.part(arrays, "environment."), **values["environment"]})
+        self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
         self._observation, self._mask, self._returns = (arrays[name] for name in ("observation", "mask", "returns"))
         self.rng.bit_generator.state = values["rng"]
         self.steps, self.updates, self.elapsed = values["steps"], values["updates"], values["elapsed"]
