@@ -84,8 +84,7 @@ class Managed:
 
     def next(self, measured: Measured) -> Advice:
         """Report the iteration; its answer is the decision."""
-        metrics = {"iteration_seconds": measured.seconds, "loss": measured.loss}
-        report = {"allocation": {"cpu": measured.percent}, "metrics": metrics}
+        report = {"allocation": {"cpu": measured.percent}, "metrics": {"iteration_seconds": measured.seconds}}
         return advice(self._steward.report(self._run, measured.iteration, report))
 
     def finish(self) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from app.demo import plan
 from app.demo.api import Json, RefusedError, Steward
-from app.demo.drive import Course, Managed, Run, Static, drive
+from app.demo.drive import Course, Managed, Row, Run, Static, drive
 from app.demo.processes import ChildError
 from app.demo.service import own_service
 from app.demo.show import Show
@@ -64,6 +64,7 @@ class Demo:
             self.show.step("Start the service and load the training")
             own = stack.enter_context(trainer())
             steward = stack.enter_context(own_service())
+            own.load()
             self.show.say(f"{steward.url}, on its embedded default; CPU limited by: {own.limit.name}")
             executions = self.profile(own)
             course = self.learn(steward, executions)
@@ -139,8 +140,11 @@ class Demo:
         """One static run."""
         with self.show.bar(name) as progress:
             task = progress.task_ids[0]
-            share = 1 / course.iterations
-            return drive(name, Static(percent), own, course, lambda _row: progress.update(task, advance=share))
+
+            def advance(row: Row) -> None:
+                progress.update(task, completed=(row.measured.iteration + 1) / course.iterations)
+
+            return drive(name, Static(percent), own, course, advance)
 
     def conclude(self, runs: list[Run]) -> None:
         """Summary and picture."""

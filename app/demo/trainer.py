@@ -17,8 +17,12 @@ class Trainer:
         self.limit = limit
         self._child, self._neighbour = child, neighbour
         self._batches = CALIBRATION_BATCHES
-        for process in (child.process, neighbour.process):
-            limit.add(process.pid)
+
+    def load(self) -> None:
+        """Wait until the processes have loaded what they need, and put them under the limit."""
+        for child in (self._child, self._neighbour):
+            child.read()
+            self.limit.add(child.process.pid)
 
     def calibrate(self, percent: float) -> int:
         """Choose the number of batches such that an iteration takes ``CORE_SECONDS`` at ``percent`` on this machine."""
@@ -46,10 +50,8 @@ class Trainer:
 
 @contextmanager
 def trainer() -> Iterator[Trainer]:
-    """The training process, loaded and under its limit; ended, and the limit lifted, whatever happens."""
+    """The processes, started but not waited for; ended, and the limit lifted, whatever happens."""
     with limited() as limit, Child("app.demo.training") as child, Child("app.demo.disturbance") as neighbour:
-        child.read()
-        neighbour.read()
         yield Trainer(child, neighbour, limit)
 
 

@@ -22,7 +22,7 @@ Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
 TRAINED = 1500  # of the 1797 digits; the others are the test
 BATCH = 256
-WIDTH = 768
+WIDTH = 512
 
 
 def augmented(images: Images, rng: np.random.Generator) -> Images:
@@ -55,7 +55,7 @@ class Training:
             torch.nn.ReLU(),
             torch.nn.Linear(WIDTH, 10),
         )
-        self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.01, momentum=0.8)
+        self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.05, momentum=0.9)
 
     def batch(self) -> tuple[Images, Labels]:
         """Augmented images [256, 64] and their labels [256]: plain Python and NumPy, on one core."""
