@@ -20,16 +20,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.errors import BadRequest, FieldError, UnsupportedMedia
+from app.errors import BadRequest, FieldError, Timeout, UnsupportedMedia
 from app.middleware import too_large
 from app.problems import respond
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 LARGEST_BATCH = 64
+PATIENCE_SECONDS = 0.002
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
+Task = asyncio.Task[Any] | None
 Endpoint = Callable[["HotRequest"], Awaitable["Answer"]]
 
 
@@ -55,8 +57,7 @@ class Answer(NamedTuple):
 class HotPath:
     """Serves the hot routes before any other layer; everything else goes on to the application.
 
-    It does for them what those layers do for the others: counts, caps the body, answers errors. Their endpoints
-    bound their own time.
+    It does for them what those layers do for the others: counts, caps the body and the time, answers errors.
 
     Args:
         app: the application that the routes belong to.
@@ -75,6 +76,7 @@ class HotPath:
         settings: Settings,
     ) -> None:
         self.app, self.inner, self.count, self.limit = app, inner, count, settings.json_limit_bytes
+        self.overdue = Overdue(settings.request_timeout_seconds)
         self.routes = [(route.method, route.path_regex.match, route) for route in routes]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,10 +94,12 @@ class HotPath:
     async def _serve(
         self, route: HotRoute, parameters: dict[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        started = time.perf_counter()
+        started, task = time.perf_counter(), asyncio.current_task()
+        self.overdue.begin(task, started)
         try:
             status, body, headers = await route.endpoint(HotRequest(self.app, scope, receive, parameters, self.limit))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as failure:
+            error = self.overdue.error(task, failure)
             scope["app"] = self.app
             response = respond(Request(scope), error)
             status = response.status_code
@@ -106,7 +110,49 @@ class HotPath:
             pairs = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
             await send({"type": "http.response.start", "status": status, "headers": pairs})
             await send({"type": "http.response.body", "body": body})
+        finally:
+            self.overdue.end(task)
         self.count(route.method, route.path, status, time.perf_counter() - started)
+
+
+class Overdue:
+    """Ends requests that take longer than ``limit`` seconds; they are looked through once a second at most."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._begun: dict[Task, float] = {}
+        self._ended: set[Task] = set()
+        self._looking = False
+
+    def begin(self, task: Task, now: float) -> None:
+        """A request has begun in ``task``."""
+        self._begun[task] = now
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_later(min(1.0, self._limit / 2), self._look)
+
+    def end(self, task: Task) -> None:
+        """It is answered."""
+        self._begun.pop(task, None)
+        self._ended.discard(task)
+
+    def error(self, task: Task, failure: BaseException) -> Exception:
+        """What a failed request is answered with; a cancellation that isn't ours goes on."""
+        if isinstance(failure, Exception):
+            return failure
+        if task is None or task not in self._ended or task.uncancel() > 0:
+            raise failure
+        return Timeout(f"not done within {self._limit:g} s; ask again: what is done already is not done twice")
+
+    def _look(self) -> None:
+        now, self._looking = time.perf_counter(), False
+        for task, begun in self._begun.items():
+            if now - begun > self._limit and task is not None and task not in self._ended:
+                self._ended.add(task)
+                task.cancel()
+        if self._begun:
+            self._looking = True
+            asyncio.get_running_loop().call_later(min(1.0, self._limit / 2), self._look)
 
 
 class HotRequest(NamedTuple):
@@ -165,32 +211,59 @@ def query(request: HotRequest) -> dict[str, list[str]]:
     return values
 
 
+class Gathering:
+    """Waits until no more arrives: for a turn of the event loop in which nothing came.
+
+    With one caller that is at once; under load it is as long as requests keep coming in, but no longer than
+    ``PATIENCE_SECONDS`` or ``largest`` items. So batches grow with the load, and nothing waits for company that isn't
+    on its way.
+    """
+
+    def __init__(self, count: Callable[[], int], flush: Callable[[], None], largest: int) -> None:
+        self._count, self._flush, self._largest = count, flush, largest
+        self._seen, self._deadline = -1, 0.0
+
+    def arrived(self) -> None:
+        """Something has come."""
+        if self._seen < 0:
+            self._seen = 0
+            self._deadline = time.perf_counter() + PATIENCE_SECONDS
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        count = self._count()
+        if count > self._seen and count < self._largest and time.perf_counter() < self._deadline:
+            self._seen = count
+            asyncio.get_running_loop().call_soon(self._turn)
+        else:
+            self._seen = -1
+            self._flush()
+
+
 class MicroBatch(Generic[Key, Item]):
     """Evaluates together what arrives together: items of one key, at most ``largest`` at a time.
 
-    ``evaluate`` gets a key and its items and gives one result per item. What arrives within one turn of the event
-    loop is one batch, so nothing waits for company. An evaluation that fails is repeated item by item, so that only
-    the item that is at fault fails.
+    ``evaluate`` gets a key and its items and gives one result per item. An evaluation that fails is repeated item by
+    item, so that only the item that is at fault fails.
     """
 
     def __init__(self, evaluate: Callable[[Key, list[Item]], list[bytes]], largest: int = LARGEST_BATCH) -> None:
         self._evaluate = evaluate
         self._largest = largest
         self._pending: list[tuple[Key, Item, asyncio.Future[bytes]]] = []
+        self._gathering = Gathering(lambda: len(self._pending), self._flush, largest)
 
     def submit(self, key: Key, item: Item) -> asyncio.Future[bytes]:
         """The item's result, soon."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bytes] = loop.create_future()
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending.append((key, item, future))
-        if len(self._pending) == 1:
-            loop.call_soon(self._flush)
-        elif len(self._pending) == self._largest:
-            self._flush()
+        self._gathering.arrived()
         return future
 
     def _flush(self) -> None:
-        pending, self._pending = self._pending, []
+        pending, self._pending = self._pending[: self._largest], self._pending[self._largest :]
+        if self._pending:
+            self._gathering.arrived()
         groups: dict[Key, list[tuple[Item, asyncio.Future[bytes]]]] = {}
         for key, item, future in pending:
             if not future.done():

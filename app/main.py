@@ -24,6 +24,7 @@ from app.agents import endpoints as agents
 from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
+from app.decisions.bases import Bases
 from app.decisions.basis import BasisCache
 from app.dependencies import Problem
 from app.dependencies import problems as documented
@@ -123,7 +124,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.serving = WorkloadCache(database, settings.policy_poll_seconds)
-    app.state.bases = BasisCache()
+    app.state.bases = Bases(app.state.serving, BasisCache())
     app.state.registry = _registry(database)
     _include(app)
     problems.install(app)

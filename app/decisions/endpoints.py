@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from app.database.base import DEFAULT_TENANT
@@ -19,9 +17,7 @@ from app.decisions.service import Query, StateDecisions
 from app.dependencies import problems
 from app.errors import FieldError, Invalid
 from app.hot import Answer, HotRequest, HotRoute, query
-from app.workloads.serving import WorkloadCache
 
-logger = logging.getLogger(__name__)
 NO_STORE = [(b"cache-control", b"no-store")]
 OF_RUN = ("run", "iteration")
 OF_STATE = ("workload", "iteration", "allocation", "metric", "feature", "total", "target")
@@ -30,21 +26,14 @@ OF_STATE = ("workload", "iteration", "allocation", "metric", "feature", "total",
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Keep what decisions are served from up to date, in the background."""
-    app.state.decisions = StateDecisions(app.state.serving, app.state.bases)
-    polling = asyncio.create_task(_poll(app.state.serving, app.state.settings.policy_poll_seconds))
+    state = app.state
+    state.decisions = StateDecisions()
+    polling = asyncio.create_task(state.bases.poll(state.settings.policy_poll_seconds / 2))
     yield
     polling.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
         await polling
-
-
-async def _poll(serving: WorkloadCache, seconds: float) -> None:
-    while True:
-        await asyncio.sleep(seconds / 2)
-        try:
-            await run_in_threadpool(serving.poll)
-        except SQLAlchemyError as error:
-            logger.warning("can't look for changed workloads: %s", error)
+    state.bases.close()
 
 
 async def get_decision(request: HotRequest) -> Answer:
@@ -58,12 +47,10 @@ async def _of_state(request: HotRequest, values: Query) -> bytes:
     _check(values, OF_STATE)
     if "workload" not in values or len(values["workload"]) > 1:
         raise _invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
-    decisions: StateDecisions = request.app.state.decisions
-    workload = values["workload"][0]
-    basis = decisions.peek(workload, DEFAULT_TENANT)
-    if basis is None:
-        basis = await run_in_threadpool(decisions.basis, workload, DEFAULT_TENANT)
-    return await decisions.decide(basis, values)
+    state = request.app.state
+    basis = await state.bases.get(values["workload"][0], DEFAULT_TENANT)
+    decision: bytes = await state.decisions.decide(basis, values)
+    return decision
 
 
 async def _of_run(request: HotRequest, values: Query) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import repository
-from app.decisions.basis import Basis, BasisCache
+from app.decisions.basis import Basis
 from app.decisions.decider import Subject, begin_with, decide
 from app.decisions.schemas import EncodedDecision
 from app.decisions.snapshot import Snapshot, states
@@ -20,7 +20,6 @@ from app.errors import FieldError, Invalid, NotFound
 from app.hot import MicroBatch
 from app.kinds.base import InvalidInput
 from app.kinds.iterative.state import begin
-from app.workloads.serving import WorkloadCache
 
 LARGEST_ITERATION = 2**31 - 1
 Query = dict[str, list[str]]
@@ -51,22 +50,9 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
 class StateDecisions:
     """Decides for states given in full; those that arrive together are decided together."""
 
-    def __init__(self, serving: WorkloadCache, bases: BasisCache, clock: Callable[[], datetime] = utc_now) -> None:
-        self._serving, self._bases, self._clock = serving, bases, clock
+    def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
+        self._clock = clock
         self._batch: MicroBatch[Basis, Snapshot] = MicroBatch(self._evaluate)
-
-    def peek(self, workload: str, tenant: str) -> Basis | None:
-        """What the workload is decided with, if this process has it at hand."""
-        serving = self._serving.peek(workload, tenant)
-        return self._bases.peek(serving) if serving is not None else None
-
-    def basis(self, workload: str, tenant: str) -> Basis:
-        """The same, read from the database when it is due.
-
-        Raises:
-            NotFound: no such workload.
-        """
-        return self._bases.get(self._serving.get(workload, tenant))
 
     async def decide(self, basis: Basis, query: Query) -> bytes:
         """The decision for the state that ``query`` gives; without an iteration, for a run that has not begun.

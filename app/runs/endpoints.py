@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(EncodedReport).decode
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Take reports."""
-    app.state.reporter = Reporter(app.state.database, app.state.serving, app.state.bases)
+    app.state.reporter = Reporter(app.state.database, app.state.bases)
     yield
     app.state.reporter.close()
 
@@ -45,8 +45,7 @@ router = APIRouter(prefix="/runs", tags=["runs"], lifespan=lifespan)
 )
 def start(request: Request, body: RunStart, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
     """Start a live run of a workload; the first decision is the initial allocation."""
-    state = request.app.state
-    basis = state.bases.get(state.serving.get(body.workload, tenant))
+    basis = request.app.state.bases.fetch(body.workload, tenant)
     return once.run(lambda record: service.start(database, tenant, basis, body, record))
 
 

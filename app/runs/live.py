@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.kinds.iterative.layout import Layout
 from app.runs.repository import RUNNING, Loaded
 
-LARGEST_CACHE = 50_000
+LARGEST_CACHE = 5_000  # runs; 2 kB each
 
 
 class Live(msgspec.Struct, eq=False):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,21 +29,22 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.decisions.basis import Basis, BasisCache
+from app.decisions.bases import Bases
+from app.decisions.basis import Basis
 from app.decisions.decider import Subject, decide
 from app.errors import Conflict, FieldError, Invalid, NotFound, Unavailable
+from app.hot import LARGEST_BATCH, Gathering
 from app.kinds.iterative.state import advance, pack, unpack
 from app.runs import repository
 from app.runs.live import Live, LiveCache, effective_targets, from_loaded
 from app.runs.repository import Entry, OutrunError
 from app.runs.schemas import EncodedReport
-from app.workloads.serving import WorkloadCache
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-LARGEST_BATCH = 64
 ATTEMPTS = 4
+SWITCH_SECONDS = 0.0002
 CREATED, REPEATED = 201, 200
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
 
@@ -98,18 +100,17 @@ class Reporter:
 
     Args:
         database: where reports are kept.
-        serving: what each workload is decided with.
-        bases: the same, compiled.
+        bases: what each workload is decided with.
         clock: the time of decisions.
     """
 
-    def __init__(
-        self, database: Database, serving: WorkloadCache, bases: BasisCache, clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self._database, self._serving, self._bases, self._clock = database, serving, bases, clock
+    def __init__(self, database: Database, bases: Bases, clock: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._bases, self._clock = database, bases, clock
         self._runs = LiveCache()
         self._pending: list[Item] = []
-        self._scheduled = self._writing = False
+        self._writing = False
+        self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH)
+        sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
@@ -183,7 +184,7 @@ class Reporter:
     async def _submit(
         self, live: Live, iteration: int, report: EncodedReport, encoded: bytes, digest: str
     ) -> bytes | Verdict:
-        basis = await self._basis(live.workload_id, live.tenant)
+        basis = await self._bases.get(live.workload_id, live.tenant)
         if iteration >= basis.layout.iterations:
             raise _beyond(iteration, basis.layout.iterations)
         levels, metrics, features = basis.encode(report.allocation, report.metrics, report.features)
@@ -192,24 +193,14 @@ class Reporter:
         self._schedule()
         return await future
 
-    async def _basis(self, workload: str, tenant: str) -> Basis:
-        serving = self._serving.peek(workload, tenant)
-        basis = self._bases.peek(serving) if serving is not None else None
-        return basis if basis is not None else await self._in_thread(self._compile, workload, tenant)
-
-    def _compile(self, workload: str, tenant: str) -> Basis:
-        return self._bases.get(self._serving.get(workload, tenant))
-
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call, *arguments)
 
     def _schedule(self) -> None:
-        if self._pending and not self._scheduled and not self._writing:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        if self._pending and not self._writing:
+            self._gathering.arrived()
 
     def _flush(self) -> None:
-        self._scheduled = False
         ready = _decided(self._take(), self._clock())
         if not ready:
             self._schedule()

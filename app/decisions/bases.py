@@ -1,0 +1,60 @@
+"""Bases for an event loop: at hand when they are fresh, else fetched in a thread, once for all who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.decisions.basis import Basis, BasisCache
+from app.workloads.serving import WorkloadCache
+
+logger = logging.getLogger(__name__)
+Key = tuple[str, str]
+
+
+class Bases:
+    """What workloads are decided with, kept up to date in the background while `poll` runs."""
+
+    def __init__(self, serving: WorkloadCache, cache: BasisCache) -> None:
+        self._serving, self._cache = serving, cache
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="bases")
+        self._fetching: dict[Key, asyncio.Future[Basis]] = {}
+
+    def close(self) -> None:
+        """Fetch nothing more."""
+        self._threads.shutdown()
+
+    async def get(self, workload: str, tenant: str) -> Basis:
+        """The workload's basis, at most a poll out of date.
+
+        Raises:
+            NotFound: no such workload.
+        """
+        serving = self._serving.peek(workload, tenant)
+        basis = self._cache.peek(serving) if serving is not None else None
+        return basis if basis is not None else await self._fetched((workload, tenant))
+
+    async def _fetched(self, key: Key) -> Basis:
+        fetching = self._fetching.get(key)
+        if fetching is None:
+            fetching = asyncio.get_running_loop().run_in_executor(self._threads, self.fetch, *key)
+            self._fetching[key] = fetching
+            fetching.add_done_callback(lambda _: self._fetching.pop(key, None))
+        return await asyncio.shield(fetching)
+
+    def fetch(self, workload: str, tenant: str) -> Basis:
+        """The same, for a thread that may wait."""
+        return self._cache.get(self._serving.get(workload, tenant))
+
+    async def poll(self, seconds: float) -> None:
+        """Look for changed workloads every so often, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await loop.run_in_executor(self._threads, self._serving.poll)
+            except SQLAlchemyError as error:
+                logger.warning("can't look for changed workloads: %s", error)
