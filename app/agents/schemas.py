@@ -12,7 +12,7 @@ from app.domain_models.schemas import Seed
 Algorithm = Literal[
     "auto",
     "planner",
-    "q_table",
+    "tabular_q",
     "dqn",
     "double_dqn",
     "dueling_dqn",

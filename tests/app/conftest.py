@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,10 +30,9 @@ def backend(request: pytest.FixtureRequest) -> Database:
 
 
 @pytest.fixture
-def client(settings: Settings, backend: Database) -> Iterator[TestClient]:
-    """A client of the application."""
-    with TestClient(create_app(settings, backend)) as client:
-        yield client
+def client(settings: Settings, backend: Database) -> TestClient:
+    """A client of the application, without its lifespan: nothing runs in the background."""
+    return TestClient(create_app(settings, backend))
 
 
 @pytest.fixture
