@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 LARGEST_BATCH = 64
 PATIENCE_SECONDS = 0.002
 
+Made = TypeVar("Made")
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 Task = asyncio.Task[Any] | None
@@ -197,6 +198,17 @@ def _check_media(value: bytes) -> None:
         given = value.decode("latin-1")
         field = FieldError("/header/Content-Type", "must be application/json", given)
         raise UnsupportedMedia(f"Content-Type must be application/json, not {given!r}", errors=[field])
+
+
+def of_loop(app: FastAPI, make: type[Made], *arguments: object) -> Made:
+    """The application's one ``make`` for the running event loop, made when it is first asked for."""
+    loop = asyncio.get_running_loop()
+    made: dict[type, tuple[asyncio.AbstractEventLoop, Any]] = app.state.of_loop
+    found = made.get(make)
+    if found is None or found[0] is not loop:
+        found = made[make] = (loop, make(*arguments))
+    result: Made = found[1]
+    return result
 
 
 def query(request: HotRequest) -> dict[str, list[str]]:

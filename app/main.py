@@ -124,6 +124,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.serving = WorkloadCache(database, settings.policy_poll_seconds)
+    app.state.of_loop = {}
     app.state.bases = Bases(app.state.serving, BasisCache())
     app.state.registry = _registry(database)
     _include(app)

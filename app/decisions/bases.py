@@ -21,11 +21,7 @@ class Bases:
     def __init__(self, serving: WorkloadCache, cache: BasisCache) -> None:
         self._serving, self._cache = serving, cache
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="bases")
-        self._fetching: dict[Key, asyncio.Future[Basis]] = {}
-
-    def close(self) -> None:
-        """Fetch nothing more."""
-        self._threads.shutdown()
+        self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[Basis]] = {}
 
     async def get(self, workload: str, tenant: str) -> Basis:
         """The workload's basis, at most a poll out of date.
@@ -38,11 +34,12 @@ class Bases:
         return basis if basis is not None else await self._fetched((workload, tenant))
 
     async def _fetched(self, key: Key) -> Basis:
-        fetching = self._fetching.get(key)
+        loop = asyncio.get_running_loop()
+        fetching = self._fetching.get((loop, key))
         if fetching is None:
-            fetching = asyncio.get_running_loop().run_in_executor(self._threads, self.fetch, *key)
-            self._fetching[key] = fetching
-            fetching.add_done_callback(lambda _: self._fetching.pop(key, None))
+            fetching = loop.run_in_executor(self._threads, self.fetch, *key)
+            self._fetching[loop, key] = fetching
+            fetching.add_done_callback(lambda _: self._fetching.pop((loop, key), None))
         return await asyncio.shield(fetching)
 
     def fetch(self, workload: str, tenant: str) -> Basis:

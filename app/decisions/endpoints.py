@@ -16,7 +16,7 @@ from app.decisions import service
 from app.decisions.service import Query, StateDecisions
 from app.dependencies import problems
 from app.errors import FieldError, Invalid
-from app.hot import Answer, HotRequest, HotRoute, query
+from app.hot import Answer, HotRequest, HotRoute, of_loop, query
 
 NO_STORE = [(b"cache-control", b"no-store")]
 OF_RUN = ("run", "iteration")
@@ -27,13 +27,11 @@ OF_STATE = ("workload", "iteration", "allocation", "metric", "feature", "total",
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Keep what decisions are served from up to date, in the background."""
     state = app.state
-    state.decisions = StateDecisions()
     polling = asyncio.create_task(state.bases.poll(state.settings.policy_poll_seconds / 2))
     yield
     polling.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
         await polling
-    state.bases.close()
 
 
 async def get_decision(request: HotRequest) -> Answer:
@@ -49,8 +47,7 @@ async def _of_state(request: HotRequest, values: Query) -> bytes:
         raise _invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
     basis = await state.bases.get(values["workload"][0], DEFAULT_TENANT)
-    decision: bytes = await state.decisions.decide(basis, values)
-    return decision
+    return await of_loop(request.app, StateDecisions).decide(basis, values)
 
 
 async def _of_run(request: HotRequest, values: Query) -> bytes:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, FastAPI, Path, Request, Response, status
+from fastapi import APIRouter, Path, Request, Response, status
 
 from app.database.base import DEFAULT_TENANT
 from app.decisions.service import LARGEST_ITERATION
 from app.dependencies import FromDatabase, Tenant, problems
 from app.errors import FieldError, Invalid
-from app.hot import Answer, HotRequest, HotRoute
+from app.hot import Answer, HotRequest, HotRoute, of_loop
 from app.idempotency.once import IdempotentPost
 from app.pagination import Page, Paging, page
 from app.runs import service
@@ -24,15 +22,7 @@ RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's i
 _decode = msgspec.json.Decoder(EncodedReport).decode
 
 
-@asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Take reports."""
-    app.state.reporter = Reporter(app.state.database, app.state.bases)
-    yield
-    app.state.reporter.close()
-
-
-router = APIRouter(prefix="/runs", tags=["runs"], lifespan=lifespan)
+router = APIRouter(prefix="/runs", tags=["runs"])
 
 
 @router.post(
@@ -74,7 +64,8 @@ async def put_iteration(request: HotRequest) -> Answer:
     iteration = _number(request.path["iteration"])
     body = await request.json_body()
     report = _report(body)
-    reporter: Reporter = request.app.state.reporter
+    state = request.app.state
+    reporter = of_loop(request.app, Reporter, state.database, state.bases)
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, report)
     return Answer(code, decision)
 

@@ -114,11 +114,6 @@ class Reporter:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
-    def close(self) -> None:
-        """Finish what is being written; take nothing more."""
-        self._writer.shutdown()
-        self._reader.shutdown()
-
     async def report(self, tenant: str, run: str, iteration: int, report: EncodedReport) -> tuple[int, bytes]:
         """The decision that answers iteration ``iteration`` of a run, and 201 when it is new, 200 when it is repeated.
 
