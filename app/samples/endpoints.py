@@ -25,7 +25,7 @@ from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, ExecutionRead, Uplo
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 
-UPLOADS_AT_ONCE = 8
+UPLOADS_AT_ONCE = 16
 SPOOL_BYTES = 1 << 20
 
 _SAMPLE: dict[str, Any] = {
