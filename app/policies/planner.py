@@ -21,7 +21,7 @@ class PlannerPolicy:
 
     ``arrays``: ``worth`` [P, K, A, X, E], the expected return of running iteration k at an allocation and deciding
     optimally afterwards, for P lengths of a pause, X values of the time left and E of the log run effect; ``pauses``
-    [P]; ``left_low``, ``left_high`` [K], the range of the time left (cut into equal ratios); ``effect_half`` [K], half
+    [P]; ``left_low``, ``left_high`` [K], the range of the time left over the run effect (cut into equal ratios); ``effect_half`` [K], half
     the range of the effect. ``config``: ``algorithm``, ``slope`` (return per second of lateness).
     """
 
@@ -73,14 +73,16 @@ class PlannerPolicy:
             left = left - options.pause
         left = np.broadcast_to(left, options.allocation.shape)
         low, high = arrays["left_low"][k], arrays["left_high"][k]
-        x, x_weights = stencil(np.log(np.clip(left, low, high) / low), np.log(high / low), arrays["worth"].shape[3])
+        pace = np.exp(state.effect[:, seconds])
+        inside = np.clip(left / pace, low, high)
+        x, x_weights = stencil(np.log(inside / low), np.log(high / low), arrays["worth"].shape[3])
         half = arrays["effect_half"][k]
         effect = np.clip(state.effect[:, seconds], -half, half)
         e, e_weights = stencil(effect + half, 2 * half, arrays["worth"].shape[4])
         v = np.broadcast_to(variant, left.shape)
         near = arrays["worth"][v, k, options.allocation, x[:, None], e[None, :, None]]  # [4, 4, N, B]
         value: Array = (near * x_weights[:, None] * e_weights[None, :, None]).sum(axis=(0, 1))
-        return value + np.minimum(left - low, 0) * self.config["slope"]
+        return value + np.minimum(left - low * pace, 0) * self.config["slope"]
 
 
 def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[np.intp], Array]:

@@ -22,15 +22,19 @@ from app.policies.planner import PlannerPolicy, stencil
 
 Array = NDArray[np.float64]
 LARGEST_GRID = 50_000_000  # state-actions
+LARGEST_PLAN = 150_000_000  # the same for a coarser plan, which is a policy like any other but no yardstick
 TAILS = 3.5  # standard deviations that the grids reach
 
 
 class Grid(NamedTuple):
     """How fine: values of the time left, of the run effect, and quadrature nodes of the noise."""
 
-    left: int = 121
-    effect: int = 15
-    noise: int = 9
+    left: int = 101
+    effect: int = 13
+    noise: int = 15
+
+
+COARSER = (Grid(81, 11, 7), Grid(41, 9, 7), Grid(31, 7, 5), Grid(21, 5, 5))
 
 
 class NoOptimum(ValueError):
@@ -45,15 +49,17 @@ class Optimum:
         policy: acts optimally, up to the grid.
         expected: return of a run that begins at the service's first allocation, by the programme.
         error: how far ``expected`` moves when every grid is halved.
+        grid: how fine it was solved.
     """
 
     policy: PlannerPolicy
     expected: float
     error: float
+    grid: Grid
 
 
-def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid()) -> str | None:
-    """Why the exact optimum of this workload can't be had, or None when it can."""
+def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int = LARGEST_GRID) -> str | None:
+    """Why the optimum of this workload can't be had on ``grid``, or None when it can."""
     others = [m.name for i, m in enumerate(layout.spec.metrics) if m.target is not None and i != layout.seconds]
     if others:
         return f"targets on {', '.join(others)} add run effects to the state"
@@ -62,8 +68,8 @@ def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid()) -> str | Non
     timed = layout.spec.metrics[layout.seconds]
     left = grid.left if timed.target is not None and timed.scope == "run" else 1
     size = layout.iterations * len(layout.allocations) * len(layout.deltas) * left * grid.effect
-    if size > LARGEST_GRID:
-        return f"the grid has {size:.1e} state-actions, more than {LARGEST_GRID:.0e}"
+    if size > largest:
+        return f"the grid has {size:.1e} state-actions, more than {largest:.0e}"
     return None
 
 
@@ -76,6 +82,24 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
     reason = why_not(layout, table, grid)
     if reason:
         raise NoOptimum(reason)
+    return _solved(layout, table, grid, with_error=with_error)
+
+
+def plan(layout: Layout, table: ModelTable) -> Optimum:
+    """The best plan that can be had: the exact optimum, or one on the finest grid that is small enough.
+
+    Raises:
+        NoOptimum: as ``solve``, or no grid is small enough.
+    """
+    if why_not(layout, table) is None:
+        return _solved(layout, table, Grid(), with_error=True)
+    reasons = [why_not(layout, table, grid, LARGEST_PLAN) for grid in COARSER]
+    if None not in reasons:
+        raise NoOptimum(str(reasons[-1]))
+    return _solved(layout, table, COARSER[reasons.index(None)], with_error=False)
+
+
+def _solved(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) -> Optimum:
     programme = _Programme(layout, table, grid)
     worth, start = programme.solve()
     fresh = begin(programme.projector, layout.start_levels[None])
@@ -84,7 +108,7 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
     if with_error:
         coarse = Grid((grid.left + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
         error = abs(float(start[first] - _Programme(layout, table, coarse).solve()[1][first]))
-    return Optimum(programme.policy(worth), float(start[first]), error)
+    return Optimum(programme.policy(worth), float(start[first]), error, grid)
 
 
 class _Programme:
@@ -125,9 +149,9 @@ class _Programme:
         self.half = np.maximum(TAILS * np.sqrt(np.maximum(marginal, 0)), 1e-3)
         self.spread = np.sqrt(self.variance[:-1] + self.drift + self.noise)
         rest = np.cumsum(self.median[::-1], axis=0)[::-1]  # [K, A] seconds from k on
-        wide = np.exp(TAILS * np.sqrt(self.tau + self.drift * iterations + self.noise))
-        self.low = np.append(rest.min(axis=1) / wide, 1e-3 * rest[-1].min())
-        self.high = np.append(rest.max(axis=1) * wide, rest[-1].max() * wide)
+        count = np.arange(iterations, 0, -1)
+        wide = np.exp(TAILS * np.sqrt(self.variance[:-1] + self.drift * (1 + count / 3) + self.noise / count))
+        self.low, self.high = rest.min(axis=1) / wide, rest.max(axis=1) * wide
 
     def solve(self) -> tuple[NDArray[np.float32], Array]:
         """Post-decision worth [P, K, A, X, E], and the expected return of beginning at each allocation, [A]."""
@@ -141,8 +165,12 @@ class _Programme:
             value = self._decide(k, after)
         return worth, self._start(worth)
 
+    def _effects(self, k: int) -> Array:
+        """Posterior means of the log run effect after k iterations, [E]."""
+        return np.linspace(-self.half[k], self.half[k], self.grid.effect)
+
     def _left(self, k: int, x: int) -> Array:
-        """Values of the time left at iteration k, [X]."""
+        """Values of the time left at iteration k, over what the run effect makes of a second, [X]."""
         return np.geomspace(self.low[k], self.high[k], x) if self.run_scope else np.ones(1)
 
     @property
@@ -156,10 +184,10 @@ class _Programme:
 
     def _run(self, k: int, value: Array, pause: float) -> Array:
         """E over the noise of iteration k's cost and miss plus what follows, [A, X, E]."""
-        effects = np.linspace(-self.half[k], self.half[k], self.grid.effect)
+        effects = self._effects(k)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
         weights = weights / weights.sum()
-        left = self._left(k, value.shape[1])
+        left = self._left(k, value.shape[1])[:, None] * np.exp(effects)  # [X, E]
         total = np.zeros_like(value)
         for node, weight in zip(nodes, weights, strict=True):
             innovation = node * self.spread[k]
@@ -168,9 +196,7 @@ class _Programme:
             if self.metric.target is not None and not self.run_scope:
                 ratio = duration / self.metric.target
                 paid = paid - self.sla * self.metric.weight * miss(self.metric.goal, ratio) / self.layout.iterations
-            follow = self._next(
-                k, value, left[None, :, None] - duration[:, None, :], effects + self.gain[k] * innovation
-            )
+            follow = self._next(k, value, left[None] - duration[:, None, :], effects + self.gain[k] * innovation)
             total += weight * (paid[:, None, :] + follow)
         return total
 
@@ -185,14 +211,14 @@ class _Programme:
             return blended
         if k + 1 == self.layout.iterations:
             return self.slope * np.minimum(left, 0)
-        return self._at(blended, left, k + 1)
+        return self._at(blended, left, k + 1, effect)
 
-    def _at(self, table: Array, left: Array, k: int) -> Array:
-        """``table`` [A, X, E] over the time left of iteration k, read at ``left`` [A, X, E]."""
+    def _at(self, table: Array, left: Array, k: int, effect: Array) -> Array:
+        """``table`` [A, X, E] over the time left of iteration k, read at ``left`` [A, X, E] under ``effect`` [E]."""
         low, high = self.low[k], self.high[k]
-        inside = np.clip(left, low, high)
+        inside = np.clip(left * np.exp(-effect), low, high)
         nodes, weights = stencil(np.log(inside / low), float(np.log(high / low)), table.shape[1])
-        read = np.minimum(left - low, 0) * self.slope
+        read = np.minimum(left - low * np.exp(effect), 0) * self.slope
         for node, weight in zip(nodes, weights, strict=True):
             read += np.take_along_axis(table, node, axis=1) * weight
         return read
@@ -217,8 +243,12 @@ class _Programme:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
             return after[0]
-        left = np.broadcast_to((self._left(k, after.shape[2]) - pause)[None, :, None], after[0].shape)
-        return self._at(after[0], left, k) - self.cost * self.rate[:, None, None] * pause
+        effect = self._effects(k)
+        left = self._left(k, after.shape[2])[:, None] * np.exp(effect) - pause
+        return (
+            self._at(after[0], np.broadcast_to(left, after[0].shape), k, effect)
+            - self.cost * self.rate[:, None, None] * pause
+        )
 
     def _start(self, worth: NDArray[np.float32]) -> Array:
         """Expected return of a run that begins at each allocation, [A]."""
@@ -227,7 +257,7 @@ class _Programme:
         if not self.run_scope:
             return table[:, 0, middle]
         target = np.full((len(self.rate), 1, table.shape[2]), self.metric.target)
-        return self._at(table, target, 0)[:, 0, middle]
+        return self._at(table, target, 0, self._effects(0))[:, 0, middle]
 
     def policy(self, worth: NDArray[np.float32]) -> PlannerPolicy:
         """The table as a policy."""
@@ -235,8 +265,8 @@ class _Programme:
         arrays = {
             "worth": worth,
             "pauses": self.pauses,
-            "left_low": self.low[:iterations],
-            "left_high": self.high[:iterations],
+            "left_low": self.low,
+            "left_high": self.high,
             "effect_half": self.half[:iterations],
         }
         return PlannerPolicy({"algorithm": "planner", "slope": self.slope}, arrays)
