@@ -33,14 +33,14 @@ def by_search(spec: Spec, table: ModelTable) -> float:
     projector = Projector(layout, table)
     first = int(first_allocation(projector, begin(projector, layout.start_levels[None]))[0, 0])
     best = -np.inf
-    for plan in itertools.product(range(3), repeat=spec.iterations):
-        moves = np.abs(np.diff(plan))
+    for levels in itertools.product(range(3), repeat=spec.iterations):
+        moves = np.abs(np.diff(levels))
         if (moves > 1).any():
             continue
-        taken = seconds[list(plan)] + np.append(0, 2.0 * (moves > 0))
-        cost = (taken * values[list(plan)]).sum() / whole
+        taken = seconds[list(levels)] + np.append(0, 2.0 * (moves > 0))
+        cost = (taken * values[list(levels)]).sum() / whole
         late = max(taken.sum() / target - 1, 0)
-        if plan[0] == first:
+        if levels[0] == first:
             best = max(best, -(late + 0.1 * cost + 0.01 * moves.sum() / spec.iterations))
     return best
 
