@@ -13,7 +13,8 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import RETURN_SCALE, View, advice_slice, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
-from app.kinds.iterative.state import State, advance, begin, pack, unpack
+from app.kinds.iterative.stakes import Stakes, stakes
+from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
 from app.kinds.iterative.step import step
 from workers.simulators.base import Step
 
@@ -40,8 +41,10 @@ TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 @dataclass
 class _Episodes:
     state: State
-    view: View
     effect: Array  # the true log run effect, [B, M]
+    given: Stakes
+    view: View
+    potential: Array  # [B]
 
 
 class IterativeSimulator:
@@ -102,25 +105,26 @@ class IterativeSimulator:
 
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change the allocations, run an iteration, and report it."""
-        episodes, layout = self._current(), self.layout
-        levels = step(layout, episodes.state.levels, actions)
-        before, effect = episodes.state, episodes.effect
+        episodes, projector = self._current(), self.projector
+        before, effect, given = episodes.state, episodes.effect, episodes.given
+        levels = step(self.layout, before.levels, actions)
         if self._drift_sd.any():
             effect = effect + self._normal(effect.shape) * self._drift_sd
-        after = advance(self.projector, before, levels, self._measure(before, levels, effect), before.features)
-        self.terms = terms(self.projector, before, after)
+        after = self._run(before, levels, effect)
+        seen = view(projector, after, given)
+        done = after.iteration >= self.layout.iterations
+        self.terms = terms(projector, before, after, given)
         paid = reward(before.weights, self.terms)
-        done = after.iteration >= layout.iterations
+        reached = potential(seen)
         if self.shaped:
-            paid = paid - potential(episodes.view)
-        final = view(self.projector, after)
-        if self.shaped:
-            paid = paid + np.where(done, 0, potential(final))
-        self._episodes = _Episodes(after, final, effect)
+            paid -= episodes.potential
+            paid += reached * ~done
+        paid *= RETURN_SCALE
+        self._episodes = _Episodes(after, effect, given, seen, reached)
         if done.any():
             self._renew(done)
-        seen = self._current().view
-        return Step(seen.observation, seen.mask, paid * np.float32(RETURN_SCALE), done, final.observation)
+        now = self.view
+        return Step(now.observation, now.mask, paid, done, seen.observation)
 
     def get_state(self) -> dict[str, Any]:
         """The runs' rows, their true effects, and the generator."""
@@ -138,7 +142,7 @@ class IterativeSimulator:
     def _restored(self, rows: NDArray[np.float64], effect: Array) -> _Episodes:
         runs = unpack(self.layout, rows)
         runs = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
-        return _Episodes(runs, view(self.projector, runs), effect)
+        return self._seen(runs, effect)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -148,18 +152,24 @@ class IterativeSimulator:
     def _normal(self, shape: tuple[int, ...]) -> Array:
         return self.random.standard_normal(shape, np.float32)
 
-    def _measure(self, before: State, levels: NDArray[np.integer], effect: Array) -> Array:
-        """What an iteration at ``levels`` measures, [B, M]."""
-        projector, layout = self.projector, self.layout
-        logs = projector.log_mean(layout.index(levels), projector.cell(before.features), before.iteration)
-        measured = np.exp(logs + effect + self._normal(effect.shape) * self._noise_sd)
-        changed = (levels != before.levels) & (before.iteration > 0)[:, None]
-        measured[:, layout.seconds] += changed @ projector.change_seconds
-        return measured
+    def _run(self, before: State, levels: NDArray[np.integer], effect: Array) -> State:
+        """The runs after an iteration at ``levels`` under their true ``effect``."""
+        expected = expect(self.projector, before, levels, before.features)
+        measured = self._normal(effect.shape)
+        measured *= self._noise_sd
+        measured += effect
+        measured += expected.logs
+        np.exp(measured, out=measured)
+        measured[:, self.layout.seconds] += expected.pause
+        return advance(self.projector, before, levels, measured, before.features, expected)
 
     def _open(self, count: int) -> _Episodes:
-        state, effect = self._begin(count)
-        return _Episodes(state, view(self.projector, state), effect)
+        return self._seen(*self._begin(count))
+
+    def _seen(self, state: State, effect: Array) -> _Episodes:
+        given = stakes(self.projector, state)
+        seen = view(self.projector, state, given)
+        return _Episodes(state, effect, given, seen, potential(seen))
 
     def _begin(self, count: int) -> tuple[State, Array]:
         """``count`` runs after their first report, and their true effects."""
@@ -171,8 +181,7 @@ class IterativeSimulator:
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
-        after = advance(projector, state, state.levels, self._measure(state, state.levels, effect), state.features)
-        return after, effect
+        return self._run(state, state.levels, effect), effect
 
     def _unstarted(self, count: int) -> State:
         """Runs before their first iteration, with targets and features drawn."""
@@ -226,27 +235,37 @@ class IterativeSimulator:
 
     def _renew(self, done: NDArray[np.bool_]) -> None:
         """Begin new runs where ``done``."""
-        rows = np.flatnonzero(done)
-        episodes, fresh = self._current(), self._draw(len(rows))
-        seen = View(*(field.copy(order="K") for field in episodes.view))
-        for old, new in zip((*episodes.state, *seen), (*fresh.state, *fresh.view), strict=True):
-            old[rows] = new
-        effect = episodes.effect.copy()
-        effect[rows] = fresh.effect
-        self._episodes = _Episodes(episodes.state, seen, effect)
+        rows, episodes = np.flatnonzero(done), self._current()
+        fresh = self._draw(len(rows))
+        # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
+        seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
+        self._episodes = _Episodes(episodes.state, episodes.effect.copy(), episodes.given, seen, episodes.potential)
+        for old, new in zip(_arrays(self._episodes), _arrays(fresh), strict=True):
+            old[..., rows] = new
 
     def _draw(self, count: int) -> _Episodes:
         """``count`` beginnings from a stock that is drawn many at a time: one alone costs as much as a thousand."""
         if len(self._stock.effect) < count:
             self._stock = self._open(max(count, min(self.batch, STOCK)))
-        taken = _Episodes(*_rows(self._stock, slice(count)))
-        self._stock = _Episodes(*_rows(self._stock, slice(count, None)))
+        taken = _rows(self._stock, slice(count))
+        self._stock = _rows(self._stock, slice(count, None))
         return taken
 
 
-def _rows(episodes: _Episodes, rows: slice) -> tuple[State, View, Array]:
-    state = State(*(field[rows] for field in episodes.state))
-    return state, View(*(field[rows] for field in episodes.view)), episodes.effect[rows]
+def _arrays(episodes: _Episodes) -> list[Array]:
+    """Everything about the runs, the runs along the last axis."""
+    by_run = (*episodes.state, episodes.effect, *episodes.view)
+    return [*(field.T for field in by_run), *episodes.given, episodes.potential]
+
+
+def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
+    return _Episodes(
+        State(*(field[rows] for field in episodes.state)),
+        episodes.effect[rows],
+        Stakes(*(field[..., rows] for field in episodes.given)),
+        View(*(field[rows] for field in episodes.view)),
+        episodes.potential[rows],
+    )
 
 
 def _posterior_variances(projector: Projector) -> Array:

@@ -38,8 +38,9 @@ class Layout:
         self.deltas: NDArray[np.int32] = _product(
             [np.arange(-r.max_steps, r.max_steps + 1) for r in spec.resources]
         ).astype(np.int32)
+        self.tops = np.array(self.levels, np.int32) - 1
         self.noop = len(self.deltas) // 2
-        self.strides = np.array([math.prod(self.levels[i + 1 :]) for i in range(len(self.levels))], np.int32)
+        self.strides = np.array([math.prod(self.levels[i + 1 :]) for i in range(len(self.levels))])
 
     @cached_property
     def targets(self) -> NDArray[np.float64]:
@@ -86,7 +87,18 @@ class Layout:
 
     def index(self, levels: NDArray[np.integer]) -> NDArray[np.intp]:
         """Rows of ``allocations`` for ``levels`` [..., R]."""
-        return np.asarray(levels @ self.strides, np.intp)
+        rows: NDArray[np.intp] = levels[..., -1].astype(np.intp)  # column by column: a product of integers is slow
+        for resource, stride in enumerate(self.strides[:-1]):
+            rows += levels[..., resource] * stride
+        return rows
+
+    def legal(self, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Whether each action stays within the bounds, [N, B], from ``levels`` [B, R]."""
+        legal = np.ones((len(self.deltas), len(levels)), np.bool_)
+        for resource, count in enumerate(self.levels):
+            after = self.deltas[:, resource, None] + levels[None, :, resource]
+            legal &= (after >= 0) & (after < count)
+        return legal
 
     def allocation_dict(self, levels: NDArray[np.integer]) -> dict[str, float]:
         """``levels`` [R] in physical units by resource name."""

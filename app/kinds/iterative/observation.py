@@ -1,19 +1,22 @@
 """What a policy sees of a run: the observation, the legal actions, and the outlook of each."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.projector import Projector, over_columns
+from app.kinds.iterative.moves import Place
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.stakes import Stakes, log_within, stakes
+from app.kinds.iterative.stakes import reference_cost as reference_cost
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
 RETURN_SCALE = 100.0  # returns are of order 0.1 and differ by thousandths: learners see them in hundredths
-LOG_LIMIT, EFFECT_LIMIT, ADVICE_LIMIT = 3.0, 6.0, 20.0
+EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
 
 
 class View(NamedTuple):
@@ -23,13 +26,11 @@ class View(NamedTuple):
         observation: of order 1, [B, D].
         mask: legal actions, [B, N].
         outlook: expected return-to-go of each action if its allocation is then held, [B, N]; -inf where illegal.
-        allocation: row of the allocation grid that each action leads to, [B, N].
     """
 
     observation: Array
     mask: NDArray[Any]
     outlook: Array
-    allocation: NDArray[Any]
 
 
 def size(layout: Layout) -> int:
@@ -63,20 +64,25 @@ def advice_slice(layout: Layout) -> slice:
 
 def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Actions that stay within the bounds, [B, N], from ``levels`` [B, R]."""
-    legal = np.ones((len(layout.deltas), len(levels)), np.bool_)
-    for resource, count in enumerate(layout.levels):
-        after = layout.deltas[:, resource, None] + levels[None, :, resource]
-        legal &= (after >= 0) & (after < count)
-    return legal.T
+    return layout.legal(levels).T
 
 
-def view(projector: Projector, state: State) -> View:
-    """Observation, mask and outlook in one go: they share most of their work."""
-    legal = mask(projector.layout, state.levels)
-    options = reachable(projector, state, legal)
-    expected = outlook(projector, state, options).T
-    expected[~legal] = -np.inf
-    return View(_observation(projector, state, expected), legal, expected, options.allocation.T)
+def view(projector: Projector, state: State, given: Stakes | None = None) -> View:
+    """Observation, mask and outlook in one go: they share most of their work.
+
+    Who looks at the same runs again and again may pass their ``stakes``, and keep them as long as they last.
+    """
+    given = stakes(projector, state) if given is None else given
+    cell = projector.cell(state.features)
+    place = Place(projector.layout.index(state.levels), cell, state.iteration, state.levels)
+    moves = projector.moves
+    expected = moves.barrier(place)
+    legal = expected == 0
+    course = _course(projector, state, lambda metric, logs: moves.remaining(metric, place, logs=logs))
+    rate = moves.rate(state.levels, given.money * given.weights[1])
+    options = Options(place.here, moves.pause, moves.change, rate)
+    expected = _charge(projector, state, given, course, options, expected)
+    return View(_observation(projector, state, given, course, expected).T, legal.T, expected.T)
 
 
 def observe(projector: Projector, state: State) -> Array:
@@ -102,30 +108,25 @@ class Options(NamedTuple):
 
 def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> Options:
     """What each action leads to; an illegal one stays where it is, and its numbers mean nothing."""
-    layout = projector.layout
-    steps = (layout.deltas @ layout.strides).astype(np.intp)[:, None]
-    moved = np.abs(layout.deltas).sum(axis=1).astype(projector.dtype)[:, None]
-    worth = (state.prices * projector.hours_per_second).T  # [R, B]
-    now = over_columns((projector.minima + projector.steps * state.levels) * worth.T)
+    moves, layout = projector.moves, projector.layout
     return Options(
-        allocation=layout.index(state.levels) + steps * legal.T,
-        pause=((layout.deltas != 0) @ projector.change_seconds)[:, None],
-        change=moved / projector.dtype.type(layout.largest_action * layout.iterations),
-        rate=now + (layout.deltas * projector.steps).astype(projector.dtype) @ worth,
+        allocation=layout.index(state.levels) + moves.steps * legal.T,
+        pause=moves.pause,
+        change=moves.change,
+        rate=moves.rate(state.levels, (state.prices * projector.hours_per_second).T),
     )
 
 
 def everywhere(projector: Projector, state: State) -> Options:
     """The whole allocation grid as options, [A, B], as if it could be reached in one step."""
-    layout, grid = projector.layout, projector.grid_levels
+    grid = projector.grid_levels
     moved = grid[:, None, :] - state.levels
     started = state.iteration > 0
-    values = projector.minima + projector.steps * grid
     return Options(
         allocation=np.broadcast_to(np.arange(len(grid))[:, None], moved.shape[:2]),
         pause=((moved != 0) @ projector.change_seconds) * started,
-        change=np.abs(moved).sum(axis=2) * started / (layout.largest_action * layout.iterations),
-        rate=values @ state.prices.T * projector.hours_per_second,
+        change=projector.share_moved(np.abs(moved).sum(axis=2) * started),
+        rate=projector.units(grid) @ state.prices.T * projector.hours_per_second,
     )
 
 
@@ -135,135 +136,140 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
     It is the objective of model-predictive control over constant continuations, with the run effect's posterior
     integrated out. A miss is expected under a normal approximation of the projected metric.
     """
+    given, cell = stakes(projector, state), projector.cell(state.features)
+
+    def remaining(metric: int, logs: bool) -> Array:
+        read = projector.remaining_log if logs else projector.remaining
+        return read(metric, options.allocation, cell, state.iteration)
+
+    total = np.zeros(options.allocation.shape, projector.dtype)
+    course = _course(projector, state, remaining)
+    return _charge(projector, state, given, course, options._replace(rate=options.rate * given.weights[1]), total)
+
+
+class _Course(NamedTuple):
+    """What the model expects of K allocations, if they are held to the end.
+
+    Attributes:
+        left: iterations to go, at least 1, [B].
+        rests: sums over them of the metrics that count for the whole run, and of the seconds, [K, B].
+        logs: means over them of the logs of those that count for an iteration, [K, B].
+    """
+
+    left: Array
+    rests: dict[int, Array]
+    logs: dict[int, Array]
+
+
+def _course(projector: Projector, state: State, remaining: Callable[[int, bool], Array]) -> _Course:
     layout = projector.layout
-    cell = projector.cell(state.features)
-    seconds = projector.remaining(layout.seconds, options.allocation, cell, state.iteration)
-    seconds *= _factor(state, layout.seconds)
-    seconds += options.pause
-    w = state.weights
-    total = seconds * options.rate
-    total *= w[:, 1] / reference_cost(projector, state)
-    total += w[:, 2] * options.change
+    course = _Course(np.maximum(layout.iterations - state.iteration, 1).astype(projector.dtype), {}, {})
     for index, metric in enumerate(layout.spec.metrics):
-        if metric.target is not None and metric.weight > 0:
-            total += w[:, 0] * _expected(projector, state, options, cell, index, seconds)
-    return np.negative(total, out=total)
+        if index == layout.seconds or (metric.target is not None and metric.scope == "run"):
+            course.rests[index] = remaining(index, False)
+            course.rests[index] *= np.exp(state.effect[:, index] + state.variance[:, index] / 2)  # a log-normal's mean
+        if metric.target is not None and metric.scope == "iteration":
+            course.logs[index] = remaining(index, True)
+            course.logs[index] /= course.left
+            course.logs[index] += state.effect[:, index]
+    return course
 
 
-def reference_cost(projector: Projector, state: State) -> Array:
-    """What the model expects the whole run to cost at the largest allocation, [B]; 1 where nothing costs anything."""
-    money = state.prices @ projector.largest * projector.hours_per_second
-    money = money * projector.whole_run(projector.cell(state.features))
-    return np.where(money > 0, money, projector.dtype.type(1))
-
-
-def _factor(state: State, metric: int) -> Array:
-    """Mean of the run effect under its log-normal posterior, [B]."""
-    factor: Array = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
-    return factor
-
-
-def _expected(
-    projector: Projector, state: State, options: Options, cell: NDArray[np.integer], index: int, seconds: Array
+def _charge(
+    projector: Projector, state: State, given: Stakes, course: _Course, options: Options, total: Array
 ) -> Array:
-    """Weighted relative miss that is expected of one metric, [K, B]."""
+    """``total`` [K, B] less everything that is to be paid for; the options' rate is in the reward's unit."""
     layout = projector.layout
-    metric = layout.spec.metrics[index]
-    left = np.maximum(layout.iterations - state.iteration, 1).astype(projector.dtype)
-    worth = 1 / state.targets[:, index]
-    uncertain = state.variance[:, index] + projector.drift_variance[index] * left / 3
-    noise = projector.noise_variance[index]
-    if metric.scope == "run":
-        rest = seconds
-        if index != layout.seconds:
-            rest = projector.remaining(index, options.allocation, cell, state.iteration) * _factor(state, index)
-        rest = rest * worth
-        excess = rest + (state.elapsed[:, index] * worth - 1)
-        return _miss(metric.goal, excess, rest * np.sqrt(uncertain + noise / left)) * projector.dtype.type(
-            metric.weight
-        )
-    logs = projector.remaining_log(index, options.allocation, cell, state.iteration) / left
-    typical = np.exp(logs + state.effect[:, index]) * worth
-    missed = _miss(metric.goal, typical - 1, typical * np.sqrt(uncertain + noise))
-    return missed * (left * projector.dtype.type(metric.weight / layout.iterations))
+    seconds = course.rests[layout.seconds] + options.pause
+    total -= seconds * options.rate
+    total -= given.weights[2] * options.change
+    for index, metric in enumerate(layout.spec.metrics):
+        if metric.target is None or metric.weight == 0:
+            continue
+        uncertain = state.variance[:, index] + projector.drift_variance[index] * (course.left / 3)
+        if metric.scope == "run":
+            rest = seconds if index == layout.seconds else course.rests[index]
+            size = rest * given.worth[index]
+            offset = state.elapsed[:, index] * given.worth[index] - 1
+            uncertain += projector.noise_variance[index] / course.left
+            weight = given.weights[0] * projector.dtype.type(metric.weight)
+        else:
+            size = np.exp(course.logs[index]) * given.worth[index]
+            offset = projector.dtype.type(-1)
+            uncertain += projector.noise_variance[index]
+            weight = given.weights[0] * course.left * projector.dtype.type(metric.weight / layout.iterations)
+        missed = _miss(metric.goal, size + offset, size * (np.sqrt(uncertain) * MEAN_DEVIATION))
+        missed *= weight
+        total -= missed
+    return total
 
 
-def _miss(goal: str, excess: Array, spread: Array) -> Array:
+def _miss(goal: str, excess: Array, deviation: Array) -> Array:
+    """Expected relative miss, whose signed size is normal with mean ``excess`` and mean absolute ``deviation``."""
+    size = expected_size(excess, deviation)
+    if goal == "track":
+        return size
     if goal == "at_most":
-        return expected_positive(excess, spread)
-    if goal == "at_least":
-        return expected_positive(-excess, spread)
-    return expected_positive(excess, spread) + expected_positive(-excess, spread)
+        size += excess
+    else:
+        size -= excess
+    size *= 0.5
+    return size
 
 
-_TANH = (math.sqrt(2 / math.pi), 0.044715 * math.sqrt(2 / math.pi))
+MEAN_DEVIATION = math.sqrt(2 / math.pi)  # mean absolute over standard deviation of a normal
+_BUMP = (1.2385 * MEAN_DEVIATION, 0.33156 * MEAN_DEVIATION**2)
 
 
 def expected_positive(mean: Array, spread: Array) -> Array:
-    """E[max(0, X)] for X normal with ``mean`` and ``spread`` of one shape; its cdf by the tanh approximation."""
-    u = mean / np.maximum(spread, 1e-9)
-    np.minimum(np.maximum(u, -8.0, out=u), 8.0, out=u)
-    squared = u * u
-    density = np.exp(squared * -0.5)
-    density *= 1 / math.sqrt(2 * math.pi)
-    squared *= _TANH[1]
-    squared += _TANH[0]
-    squared *= u
-    below = np.tanh(squared, out=squared)
-    below += 1
-    below *= 0.5
-    density *= spread
-    below *= mean
-    density += below
-    return np.maximum(density, 0, out=density)
+    """E[max(0, X)] for X normal with ``mean`` and standard deviation ``spread`` of one shape."""
+    return _miss("at_most", mean, spread * MEAN_DEVIATION)
 
 
-def _observation(projector: Projector, state: State, expected: Array) -> Array:
-    layout = projector.layout
-    out = np.empty((len(state.iteration), layout.observation_size), projector.dtype)
-    column = 0
-    for values in _entries(projector, state):
-        width = values.shape[1]
-        out[:, column : column + width] = values
-        column += width
-    advice = expected.T - expected.max(axis=1)
+def expected_size(mean: Array, deviation: Array) -> Array:
+    """E|X| for X normal with ``mean`` and mean absolute ``deviation`` of one shape.
+
+    Beyond |mean| it is deviation · h(|mean|/deviation); h falls like exp(−a·v − b·v²), with a and b fitted to within
+    0.0009 of the deviation's standard deviation.
+    """
+    size = np.abs(mean)
+    v = size / (deviation + 1e-6)  # a floor without a branch
+    decay = v * -_BUMP[1]
+    decay -= _BUMP[0]
+    decay *= v
+    np.exp(decay, out=decay)
+    decay *= deviation
+    size += decay
+    return size
+
+
+def _observation(projector: Projector, state: State, given: Stakes, course: _Course, expected: Array) -> Array:
+    """[D, B]: one entry of all runs after another, as every entry is computed."""
+    layout, dtype = projector.layout, projector.dtype
+    out = np.empty((layout.observation_size, len(state.iteration)), dtype)
+    resources, metrics, targeted = len(layout.resources), len(layout.metrics), len(projector.targeted)
+    np.multiply(state.levels.T, projector.level_scale, out=out[:resources])
+    row = resources + targeted
+    np.multiply(state.measured.T[projector.targeted], given.pace, out=out[resources:row])
+    for index in projector.targeted:
+        if layout.spec.metrics[index].scope == "run":
+            out[row] = _left(projector, state, index, course.rests[index])
+            row += 1
+    ratios = log_within(out[resources:row])
+    ratios[np.isnan(ratios)] = 0  # before the first report
+    effect = np.multiply(state.effect.T, projector.effect_worth, out=out[row : row + metrics])
+    np.minimum(np.maximum(effect, -EFFECT_LIMIT, out=effect), EFFECT_LIMIT, out=effect)
+    row += metrics
+    np.multiply(state.iteration, dtype.type(1 / layout.iterations), out=out[row], casting="same_kind")
+    last = row + 1 + len(given.entries)
+    out[row + 1 : last] = given.entries
+    advice = np.subtract(expected, expected.max(axis=0), out=out[last:])
     advice *= RETURN_SCALE
-    out[:, column:] = np.maximum(advice, -ADVICE_LIMIT, out=advice).T
+    np.maximum(advice, np.full(advice.shape[1], -ADVICE_LIMIT, dtype), out=advice)  # faster than with a scalar
     return out
 
 
-def _entries(projector: Projector, state: State) -> Iterator[Array]:
-    """The entries before the advice, each [B, width], in the order of ``names``."""
-    layout, metrics = projector.layout, projector.layout.spec.metrics
-    targeted = [i for i, m in enumerate(metrics) if m.target is not None]
-    yield state.levels * projector.level_scale
-    for i in targeted:
-        scale = layout.iterations if metrics[i].scope == "run" else 1
-        measured = state.measured[:, i, None]
-        yield np.where(np.isnan(measured), 0, _log(measured * scale / state.targets[:, i, None]))
-    for i in targeted:
-        if metrics[i].scope == "run":
-            yield _left(projector, state, i)
-    yield np.minimum(np.maximum(state.effect / projector.effect_scale, -EFFECT_LIMIT), EFFECT_LIMIT)
-    yield state.iteration[:, None] / projector.dtype.type(layout.iterations)
-    for i, feature in enumerate(layout.spec.features):
-        yield (state.features[:, i, None] - feature.minimum) / (feature.maximum - feature.minimum)
-    for i in targeted:
-        yield _log(state.targets[:, i, None] / layout.targets[i])
-    yield state.weights
-    priced = state.prices * projector.largest
-    yield priced / np.maximum(over_columns(priced), 1e-12)[:, None]
-
-
-def _left(projector: Projector, state: State, metric: int) -> Array:
-    """Log of what is left of a run's target over what the model projects at the present allocation, [B, 1]."""
-    here = projector.layout.index(state.levels)[None]
-    rest = projector.remaining(metric, here, projector.cell(state.features), state.iteration)[0]
+def _left(projector: Projector, state: State, metric: int, rests: Array) -> Array:
+    """What is left of a run's target over what the model projects at the present allocation, [B]."""
     left = state.targets[:, metric] - state.elapsed[:, metric]
-    return _log(np.maximum(left, 1e-6) / np.maximum(rest * _factor(state, metric), 1e-9))[:, None]
-
-
-def _log(ratio: Array) -> Array:
-    limit = math.exp(LOG_LIMIT)
-    result: Array = np.log(np.minimum(np.maximum(ratio, 1 / limit), limit))
-    return result
+    return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)

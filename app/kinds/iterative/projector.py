@@ -1,5 +1,6 @@
 """A domain model laid out for one workload: what the model expects of the rest of a run, by table look-up."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.moves import Moves
 
 LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
 Array = NDArray[Any]
@@ -29,6 +31,8 @@ class Projector:
         change_seconds: [R].
         minima, steps, largest: of the resources' grids, [R].
         grid_levels: levels of every allocation of the grid, [A, R].
+        targeted: which metrics have a target, [T].
+        per_iteration, usual_worth: of those, iterations that their target is for, and 1/target of the spec, [T, 1].
     """
 
     hours_per_second = 1 / 3600
@@ -47,15 +51,31 @@ class Projector:
         self._logs = self._cast(np.moveaxis(table.log_mean, 0, -1)).reshape(-1, len(layout.metrics))
         self._bin = np.append(table.iteration_bin, table.iteration_bin[-1]).astype(np.intp)
         self.stride = -(-len(layout.allocations) * self.cells * (layout.iterations + 1) // LARGEST_SUFFIX)
-        self._rows = -(-layout.iterations // self.stride) + 1
+        self.rows = -(-layout.iterations // self.stride) + 1
         self._sums = [self._suffix(m, logs=False) for m in range(len(layout.metrics))]
         self._log_sums = [self._suffix(m, logs=True) for m in range(len(layout.metrics))]
         axes = np.meshgrid(*[np.arange(n) for n in layout.levels], indexing="ij")
         self.grid_levels = np.stack(axes, axis=-1).reshape(-1, len(axes)).astype(np.int32)
-        self.level_scale = self._cast(1 / np.maximum(np.array(layout.levels) - 1, 1))
+        self.level_scale = self._cast(1 / np.maximum(np.array(layout.levels) - 1, 1))[:, None]
+        self.effect_worth = (1 / self.effect_scale)[:, None]
+        self.feature_low = self._cast([f.minimum for f in layout.spec.features])
+        self.feature_span = self._cast([f.maximum - f.minimum for f in layout.spec.features])
+        self._norms()
         self.largest = self._cast(layout.allocations[-1])
-        whole = self._sums[layout.seconds].reshape(len(layout.allocations), self.cells, self._rows)
+        whole = self._sums[layout.seconds].reshape(len(layout.allocations), self.cells, self.rows)
         self._whole_run = np.ascontiguousarray(whole[-1, :, 0])
+
+    def _norms(self) -> None:
+        layout = self.layout
+        self.targeted = [i for i, metric in enumerate(layout.spec.metrics) if metric.target is not None]
+        spans = [layout.iterations if layout.spec.metrics[i].scope == "run" else 1 for i in self.targeted]
+        self.per_iteration = self._cast(spans)[:, None]
+        self.usual_worth = self._cast(1 / layout.targets[self.targeted])[:, None]
+
+    @cached_property
+    def moves(self) -> Moves:
+        """What the actions lead to, by table look-up."""
+        return Moves(self)
 
     def _cast(self, values: object) -> Array:
         return np.ascontiguousarray(np.asarray(values, self.dtype))
@@ -64,12 +84,20 @@ class Projector:
         """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         values = table if logs else np.exp(table + self.noise_variance[metric] / 2)
-        sums = np.zeros((len(values), self._rows))
-        for row in range(self._rows - 2, -1, -1):
+        sums = np.zeros((len(values), self.rows))
+        for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
             counts = np.bincount(self._bin[first:last], minlength=self.bins)
             sums[:, row] = sums[:, row + 1] + values @ counts
         return self._cast(sums.reshape(-1))
+
+    def units(self, levels: Indices) -> Array:
+        """``levels`` [B, R] in physical units."""
+        return self.minima + self.steps * levels
+
+    def share_moved(self, steps: Array) -> Array:
+        """``steps`` taken over the most that could be taken in a run."""
+        return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)
 
     def cell(self, features: Array) -> Indices:
         """Feature cell of each row of ``features`` [B, F] → [B]."""
@@ -79,12 +107,18 @@ class Projector:
         """Expected seconds of a whole run at the largest allocation, by feature cell [B] → [B]."""
         return self._whole_run[cell]
 
+    def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
+        """First of the ``count`` entries that a table over grid and feature cells has for each ``allocation``."""
+        if self.cells > 1:
+            allocation = allocation * self.cells + cell
+        return allocation * count if count > 1 else allocation
+
     def log_mean(self, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
         """Expected log of every metric, [B, M], at rows ``allocation`` [B] of the grid in ``iteration`` [B]."""
-        row = (allocation * self.cells + cell) * self.bins
+        row = self.row(allocation, cell, self.bins)
         if self.bins > 1:
             row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
-        return self._logs[row]
+        return self._logs.take(row, axis=0)
 
     def remaining(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
         """Σ of the expected ``metric`` from ``iteration`` [B] to the end, if ``allocation`` [K, B] is held → [K, B]."""
@@ -98,10 +132,9 @@ class Projector:
         row, part = iteration, None
         if self.stride > 1:
             row, part = np.divmod(iteration, self.stride)
-        index = (allocation * self.cells + cell) * self._rows
-        index += row
+        index = self.row(allocation, cell, self.rows) + row
         below: Array = np.take(table, index)
         if part is None:
             return below
-        above = np.take(table, index + (row < self._rows - 1))
+        above = np.take(table, index + (row < self.rows - 1))
         return below + (above - below) * (part / self.stride).astype(self.dtype)

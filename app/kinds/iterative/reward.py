@@ -5,34 +5,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.observation import View, reference_cost
+from app.kinds.iterative.observation import View
 from app.kinds.iterative.projector import Projector, over_columns
+from app.kinds.iterative.stakes import Stakes, reference_cost
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
 TERMS = ("sla", "cost", "change")
 
 
-def terms(projector: Projector, before: State, after: State) -> Array:
+def terms(projector: Projector, before: State, after: State, given: Stakes | None = None) -> Array:
     """The terms of one iteration, [B, 3]; summed over a run they are
 
     - sla: Σ over metrics of weight · relative miss; the mean over iterations, or once at the end for a run's target,
     - cost: money over what the model expects the run to cost at the largest allocation,
     - change: steps taken over the most that could be taken.
+
+    ``given`` spares computing the runs' stakes again.
     """
-    layout = projector.layout
-    out = np.empty((len(after.iteration), 3), projector.dtype)
-    out[:, 0] = _misses(projector, after)
-    out[:, 1] = (after.cost - before.cost) / reference_cost(projector, before)
+    reference = reference_cost(projector, before) if given is None else given.reference
+    out = np.empty((3, len(after.iteration)), projector.dtype)
+    _misses(projector, after, out[0])
+    np.divide(after.cost - before.cost, reference, out=out[1])
     moved = over_columns(np.abs(after.levels - before.levels)) * (before.iteration > 0)
-    out[:, 2] = moved / (layout.largest_action * layout.iterations)
-    return out
+    out[2] = projector.share_moved(moved)
+    return out.T
 
 
 def reward(weights: Array, values: Array) -> Array:
     """−Σ weight · term, [B]."""
-    total: Array = -over_columns(weights * values)
-    return total
+    paid: Array = weights[:, 0] * values[:, 0]
+    paid += weights[:, 1] * values[:, 1]
+    paid += weights[:, 2] * values[:, 2]
+    return np.negative(paid, out=paid)
 
 
 def potential(view: View) -> Array:
@@ -53,15 +58,17 @@ def miss(goal: str, ratio: Array) -> Array:
     return np.maximum(excess if goal == "at_most" else -excess, 0)
 
 
-def _misses(projector: Projector, after: State) -> Array:
-    layout = projector.layout
-    total = np.zeros(len(after.iteration), projector.dtype)
-    ended = after.iteration >= layout.iterations
-    for i, metric in enumerate(layout.spec.metrics):
+def _misses(projector: Projector, after: State, total: Array) -> None:
+    """Put the relative misses that are due, weighted, into ``total`` [B]."""
+    iterations = projector.layout.iterations
+    total[:] = 0
+    ended = np.flatnonzero(after.iteration >= iterations)
+    for i, metric in enumerate(projector.layout.spec.metrics):
         if metric.target is None:
             continue
-        if metric.scope == "run":
-            total += metric.weight * miss(metric.goal, after.elapsed[:, i] / after.targets[:, i]) * ended
-        else:
-            total += metric.weight * miss(metric.goal, after.measured[:, i] / after.targets[:, i]) / layout.iterations
-    return total
+        if metric.scope == "iteration":
+            ratio = after.measured[:, i] / after.targets[:, i]
+            total += miss(metric.goal, ratio) * (metric.weight / iterations)
+        elif len(ended):
+            ratio = after.elapsed[ended, i] / after.targets[ended, i]
+            total[ended] += metric.weight * miss(metric.goal, ratio)

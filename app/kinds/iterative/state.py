@@ -76,18 +76,38 @@ def begin(
     )
 
 
-def advance(projector: Projector, state: State, levels: Levels, metrics: Array, features: Array) -> State:
+class Expected(NamedTuple):
+    """What the model expects of one iteration: logs of its metrics, [B, M], and seconds that changes add, [B]."""
+
+    logs: Array
+    pause: Array
+
+
+def expect(projector: Projector, state: State, levels: Levels, features: Array) -> Expected:
+    """What is to be expected of the next iteration at ``levels`` [B, R], but for the run effect."""
+    logs = projector.log_mean(projector.layout.index(levels), projector.cell(features), state.iteration)
+    pause = over_columns((levels != state.levels) * projector.change_seconds)
+    return Expected(logs, pause * (state.iteration > 0))
+
+
+def advance(
+    projector: Projector,
+    state: State,
+    levels: Levels,
+    metrics: Array,
+    features: Array,
+    expected: Expected | None = None,
+) -> State:
     """The state after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, under ``features`` [B, F].
 
     The log run effect follows a random walk seen through noise (a local level model); its posterior is normal, and a
     Kalman step updates it. An innovation beyond ``SURPRISE`` standard deviations reopens the posterior, so that a
-    disturbance is followed at once instead of being averaged away.
+    disturbance is followed at once instead of being averaged away. ``expected`` spares computing it again.
     """
-    layout = projector.layout
-    changed = (levels != state.levels) & (state.iteration > 0)[:, None]
-    net = _without_change(metrics, changed @ projector.change_seconds, layout.seconds)
-    expected = projector.log_mean(layout.index(levels), projector.cell(features), state.iteration)
-    effect, variance = filtered(projector, state.effect, state.variance, np.log(net) - expected)
+    logs, pause = expect(projector, state, levels, features) if expected is None else expected
+    seconds = metrics[:, projector.layout.seconds]
+    ratio = np.log(_without_change(metrics, pause, projector.layout.seconds)) - logs
+    effect, variance = filtered(projector, state.effect, state.variance, ratio)
     return state._replace(
         iteration=state.iteration + 1,
         levels=levels,
@@ -96,7 +116,7 @@ def advance(projector: Projector, state: State, levels: Levels, metrics: Array, 
         variance=variance,
         measured=metrics,
         features=features,
-        cost=state.cost + spent(projector, state.prices, levels, metrics[:, layout.seconds]),
+        cost=state.cost + spent(projector, state.prices, levels, seconds),
     )
 
 
@@ -106,21 +126,24 @@ def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array)
     prior = variance + projector.drift_variance
     innovation = ratio - effect
     squared = innovation * innovation
-    prior = np.where(squared > SURPRISE**2 * (prior + noise), np.maximum(prior, squared), prior)
+    np.copyto(prior, squared, where=squared > SURPRISE**2 * (prior + noise))
     gain = prior / (prior + noise)
-    return effect + gain * innovation, prior - gain * prior
+    innovation *= gain
+    gain *= prior
+    return innovation + effect, np.subtract(prior, gain, out=prior)
 
 
 def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
     """Money for holding ``levels`` [B, R] over ``seconds`` [B] at ``prices`` [B, R]."""
-    rate: Array = over_columns((projector.minima + projector.steps * levels) * prices)
+    rate: Array = over_columns(projector.units(levels) * prices)
     return rate * seconds * projector.hours_per_second
 
 
 def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Array:
     """The metrics with a change's cost taken off the iteration's seconds, of which at least a twentieth is work."""
     net = metrics.copy()
-    net[:, seconds] = np.maximum(net[:, seconds] - change_seconds, 0.05 * net[:, seconds])
+    column = metrics[:, seconds]
+    net[:, seconds] = np.maximum(column - change_seconds, 0.05 * column)
     return net
 
 

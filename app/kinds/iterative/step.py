@@ -8,8 +8,10 @@ from app.kinds.iterative.layout import Layout
 
 def step(layout: Layout, levels: NDArray[np.integer], action: NDArray[np.integer]) -> NDArray[np.int16]:
     """The allocation after ``action`` [B] from ``levels`` [B, R], never beyond the bounds."""
-    after = levels + layout.deltas[action]
-    return np.minimum(np.maximum(after, 0), np.array(layout.levels) - 1).astype(np.int16)
+    after = layout.deltas.take(action, axis=0)
+    after += levels
+    np.minimum(np.maximum(after, 0, out=after), layout.tops, out=after)
+    return after.astype(np.int16)
 
 
 def action_towards(layout: Layout, levels: NDArray[np.integer], goal: NDArray[np.integer]) -> NDArray[np.intp]:

@@ -1,0 +1,90 @@
+"""What each action leads to: legality and remaining sums of the actions' goals, read in one look-up where that fits."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from app.kinds.iterative.projector import Projector
+
+Array = NDArray[Any]
+Indices = NDArray[np.integer]
+LARGEST_TABLE = 1_000_000  # entries of one table over actions; beyond it the goals' indices are computed every time
+
+
+class Place(NamedTuple):
+    """Where B runs stand: row of the allocation grid, feature cell and next iteration, [B] each; levels, [B, R]."""
+
+    here: Indices
+    cell: Indices
+    iteration: Indices
+    levels: Indices
+
+
+class Moves:
+    """The N actions of a projector's layout, from any place.
+
+    The tables hold what the functions below them compute, for every place there is.
+
+    Attributes:
+        pause: seconds that a change takes, [N, 1].
+        change: share of the run's largest possible movement, [N, 1].
+        steps: what it adds to the row of the allocation grid, [N, 1].
+    """
+
+    def __init__(self, projector: "Projector") -> None:
+        self._projector, layout = projector, projector.layout
+        dtype, deltas = projector.dtype, layout.deltas
+        self.pause: Array = ((deltas != 0) @ projector.change_seconds)[:, None]
+        self.change: Array = projector.share_moved(np.abs(deltas).sum(axis=1))[:, None].astype(dtype)
+        self._units = np.column_stack([np.ones(len(deltas)), deltas * projector.steps]).astype(dtype)
+        self.steps = (deltas @ layout.strides).astype(np.intp)[:, None]
+        grid, actions = len(layout.allocations), len(layout.deltas)
+        self._barrier = self._blocked(projector.grid_levels) if grid * actions <= LARGEST_TABLE else None
+        entries = grid * actions * projector.cells * projector.rows
+        self._tabled = entries <= LARGEST_TABLE and projector.stride == 1
+        self._tables: dict[tuple[int, bool], Array] = {}
+
+    def barrier(self, place: Place) -> Array:
+        """0 where an action is legal, −∞ where it isn't, [N, B]."""
+        if self._barrier is None:
+            return self._blocked(place.levels)
+        return self._barrier.take(place.here, axis=1)
+
+    def remaining(self, metric: int, place: Place, *, logs: bool = False) -> Array:
+        """``Projector.remaining`` (or of the logs) at each action's goal, [N, B]; an illegal one stays where it is."""
+        if not self._tabled:
+            return self._remaining(metric, place, logs)
+        table = self._tables.get((metric, logs))
+        if table is None:
+            table = self._tables[metric, logs] = self._remaining(metric, self._everywhere(), logs)
+        projector = self._projector
+        row = projector.row(place.here, place.cell, projector.rows) + place.iteration
+        return table.take(row, axis=1)
+
+    def rate(self, levels: Indices, worth: Array) -> Array:
+        """Σ of what each action's goal allocates × what a unit is ``worth`` [R, B], from ``levels`` [B, R] → [N, B]."""
+        held = np.empty((len(worth) + 1, len(levels)), self._projector.dtype)
+        held[1:] = worth
+        (worth * self._projector.units(levels).T).sum(axis=0, out=held[0])
+        return self._units @ held
+
+    def goals(self, place: Place) -> Indices:
+        """Row of the allocation grid that each action leads to, [N, B]; an illegal one stays where it is."""
+        goals: Indices = place.here + self.steps * self._projector.layout.legal(place.levels)
+        return goals
+
+    def _blocked(self, levels: Indices) -> Array:
+        legal = self._projector.layout.legal(levels)
+        return np.where(legal, 0, -np.inf).astype(self._projector.dtype)
+
+    def _remaining(self, metric: int, place: Place, logs: bool) -> Array:
+        read = self._projector.remaining_log if logs else self._projector.remaining
+        return read(metric, self.goals(place), place.cell, place.iteration)
+
+    def _everywhere(self) -> Place:
+        projector = self._projector
+        shape = (len(projector.grid_levels), projector.cells, projector.rows)
+        here, cell, row = (part.reshape(-1) for part in np.indices(shape))
+        return Place(here, cell, row, projector.grid_levels[here])
