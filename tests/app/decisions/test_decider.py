@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from app.decisions import decider
+from app.decisions.basis import Basis
 from app.decisions.decider import Subject, begin_with, decide
 from app.decisions.schemas import Decision
 from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.observation import view
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin
 from tests.app.decisions.deciding import NOW, Scripted, basis, plain, reported
 from tests.planted import planted_spec
@@ -58,9 +61,7 @@ def test_every_decision_is_as_documented() -> None:
         (basis(problem="agent 3 can't be loaded: x"), "fallback", "fallback", "agent 3 can't be loaded: x; "),
     ],
 )
-def test_without_an_agent_the_heuristic_answers_and_says_why(
-    on: decider.Basis, source: str, code: str, words: str
-) -> None:
+def test_without_an_agent_the_heuristic_answers_and_says_why(on: Basis, source: str, code: str, words: str) -> None:
     decision = plain(decide(on, reported(on, [8]), [Subject("r", 4)], NOW)[0])
     assert (decision["source"], decision["reason"]["code"]) == (source, code)
     assert decision["reason"]["text"].startswith(words)
@@ -92,12 +93,12 @@ def test_when_all_fails_the_allocation_is_held(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_run_that_can_not_be_decided_leaves_its_neighbours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    on, seen = basis(), decider.view
+    on = basis()
 
-    def choosy(projector: object, state: State) -> object:
+    def choosy(projector: Projector, state: State) -> object:
         if (state.cost == -1).any():
             raise ValueError("a poisoned run")
-        return seen(projector, state)  # type: ignore[arg-type]
+        return view(projector, state)
 
     state = reported(on, [6, 8, 10])
     state = state._replace(cost=np.array([0.0, -1.0, 0.0]))

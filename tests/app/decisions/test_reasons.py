@@ -18,6 +18,7 @@ LATENCY = Layout(
         EXAMPLE | {"metrics": [{"name": "latency", "unit": "ms", "target": 20}, {"name": "iteration_seconds"}]}
     )
 )
+SLACK = "projected 1,500 s against a target of 1,800 s; 6 gpus bring it to "
 FOUR, SIX = (Place(msgspec.Raw(b"{}"), f"{n} gpus") for n in (4, 6))
 
 
@@ -45,14 +46,12 @@ def told(
         (
             told((1500, 1764), cost=(10, 8)),
             "slack_to_save_cost",
-            "projected 1,500 s against a target of 1,800 s; 6 gpus bring it to 1,764 s "
-            "and save 20 % of the remaining cost",
+            f"{SLACK}1,764 s and save 20 % of the remaining cost",
         ),
         (
             told((1500, 1900), cost=(10, 5)),
             "trade_off",
-            "projected 1,500 s against a target of 1,800 s; 6 gpus bring it to 1,900 s "
-            "and save 50 % of the remaining cost",
+            f"{SLACK}1,900 s and save 50 % of the remaining cost",
         ),
         (
             told((1790, 1600)),

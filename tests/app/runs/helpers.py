@@ -1,0 +1,46 @@
+"""Runs on a database of the test, reported to as the API does it, without HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.database.engine import Database
+from app.decisions.bases import Bases
+from app.decisions.basis import BasisCache
+from app.kinds.iterative.spec import Spec
+from app.runs import service
+from app.runs.reporter import Reporter
+from app.runs.schemas import EncodedReport, RunStart
+from app.workloads import service as workloads
+from app.workloads.schemas import EXAMPLE
+from app.workloads.serving import WorkloadCache
+
+TENANT = "default"
+
+
+def bases(database: Database) -> Bases:
+    """A process's own view of the workloads."""
+    return Bases(WorkloadCache(database, 0.5), BasisCache())
+
+
+def reporter(database: Database) -> Reporter:
+    """What takes the reports of one process."""
+    return Reporter(database, bases(database))
+
+
+def register(database: Database, **changes: Any) -> str:
+    """A workload like the example; its name."""
+    spec = Spec.model_validate(EXAMPLE | changes)
+    workloads.register(database, TENANT, spec)
+    return spec.name
+
+
+def start(database: Database, workload: str = "resnet18", **body: Any) -> str:
+    """A new run's id."""
+    basis = bases(database).fetch(workload, TENANT)
+    return service.start(database, TENANT, basis, RunStart(workload=workload, **body)).id
+
+
+def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> EncodedReport:
+    """What an iteration used and measured."""
+    return EncodedReport({"gpus": gpus}, {"iteration_seconds": seconds}, {"batch": batch})

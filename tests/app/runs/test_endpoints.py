@@ -1,0 +1,218 @@
+"""Runs over HTTP: a run from its start to the sample it becomes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.engine import Database
+from app.decisions.schemas import Decision
+from app.runs.schemas import EncodedReport, IterationReport
+from tests.app.both import on_both
+from tests.app.domain_models.helpers import publish_agent, publish_model
+
+REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+
+
+def pointers(answer: Any) -> list[str]:
+    """Pointers of a problem."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    return [error["pointer"] for error in answer.json()["errors"]]
+
+
+@pytest.fixture
+def run(client: TestClient, workload: str) -> str:
+    answer = client.post("/runs", json={"workload": workload})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+@on_both
+def test_a_run_from_start_to_sample(client: TestClient, workload: str, run: str) -> None:
+    decisions = []
+    for number in range(3):
+        answer = client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
+        assert answer.status_code == 201
+        decisions.append(answer.json())
+        assert (decisions[-1]["reported"], decisions[-1]["iteration"]) == (number, number + 1)
+    found = client.get(f"/runs/{run}").json()
+    assert (found["state"], found["iterations"], found["finished_at"]) == ("running", 3, None)
+    assert Decision.model_validate(found["decision"]) == Decision.model_validate(decisions[-1])
+    ended = client.patch(f"/runs/{run}", json={"state": "finished"}).json()
+    assert (ended["state"], ended["iterations"], ended["finished_at"] is None) == ("finished", 3, False)
+    samples = client.get(f"/workloads/{workload}/samples").json()["items"]
+    assert [(s["execution"], s["source"], s["iterations"]) for s in samples] == [(run, "run", 3)]
+
+
+@on_both
+def test_iterations_page_through_in_order(client: TestClient, run: str) -> None:
+    for number in range(7):
+        client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
+    seen, link = [], f"/runs/{run}/iterations?limit=3"
+    while link:
+        page = client.get(link).json()
+        seen += [item["iteration"] for item in page["items"]]
+        assert page["items"][0]["report"] == REPORT
+        assert page["items"][0]["decision"]["run"] == run
+        link = page["next"]
+    assert seen == list(range(7))
+
+
+@on_both
+def test_a_repeated_report_is_answered_the_same(client: TestClient, run: str) -> None:
+    first = client.put(f"/runs/{run}/iterations/0", json=REPORT)
+    reordered = json.dumps(dict(reversed(REPORT.items())), indent=2).replace("4\n", "4.0\n")
+    again = client.put(
+        f"/runs/{run}/iterations/0", content=reordered, headers={"content-type": "application/json; charset=utf-8"}
+    )
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json() == client.get(f"/decision?run={run}&iteration=0").json()
+    other = client.put(f"/runs/{run}/iterations/0", json=REPORT | {"metrics": {"iteration_seconds": 31.6}})
+    assert (other.status_code, pointers(other)) == (409, ["/path/iteration"])
+
+
+@on_both
+def test_ending_twice_changes_nothing_and_otherwise_is_refused(client: TestClient, workload: str, run: str) -> None:
+    client.put(f"/runs/{run}/iterations/0", json=REPORT)
+    first, again, other = (
+        client.patch(f"/runs/{run}", json={"state": state}) for state in ("failed", "failed", "finished")
+    )
+    assert (first.status_code, again.status_code, other.status_code) == (200, 200, 409)
+    assert first.json() == again.json()
+    late = client.put(f"/runs/{run}/iterations/1", json=REPORT)
+    assert (late.status_code, late.json()["detail"].endswith("has failed; it takes no more reports")) == (409, True)
+    assert len(client.get(f"/workloads/{workload}/samples").json()["items"]) == 1
+
+
+def test_a_run_without_reports_leaves_no_sample(client: TestClient, workload: str, run: str) -> None:
+    assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
+    assert client.get(f"/workloads/{workload}/samples").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"allocation": {"gpus": 17}}, "/allocation/gpus"),
+        ({"allocation": {"gpus": 4.5}}, "/allocation/gpus"),
+        ({"allocation": {"tpus": 4}}, "/allocation/tpus"),
+        ({"metrics": {"iteration_seconds": -1}}, "/metrics/iteration_seconds"),
+        ({"metrics": {"iteration_seconds": 0}}, "/metrics/iteration_seconds"),
+        ({"metrics": {"iteration_seconds": "fast"}}, "/metrics/iteration_seconds"),
+        ({"metrics": {"iteration_seconds": None}}, "/metrics/iteration_seconds"),
+        ({"metrics": {"iteration_seconds": 3, "größe": 1}}, "/metrics/größe"),
+        ({"features": {}}, "/features/batch"),
+        ({"features": {"batch": 0}}, "/features/batch"),
+        ({"extra": 1}, "/extra"),
+        ({"metrics": [1]}, "/metrics"),
+    ],
+)
+def test_a_report_that_does_not_fit_names_the_field(
+    client: TestClient, run: str, change: dict[str, Any], pointer: str
+) -> None:
+    answer = client.put(f"/runs/{run}/iterations/0", json=REPORT | change)
+    assert answer.status_code == 422
+    assert pointer in pointers(answer)
+    assert client.get(f"/runs/{run}").json()["iterations"] == 0
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_none_are_refused_by_name(client: TestClient, run: str, number: str) -> None:
+    body = json.dumps(REPORT).replace("31.5", number)
+    headers = {"content-type": "application/json"}
+    answer = client.put(f"/runs/{run}/iterations/0", content=body, headers=headers)
+    assert (answer.status_code, pointers(answer)) == (422, ["/metrics/iteration_seconds"])
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"null"])
+def test_what_is_no_report_is_refused(client: TestClient, run: str, body: bytes) -> None:
+    answer = client.put(f"/runs/{run}/iterations/0", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("number", ["-1", "one", "1.0", "99999999999", "٣"])
+def test_a_number_that_is_none_is_refused(client: TestClient, run: str, number: str) -> None:
+    answer = client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
+    assert (answer.status_code, pointers(answer)) == (422, ["/path/iteration"])
+
+
+def test_another_content_type_is_refused(client: TestClient, run: str) -> None:
+    answer = client.put(f"/runs/{run}/iterations/0", content=b"a,b", headers={"content-type": "text/csv"})
+    assert (answer.status_code, pointers(answer)) == (415, ["/header/Content-Type"])
+
+
+def test_unknown_runs_and_workloads_are_404(client: TestClient, workload: str) -> None:
+    answers = [
+        client.post("/runs", json={"workload": "nobody"}),
+        client.get("/runs/nobody"),
+        client.get("/runs/nobody/iterations"),
+        client.patch("/runs/nobody", json={"state": "failed"}),
+        client.put("/runs/nobody/iterations/0", json=REPORT),
+        client.get("/decision?run=nobody"),
+        client.get("/decision?workload=nobody"),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * 7
+
+
+def test_a_runs_own_target_is_what_it_is_decided_by(client: TestClient, backend: Database, workload: str) -> None:
+    publish_model(backend, workload)
+    texts = []
+    for targets in ({}, {"iteration_seconds": 900.0}):
+        started = client.post("/runs", json={"workload": workload, "targets": targets, "features": {"batch": 64}})
+        identifier = started.json()["id"]
+        assert client.get(f"/runs/{identifier}").json()["targets"] == targets
+        texts.append(client.put(f"/runs/{identifier}/iterations/0", json=REPORT).json()["reason"]["text"])
+    assert "against a target of 1,800 s" in texts[0]
+    assert "against a target of 900 s" in texts[1]
+
+
+def test_a_changed_target_is_obeyed_by_a_run_that_is_under_way(client: TestClient, workload: str, run: str) -> None:
+    client.put(f"/runs/{run}/iterations/0", json=REPORT)
+    client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": 1234}})
+    with client:  # with what runs in the background
+        client.get(f"/decision?workload={workload}")
+        time.sleep(0.6)
+        decision = client.put(f"/runs/{run}/iterations/1", json=REPORT).json()
+    assert "against a target of 1,234 s" in decision["reason"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"targets": {"loss": 1}}, "/targets/loss"),
+        ({"targets": {"iteration_seconds": 0}}, "/targets/iteration_seconds"),
+        ({"features": {"size": 1}}, "/features/size"),
+        ({"features": {"batch": 0}}, "/features/batch"),
+        ({"iterations": 4}, "/iterations"),
+        ({"workload": 7}, "/workload"),
+    ],
+)
+def test_a_start_that_does_not_fit_names_the_field(
+    client: TestClient, workload: str, body: dict[str, Any], pointer: str
+) -> None:
+    answer = client.post("/runs", json={"workload": workload} | body)
+    assert answer.status_code == 422
+    assert pointer in pointers(answer)
+
+
+def test_a_start_under_a_key_happens_once(client: TestClient, workload: str) -> None:
+    headers = {"Idempotency-Key": "start-1"}
+    first, again = (client.post("/runs", json={"workload": workload}, headers=headers) for _ in range(2))
+    assert first.json() == again.json()
+
+
+def test_the_start_names_the_agent(client: TestClient, backend: Database, workload: str) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload, promote=True)
+    started = client.post("/runs", json={"workload": workload}).json()
+    assert (started["agent"], started["workload"], started["decision"]["run"]) == (1, workload, started["id"])
+    decision = client.put(f"/runs/{started['id']}/iterations/0", json=REPORT).json()
+    assert (decision["agent"], decision["source"] in ("agent", "guard")) == (1, True)
+
+
+def test_both_forms_of_a_report_have_the_same_fields() -> None:
+    assert set(EncodedReport.__struct_fields__) == set(IterationReport.model_fields)

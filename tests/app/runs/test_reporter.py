@@ -1,0 +1,292 @@
+"""Taking reports: each number once, the same again the same, whoever else is reporting, and whatever fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+from sqlalchemy.exc import DataError, OperationalError
+
+from app.database.engine import Database
+from app.database.tables import Iteration, Run
+from app.errors import Conflict, Invalid, NotFound
+from app.kinds.base import InvalidInput
+from app.kinds.iterative.state import State, advance
+from app.runs import reporter as reporting
+from app.runs import repository, service
+from app.runs.reporter import Reporter
+from app.runs.schemas import EncodedReport, RunPatch
+from tests.app.runs.helpers import TENANT, register, report, reporter, start
+
+Step = tuple[int, int, int]
+"""Iteration, variant of the report, process that takes it."""
+STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 1)), max_size=14)
+
+
+def kept(database: Database, run: str) -> list[int]:
+    """Numbers of the iterations on disk."""
+    with database.reading() as session:
+        query = select(Iteration.iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
+        return list(session.scalars(query))
+
+
+async def outcome(taker: Reporter, run: str, iteration: int, body: EncodedReport) -> tuple[int, bytes]:
+    """Status and decision."""
+    try:
+        return await taker.report(TENANT, run, iteration, body)
+    except Conflict as error:
+        return error.status, b""
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_any_order_of_reports_through_two_processes_obeys_the_rules(database: Database, steps: list[Step]) -> None:
+    register(database)
+    run = start(database)
+    takers = [reporter(database), reporter(database)]
+    known: dict[int, tuple[int, bytes]] = {}
+
+    async def go() -> None:
+        for iteration, variant, process in steps:
+            status, decision = await outcome(takers[process], run, iteration, report(30.0 + variant))
+            if iteration in known:
+                assert (status, decision) == (
+                    (200, known[iteration][1]) if known[iteration][0] == variant else (409, b"")
+                )
+            elif iteration == len(known):
+                assert status == 201
+                known[iteration] = (variant, decision)
+            else:
+                assert status == 409
+
+    asyncio.run(go())
+    assert kept(database, run) == list(range(len(known)))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_reports_at_the_same_time_are_decided_once(database: Database, steps: list[Step]) -> None:
+    register(database)
+    run = start(database)
+    takers = [reporter(database), reporter(database)]
+
+    async def go() -> list[tuple[int, bytes]]:
+        calls = (
+            outcome(takers[process], run, iteration, report(30.0 + variant)) for iteration, variant, process in steps
+        )
+        return list(await asyncio.gather(*calls))
+
+    answers = asyncio.run(go())
+    written = [step[0] for step, (status, _) in zip(steps, answers, strict=True) if status == 201]
+    assert sorted(written) == kept(database, run) == list(range(len(written)))
+    for number in written:
+        decisions = {a[1] for step, a in zip(steps, answers, strict=True) if step[0] == number and a[0] in (200, 201)}
+        assert len(decisions) == 1
+
+
+def test_many_runs_at_once_on_either_database(any_database: Database) -> None:
+    register(any_database)
+    runs = [start(any_database) for _ in range(70)]
+    taker = reporter(any_database)
+
+    async def go() -> None:
+        for iteration in range(3):
+            reports = (taker.report(TENANT, run, iteration, report(20.0 + i)) for i, run in enumerate(runs))
+            assert {status for status, _ in await asyncio.gather(*reports)} == {201}
+
+    asyncio.run(go())
+    assert all(kept(any_database, run) == [0, 1, 2] for run in runs)
+    again = asyncio.run(reporter(any_database).report(TENANT, runs[3], 1, report(23.0)))
+    assert again[0] == 200
+
+
+def test_a_process_that_was_outrun_reads_again(any_database: Database) -> None:
+    register(any_database)
+    run = start(any_database)
+    first, second = reporter(any_database), reporter(any_database)
+
+    async def go() -> list[int]:
+        statuses = []
+        for iteration in range(6):
+            taker = (first, second)[iteration % 2]
+            statuses.append((await taker.report(TENANT, run, iteration, report(25.0 + iteration)))[0])
+        return statuses
+
+    assert asyncio.run(go()) == [201] * 6
+    assert kept(any_database, run) == list(range(6))
+
+
+def test_batch_neighbours_of_an_outrun_run_are_written(database: Database) -> None:
+    register(database)
+    runs = [start(database) for _ in range(4)]
+    first, second = reporter(database), reporter(database)
+
+    async def go() -> list[int]:
+        await asyncio.gather(*(first.report(TENANT, run, 0, report()) for run in runs))
+        await second.report(TENANT, runs[2], 1, report())  # the first process doesn't know
+        answers = await asyncio.gather(*(first.report(TENANT, run, 1, report()) for run in runs))
+        return [status for status, _ in answers]
+
+    assert asyncio.run(go()) == [201, 201, 200, 201]
+    assert all(kept(database, run) == [0, 1] for run in runs)
+
+
+def test_the_state_that_is_kept_is_the_state_that_is_read(database: Database) -> None:
+    register(database)
+    run = start(database)
+    taker = reporter(database)
+
+    async def go() -> tuple[bytes, bytes]:
+        for iteration in range(5):
+            await taker.report(TENANT, run, iteration, report(20.0 + 3 * iteration))
+        remembered = (await taker.report(TENANT, run, 5, report(50.0)))[1]
+        with database.session() as session:  # undo it, and let a process decide that has to read everything
+            session.delete(session.get_one(Iteration, (run, 5)))
+            row = session.get_one(Run, run)
+            row.next_iteration, row.state_vector = 5, taken
+        return remembered, (await reporter(database).report(TENANT, run, 5, report(50.0)))[1]
+
+    async def before() -> list[Any]:
+        probe = reporter(database)
+        for iteration in range(5):
+            await probe.report(TENANT, run, iteration, report(20.0 + 3 * iteration))
+        with database.reading() as session:
+            return list(session.get_one(Run, run).state_vector)
+
+    taken = asyncio.run(before())
+    remembered, read = asyncio.run(go())
+    assert remembered.split(b'"decided_at"')[0] == read.split(b'"decided_at"')[0]
+
+
+def test_a_report_that_does_not_fit_is_refused_and_its_neighbours_are_not(database: Database) -> None:
+    register(database)
+    runs = [start(database) for _ in range(3)]
+    taker = reporter(database)
+    bodies = [report(), report(gpus=4.5), report()]
+
+    async def go() -> Sequence[object]:
+        reports = (taker.report(TENANT, run, 0, body) for run, body in zip(runs, bodies, strict=True))
+        return await asyncio.gather(*reports, return_exceptions=True)
+
+    answers = asyncio.run(go())
+    assert isinstance(answers[1], InvalidInput)
+    assert answers[1].errors[0].pointer == "/allocation/gpus"
+    assert [kept(database, run) for run in runs] == [[0], [], [0]]
+
+
+def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(database)
+    runs = [start(database) for _ in range(3)]
+    taker = reporter(database)
+
+    def choosy(projector: Any, state: Any, levels: Any, metrics: Any, features: Any) -> State:
+        if (metrics == 13.0).any():
+            raise FloatingPointError("thirteen")
+        return advance(projector, state, levels, metrics, features)
+
+    monkeypatch.setattr(reporting, "advance", choosy)
+    bodies = [report(), report(13.0), report()]
+
+    async def go() -> Sequence[object]:
+        reports = (taker.report(TENANT, run, 0, body) for run, body in zip(runs, bodies, strict=True))
+        return await asyncio.gather(*reports, return_exceptions=True)
+
+    answers = asyncio.run(go())
+    assert isinstance(answers[1], FloatingPointError)
+    assert [kept(database, run) for run in runs] == [[0], [], [0]]
+
+
+def test_a_row_that_the_database_refuses_is_refused_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(database)
+    runs = [start(database) for _ in range(3)]
+    taker, append = reporter(database), repository.append
+
+    def strict(session: Any, entries: Sequence[repository.Entry], now: Any) -> None:
+        append(session, entries, now)
+        if any(entry.run == runs[1] for entry in entries):
+            raise DataError("INSERT", {}, ValueError("odd"))
+
+    monkeypatch.setattr(repository, "append", strict)
+
+    async def go() -> Sequence[object]:
+        reports = (taker.report(TENANT, run, 0, report()) for run in runs)
+        return await asyncio.gather(*reports, return_exceptions=True)
+
+    answers = asyncio.run(go())
+    assert isinstance(answers[1], DataError)
+    assert [kept(database, run) for run in runs] == [[0], [], [0]]
+
+
+def test_nothing_is_half_written_when_the_database_goes_away(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(database)
+    runs = [start(database) for _ in range(3)]
+    taker, append = reporter(database), repository.append
+
+    def cut(session: Any, entries: Sequence[repository.Entry], now: Any) -> None:
+        append(session, entries, now)
+        raise OperationalError("INSERT", {}, ConnectionError("gone"), connection_invalidated=True)
+
+    async def go() -> Sequence[object]:
+        reports = (taker.report(TENANT, run, 0, report()) for run in runs)
+        return await asyncio.gather(*reports, return_exceptions=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repository, "append", cut)
+        assert all(isinstance(answer, OperationalError) for answer in asyncio.run(go()))
+    assert [kept(database, run) for run in runs] == [[], [], []]
+    answers = asyncio.run(go())
+    assert [answer[0] for answer in answers if isinstance(answer, tuple)] == [201] * 3
+
+
+def test_a_gap_names_the_next_number(database: Database) -> None:
+    register(database)
+    run = start(database)
+    with pytest.raises(Conflict, match="the next one to report is 0") as caught:
+        asyncio.run(reporter(database).report(TENANT, run, 3, report()))
+    assert caught.value.errors[0].message == "must be 0"
+
+
+def test_a_finished_run_takes_no_more_reports_but_repeats_its_answers(database: Database) -> None:
+    register(database)
+    run = start(database)
+    taker = reporter(database)
+    first = asyncio.run(taker.report(TENANT, run, 0, report()))
+    service.end(database, TENANT, run, RunPatch(state="finished"))
+    with pytest.raises(Conflict, match="has finished"):
+        asyncio.run(taker.report(TENANT, run, 1, report()))
+    assert asyncio.run(taker.report(TENANT, run, 0, report())) == (200, first[1])
+    assert kept(database, run) == [0]
+
+
+def test_numbers_beyond_the_workloads_are_refused(database: Database) -> None:
+    register(database, iterations=2)
+    run = start(database)
+    taker = reporter(database)
+
+    async def go() -> list[bytes]:
+        return [(await taker.report(TENANT, run, n, report()))[1] for n in range(2)]
+
+    assert b'"complete"' in asyncio.run(go())[1]
+    with pytest.raises(Invalid, match="must be less than 2"):
+        asyncio.run(taker.report(TENANT, run, 2, report()))
+
+
+def test_an_unknown_run_and_a_deleted_one_are_not_found(database: Database) -> None:
+    register(database)
+    run = start(database)
+    taker = reporter(database)
+    asyncio.run(taker.report(TENANT, run, 0, report()))
+    with database.session() as session:
+        session.delete(session.get_one(Run, run))
+    for missing in ("nobody", run):
+        with pytest.raises(NotFound):
+            asyncio.run(taker.report(TENANT, missing, 1, report()))
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Iteration)) == 0
