@@ -44,6 +44,7 @@ class Settings(BaseSettings):
     progress_seconds: float = Field(0.5, ge=0, description="At least this long between two reports of progress.")
     max_attempts: int = Field(5, ge=1, description="A job that lost its worker this often fails.")
     worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
+    worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
 
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
@@ -56,7 +57,7 @@ class Settings(BaseSettings):
         if not self.database_url:
             self.database_url = f"sqlite:///{self.data_dir / 'steward.db'}"
         if not self.broker_url:
-            self.broker_url = "filesystem://"
+            self.broker_url = "filesystem://localhost//"
         return self
 
     @property

@@ -231,7 +231,8 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
     """
     port = free_port()
     data_dir.mkdir(parents=True, exist_ok=True)
-    environment = clean_environment({f"STEWARD_{name.upper()}": value for name, value in settings.items()})
+    knobs = {"worker_warm": "false", **settings}  # many tests start services, few of them have jobs
+    environment = clean_environment({f"STEWARD_{name.upper()}": value for name, value in knobs.items()})
     command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--data", str(data_dir), *arguments]
     log = data_dir / f"serve-{port}.log"
     with log.open("wb") as output:

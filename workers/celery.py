@@ -12,7 +12,9 @@ import mmap
 import os
 import signal
 import sys
+import threading
 import warnings
+from importlib import import_module
 from typing import Any
 
 from celery import signals
@@ -50,6 +52,14 @@ def _shutting_down(**_: Any) -> None:
 def _child_begins(**_: Any) -> None:
     die_with_parent(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
+    if get_settings().worker_warm:
+        threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+
+
+def _warm_up() -> None:
+    """Import what the tasks need, so that the first job need not wait for it."""
+    for module in ("workers.tasks.fit", "workers.tasks.train"):
+        import_module(module)
 
 
 def work(concurrency: int) -> None:

@@ -201,8 +201,10 @@ def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
     except Exception as error:
         if is_lost(error):
             raise
-        logger.exception("job %s failed", job.lease.job_id)
-        leases.fail(job.database, job.lease, _problem_of(error, job.lease.job_id), utc_now())
+        problem = _problem_of(error, job.lease.job_id)
+        expected = problem["status"] < 500
+        logger.warning("job %s failed: %s", job.lease.job_id, problem["detail"], exc_info=not expected)
+        leases.fail(job.database, job.lease, problem, utc_now())
 
 
 def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from app.domain_models import service as domain_models
 from app.kinds.iterative.spec import Spec
 from app.samples import service as samples
 from workers.estimators.executions import Executions
+from workers.estimators.fit import fit_domain_model
 from workers.tasks.base import RunningJob
 
 
@@ -30,8 +31,6 @@ def load(job: RunningJob) -> FitInput:
 
 def fit(job: RunningJob) -> None:
     """Fit and publish."""
-    from workers.estimators.fit import fit_domain_model
-
     given = load(job)
     fitted = fit_domain_model(given.spec, given.executions, int(job.lease.request.get("seed", 0)))
     table = fitted.table.to_bytes()
