@@ -18,7 +18,7 @@ from typing import Protocol
 
 import psutil
 
-PERIOD_SECONDS = 0.02  # short, so that an iteration of half a second is many periods
+PERIOD_SECONDS = 0.05  # short, so that an iteration of half a second is many periods
 PREFIX = "steward-demo-"
 _counter = itertools.count()
 

@@ -1,37 +1,41 @@
-"""A neighbour that takes CPU when it is told to.
+"""A neighbour that takes CPU, on as many threads as the training has, when it is told to.
 
 ``python -m app.demo.disturbance`` answers each line ``{"spin": true}`` or ``{"spin": false}`` of its standard
 input with the same; the end of the input ends the process.
 """
 
+import hashlib
 import json
+import os
 import sys
 import threading
 
 
 class Neighbour:
-    """Computes in a thread while it is switched on."""
+    """Computes in threads while it is switched on."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
         self._on = threading.Event()
-        threading.Thread(target=self._compute, daemon=True, name="neighbour").start()
+        for number in range(threads):
+            threading.Thread(target=self._compute, daemon=True, name=f"neighbour-{number}").start()
 
     def switch(self, *, on: bool) -> None:
-        """Take a core from now on, or none."""
+        """Compute from now on, or no more."""
         if on:
             self._on.set()
         else:
             self._on.clear()
 
     def _compute(self) -> None:
+        data = bytes(1_000_000)
         while True:
             self._on.wait()
-            sum(range(20_000))
+            hashlib.sha256(data)  # lets the other threads run meanwhile
 
 
 def main() -> None:
     """Say that it is there, and obey until the input ends."""
-    neighbour = Neighbour()
+    neighbour = Neighbour(1)
     print('{"ready": true}', flush=True)
     for line in sys.stdin:
         wanted = bool(json.loads(line)["spin"])

@@ -12,7 +12,7 @@ from typing import Any
 WORKLOAD = "digits"
 ROUNDS = 2
 PROFILED_ITERATIONS = 2
-CORE_SECONDS = 0.7  # seconds of one iteration on one whole core: what an iteration's batches are chosen for
+CORE_SECONDS = 0.65  # seconds of one iteration on one whole core: what an iteration's batches are chosen for
 DEADLINE_SLACK = 1.12  # the deadline leaves this much over the time that one whole core needs undisturbed
 SAFETY = 1.1  # a careful person's margin under the deadline
 PRICE_PER_CORE_HOUR = 0.05
@@ -72,7 +72,7 @@ def spec(allocations: Grid, iterations: int, deadline_seconds: float) -> dict[st
         "minimum": allocations.minimum,
         "maximum": allocations.maximum,
         "step": allocations.step,
-        "max_steps": 5,
+        "max_steps": 2,
         "initial": allocations.reference,
         "price_per_hour": PRICE_PER_CORE_HOUR / 100,
     }
@@ -83,7 +83,7 @@ def spec(allocations: Grid, iterations: int, deadline_seconds: float) -> dict[st
         "resources": [cpu],
         "metrics": [deadline],
         "iterations": iterations,
-        "weights": {"sla": 1.0, "cost": 0.1, "change": 0.001},
+        "weights": {"sla": 20.0, "cost": 0.1, "change": 0.01},
     }
 
 

@@ -22,7 +22,7 @@ Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
 TRAINED = 1500  # of the 1797 digits; the others are the test
 BATCH = 256
-WIDTH = 512
+WIDTH = 640
 
 
 def augmented(images: Images, rng: np.random.Generator) -> Images:
