@@ -89,13 +89,15 @@ def enqueue(task_name: str, identifier: str) -> None:
         _current().send_task(task_name, args=[identifier], retry=False)
     except (OperationalError, OSError) as error:
         logger.warning("broker away (%s): %s(%s) waits for the sweeper", error, task_name, identifier)
+    except Exception:  # the job is committed: whatever the broker's client makes of it, the caller's call succeeded
+        logger.exception("broker failed: %s(%s) waits for the sweeper", task_name, identifier)
 
 
 def broker_problem() -> str | None:
     """Why the broker can't be reached; None when it can."""
-    try:
-        with _current().connection_for_write() as connection:
+    with _current().connection_for_write() as connection:
+        try:
             connection.connect()
-    except (OperationalError, OSError) as error:
-        return f"{type(error).__name__}: {error}"
+        except (OperationalError, OSError, *connection.connection_errors) as error:
+            return f"{type(error).__name__}: {error}"
     return None

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from app import queue
+from app.settings import Settings
+from tests.servers import free_port
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    before = list(queue._active)
+    yield
+    queue._active[:] = before
+
+
+def messages(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.glob("*.msg")]
+
+
+def test_the_embedded_broker_is_a_folder(tmp_path: Path) -> None:
+    queue.use(Settings(data_dir=tmp_path))
+    assert queue.broker_problem() is None
+    queue.enqueue(queue.FIT, "job-1")
+    found = messages(tmp_path / "broker")
+    assert len(found) == 1
+    assert queue.FIT in found[0]
+
+
+def test_two_services_in_one_process_keep_their_brokers_apart(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        queue.use(Settings(data_dir=tmp_path / name))
+        queue.enqueue(queue.TRAIN, name)
+    assert len(messages(tmp_path / "a" / "broker")) == len(messages(tmp_path / "b" / "broker")) == 1
+
+
+@pytest.mark.servers
+def test_redis_is_a_broker_by_its_url_alone(redis_url: str, tmp_path: Path) -> None:
+    queue.use(Settings(data_dir=tmp_path, broker_url=redis_url))
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+        assert queue.broker_problem() is None
+        queue.enqueue(queue.FIT, "job-1")
+        assert client.llen("celery") == 1
+
+
+def test_a_dead_broker_is_logged_and_never_raised(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    queue.use(Settings(data_dir=tmp_path, broker_url=f"redis://127.0.0.1:{free_port()}/0"))
+    started = time.monotonic()
+    queue.enqueue(queue.FIT, "job-1")
+    assert time.monotonic() - started < 10
+    assert "job-1" in caplog.text
+    assert queue.broker_problem() is not None
