@@ -36,12 +36,12 @@ class Ernest:
     """Ernest over any number of resources: 1, and per resource s/m, m and ln m; s is the first positive feature.
 
     A metric that behaves like a throughput (whose reciprocal fits clearly better) is modelled by its reciprocal.
+    ``serial`` adds a term in s: a part of the work on the data that more machines don't speed up.
     """
 
-    name = "ernest"
-
-    def __init__(self, inputs: Inputs, weighting: Weighting = "relative") -> None:
-        self.inputs, self.weighting = inputs, weighting
+    def __init__(self, inputs: Inputs, weighting: Weighting = "relative", *, serial: bool = False) -> None:
+        self.inputs, self.weighting, self.serial = inputs, weighting, serial
+        self.name = "serial_ernest" if serial else "ernest" if weighting == "relative" else "absolute_ernest"
 
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
         """See ``base``."""
@@ -63,14 +63,17 @@ class Ernest:
 
     def frozen(self) -> "Ernest":
         """See ``base``."""
-        return Ernest(self.inputs, self.weighting)
+        return Ernest(self.inputs, self.weighting, serial=self.serial)
 
     def _terms(self, X: Floats) -> Floats:
         share = X[:, self.share_] if self.share_ is not None else 1.0
         blocks = [
             ernest_terms(np.maximum(X[:, r], self.floor_[r] * 1e-3), share) for r in range(len(self.inputs.resources))
         ]
-        return np.hstack([blocks[0], *(block[:, 1:] for block in blocks[1:])])
+        rest = [block[:, 1:] for block in blocks[1:]]
+        if self.serial and self.share_ is not None:
+            rest.append(X[:, [self.share_]])
+        return np.hstack([blocks[0], *rest])
 
     def _solve(self, terms: Floats, logs: Floats) -> Floats:
         return ernest_parameters(terms, np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)), self.weighting)

@@ -15,7 +15,7 @@ from workers.estimators.throughput import Throughput
 
 class Family(NamedTuple):
     """How a family is made, the number of distinct inputs from which on it is tried, and how complex it is: 0 knows no
-    input, 1 and 2 have a form with few and more parameters, ``FREE`` has none.
+    input, 1 to 3 have a form with ever more freedom, ``FREE`` has none.
     """
 
     make: Make
@@ -23,7 +23,8 @@ class Family(NamedTuple):
     complexity: int
 
 
-FREE = 3
+FREE = 4
+NEVER = 10**9  # distinct inputs: a form that the inputs have no place for
 
 
 def _process(shape: Shape, trend: Make) -> Make:
@@ -37,9 +38,13 @@ def _guided(make: Make) -> Make:
 FAMILIES: dict[str, Family] = {
     "mean": Family(Mean, lambda _: 1, 0),
     "ernest": Family(Ernest, lambda i: 2 + len(i.resources), 1),
-    "log_linear": Family(_guided(LogLinear), lambda i: parameters(i.width, 1) + 1, 1),
-    "throughput": Family(Throughput, lambda i: 8 + 2 * i.width, 2),
-    "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2), 2),
+    "absolute_ernest": Family(lambda i: Ernest(i, "absolute"), lambda i: 6 + len(i.resources), 1),
+    "serial_ernest": Family(
+        lambda i: Ernest(i, serial=True), lambda i: 6 + len(i.resources) if i.features else NEVER, 2
+    ),
+    "log_linear": Family(_guided(LogLinear), lambda i: parameters(i.width, 1) + 1, 2),
+    "throughput": Family(Throughput, lambda i: 8 + 2 * i.width, 3),
+    "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2), 3),
     "ernest_gaussian_process": Family(_process("smooth", Ernest), lambda i: 3 + 2 * i.width, FREE),
     "gaussian_process": Family(_guided(GaussianProcess), lambda i: 4 + 6 * i.width, FREE),
     "throughput_gaussian_process": Family(_process("smooth", Throughput), lambda i: 6 + 8 * i.width, FREE),

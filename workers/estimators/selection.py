@@ -19,7 +19,8 @@ MOST_FOLDS = 10
 MOST_ALONE = 20  # executions up to which each is a fold of its own
 FEWEST_INPUTS = 5
 SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
-DOUBT = 0.75  # or within so many standard errors of the paired difference between executions
+DOUBT = 1.0  # or within so many standard errors of the paired difference between executions (Breiman et al. 1984),
+WORST = 1.2  # but never beyond this factor
 CAUTION = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
 BLENDED = 3
 BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
@@ -148,12 +149,13 @@ def _select(
     if bins > 1:  # the naive mean knows no iterations
         candidates["mean"] = _validate(Mean(inputs), rows, folds, split["none"])
     able = {name: _cautious(c, rows, families) for name, c in candidates.items() if c.held_out is not None}
-    family = _simplest(able, {name: families[name].complexity if name in families else FREE + 1 for name in able})
+    complexity = {name: families[name].complexity if name in families else FREE + 1 for name in able}
+    family = _simplest(able, complexity)
     stages = split[form][-1]
     estimator = _make(family, candidates, families, inputs)
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     found = candidates[family]
-    offsets = calibrate(found.residuals(rows.logs), rows.groups, folds)
+    offsets = calibrate(_honest(able, candidates, rows, folds, complexity), rows.groups, folds)
     if not np.array_equal(folds, by_execution):
         found = _validate(estimator, rows, by_execution, _decompositions(rows, by_execution, bins, form))
     residuals = found.residuals(rows.logs)
@@ -229,6 +231,24 @@ def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
     return np.asarray(np.bincount(execution, np.abs(held_out - rows.logs)) / counts, np.float64)
 
 
+def _honest(
+    errors: Mapping[str, Floats],
+    candidates: Mapping[str, Candidate],
+    rows: Rows,
+    folds: Integers,
+    complexity: Mapping[str, int],
+) -> Floats:
+    """Held-out log residuals [n] of a choice that did not see the fold: choosing among many makes errors look small."""
+    _, first = np.unique(rows.groups, return_index=True)
+    residuals = np.empty(len(rows.logs))
+    for fold in np.unique(folds):
+        judged = folds == fold
+        others = folds[first] != fold
+        family = _simplest({name: error[others] for name, error in errors.items()}, complexity)
+        residuals[judged] = candidates[family].residuals(rows.logs)[judged]
+    return residuals
+
+
 def _cautious(candidate: Candidate, rows: Rows, families: dict[str, Family]) -> Floats:
     errors = _by_execution(candidate, rows)
     free = candidate.family not in families or families[candidate.family].complexity >= FREE
@@ -237,8 +257,9 @@ def _cautious(candidate: Candidate, rows: Rows, families: dict[str, Family]) -> 
 
 def _clearly_worse(error: Floats, best: Floats) -> bool:
     excess = error - best
-    doubt = max(DOUBT * float(excess.std()) / np.sqrt(len(excess)), (SIMPLER - 1) * float(best.mean()), 1e-9)
-    return float(excess.mean()) > doubt
+    least = float(best.mean())
+    doubt = min(DOUBT * float(excess.std()) / np.sqrt(len(excess)), (WORST - 1) * least)
+    return float(excess.mean()) > max(doubt, (SIMPLER - 1) * least, 1e-9)
 
 
 def _make(family: str, candidates: dict[str, Candidate], families: dict[str, Family], inputs: Inputs) -> Estimator:
