@@ -178,7 +178,7 @@ def network(layout: Layout, width: int = 64) -> NetworkPolicy:
     return NetworkPolicy.build(config, arrays)
 
 
-def _states(path: str) -> list[list[load.Request]]:
+def states(path: str) -> list[list[load.Request]]:
     """Requests for decisions, each for another state."""
     rng = random.Random(0)
 
@@ -194,7 +194,7 @@ def _states(path: str) -> list[list[load.Request]]:
     return [[one() for _ in range(256)] for _ in range(CONNECTIONS)]
 
 
-def _reports(port: int, count: int) -> list[list[load.Request]]:
+def reports(port: int, count: int) -> list[list[load.Request]]:
     """Reports of ``count`` new runs per connection, one run after the other."""
     rng = random.Random(port)
 
@@ -224,12 +224,12 @@ def _measure(port: int, requests: list[list[load.Request]], circle: bool = True)
 def _turns(yardstick: int, sqlite: int, postgres: int | None) -> dict[str, list[Measured]]:
     measured: dict[str, list[Measured]] = {"empty": [], "get": [], "sqlite": [], "postgresql": []}
     for _ in range(TURNS):
-        measured["empty"].append(_measure(yardstick, _states("/empty")))
-        measured["get"].append(_measure(sqlite, _states("/decision")))
+        measured["empty"].append(_measure(yardstick, states("/empty")))
+        measured["get"].append(_measure(sqlite, states("/decision")))
         runs = 2 + int(SECONDS * 12_000 / CONNECTIONS / ITERATIONS)
-        measured["sqlite"].append(_measure(sqlite, _reports(sqlite, runs), circle=False))
+        measured["sqlite"].append(_measure(sqlite, reports(sqlite, runs), circle=False))
         if postgres is not None:
-            measured["postgresql"].append(_measure(postgres, _reports(postgres, runs), circle=False))
+            measured["postgresql"].append(_measure(postgres, reports(postgres, runs), circle=False))
     return measured
 
 
