@@ -18,7 +18,7 @@ from benchmarks.problems import planted_one
 from workers.simulators.iterative import TRAINING, IterativeSimulator, Ranges
 
 GOAL = 5e6
-BATCH, STEPS, REPEATS = 2048, 290, 7
+BATCH, STEPS, REPEATS = 4096, 290, 7
 
 
 def results() -> list[dict[str, Any]]:

@@ -218,7 +218,7 @@ def _miss(goal: str, excess: Array, deviation: Array) -> Array:
 
 
 MEAN_DEVIATION = math.sqrt(2 / math.pi)  # mean absolute over standard deviation of a normal
-_BUMP = (1.2385 * MEAN_DEVIATION, 0.33156 * MEAN_DEVIATION**2)
+_BUMP = (1.252056 * MEAN_DEVIATION, 0.291269 * MEAN_DEVIATION**2, 0.022768 * MEAN_DEVIATION**3)
 
 
 def expected_positive(mean: Array, spread: Array) -> Array:
@@ -229,12 +229,14 @@ def expected_positive(mean: Array, spread: Array) -> Array:
 def expected_size(mean: Array, deviation: Array) -> Array:
     """E|X| for X normal with ``mean`` and mean absolute ``deviation`` of one shape.
 
-    Beyond |mean| it is deviation · h(|mean|/deviation); h falls like exp(−a·v − b·v²), with a and b fitted to within
-    0.0009 of the deviation's standard deviation.
+    Beyond |mean| it is deviation · h(|mean|/deviation), and h(v) = exp(−a·v − b·v² − c·v³), fitted to the exact one,
+    is never off by more than 0.00007.
     """
     size = np.abs(mean)
     v = size / (deviation + 1e-6)  # a floor without a branch
-    decay = v * -_BUMP[1]
+    decay = v * -_BUMP[2]
+    decay -= _BUMP[1]
+    decay *= v
     decay -= _BUMP[0]
     decay *= v
     np.exp(decay, out=decay)

@@ -118,7 +118,7 @@ def test_best_allocation_does_not_depend_on_how_many_are_asked_at_once(monkeypat
 def test_expected_positive_part(mean: float, spread: float) -> None:
     exact = spread * norm.pdf(mean / spread) + mean * norm.cdf(mean / spread)
     got = expected_positive(np.array([[mean]]), np.array([[spread]]))[0, 0]
-    assert got == pytest.approx(exact, abs=1.5e-3 * max(spread, abs(mean)))
+    assert got == pytest.approx(exact, abs=1e-4 * max(spread, abs(mean)))
 
 
 def test_the_advice_is_the_outlook_against_the_best() -> None:
