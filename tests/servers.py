@@ -241,7 +241,7 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
     try:
         if wait:
             condition = server.ready if wait == "ready" else server.alive
-            wait_until(lambda: condition() or process.poll() is not None, 30, "steward serve to answer")
+            wait_until(lambda: condition() or process.poll() is not None, 90, "steward serve to answer")
             assert process.poll() is None, f"steward serve ended early:\n{log.read_text()}"
     except BaseException:
         stop(process)
