@@ -39,6 +39,7 @@ demo: setup
 
 openapi: setup
 	$(BIN)/python clients/python/regenerate.py
+	$(BIN)/python docs/settings_table.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -1,4 +1,4 @@
-"""A neighbour that takes CPU, on as many threads as the training has, when it is told to.
+"""A neighbour that takes CPU when it is told to.
 
 ``python -m app.demo.disturbance`` answers each line ``{"spin": true}`` or ``{"spin": false}`` of its standard
 input with the same; the end of the input ends the process.
@@ -6,18 +6,16 @@ input with the same; the end of the input ends the process.
 
 import hashlib
 import json
-import os
 import sys
 import threading
 
 
 class Neighbour:
-    """Computes in threads while it is switched on."""
+    """Computes in a thread while it is switched on."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self) -> None:
         self._on = threading.Event()
-        for number in range(threads):
-            threading.Thread(target=self._compute, daemon=True, name=f"neighbour-{number}").start()
+        threading.Thread(target=self._compute, daemon=True, name="neighbour").start()
 
     def switch(self, *, on: bool) -> None:
         """Compute from now on, or no more."""
@@ -30,12 +28,12 @@ class Neighbour:
         data = bytes(1_000_000)
         while True:
             self._on.wait()
-            hashlib.sha256(data)  # lets the other threads run meanwhile
+            hashlib.sha256(data)  # lets the main thread run meanwhile
 
 
 def main() -> None:
     """Say that it is there, and obey until the input ends."""
-    neighbour = Neighbour(1)
+    neighbour = Neighbour()
     print('{"ready": true}', flush=True)
     for line in sys.stdin:
         wanted = bool(json.loads(line)["spin"])

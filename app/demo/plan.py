@@ -12,7 +12,7 @@ from typing import Any
 WORKLOAD = "digits"
 ROUNDS = 2
 PROFILED_ITERATIONS = 2
-CORE_SECONDS = 0.65  # seconds of one iteration on one whole core: what an iteration's batches are chosen for
+CORE_SECONDS = 0.75  # seconds of one iteration on one whole core: what an iteration's batches are chosen for
 DEADLINE_SLACK = 1.12  # the deadline leaves this much over the time that one whole core needs undisturbed
 SAFETY = 1.1  # a careful person's margin under the deadline
 PRICE_PER_CORE_HOUR = 0.05

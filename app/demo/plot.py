@@ -17,7 +17,7 @@ def save(runs: Sequence[Run], folder: Path) -> list[Path]:
     chart = picture(runs)
     folder.mkdir(parents=True, exist_ok=True)
     png, html = folder / "demo.png", folder / "demo.html"
-    chart.save(str(png), scale_factor=2)
+    chart.save(str(png), scale_factor=1.5)
     chart.save(str(html), inline=True)
     return [png, html]
 
@@ -29,7 +29,7 @@ def picture(runs: Sequence[Run]) -> alt.VConcatChart:
     )
     colour = colour.scale(domain=[run.name for run in runs], range=COLOURS[: len(runs)])
     data = alt.InlineData(values=[_point(run, row) for run in runs for row in run.rows])
-    base = alt.Chart(data).encode(x=alt.X("iteration:Q", title="iteration"), color=colour)
+    base = alt.Chart(data).encode(x=_iteration(), color=colour)
     panels = [
         alt.layer(_shade(runs[0]), _band(runs[0]), base.mark_line(point=True).encode(y=_axis("seconds", "seconds"))),
         alt.layer(
@@ -66,16 +66,20 @@ def _band(run: Run) -> alt.Chart:
     known = [row for row in run.rows if row.advice.low is not None]
     values = [{"iteration": r.measured.iteration, "low": r.advice.low, "high": r.advice.high} for r in known]
     marked = alt.Chart(alt.InlineData(values=values)).mark_area(opacity=0.2, color=COLOURS[0])
-    return marked.encode(x="iteration:Q", y=_axis("low", "seconds"), y2="high:Q")
+    return marked.encode(x=_iteration(), y=_axis("low", "seconds"), y2="high:Q")
 
 
 def _shade(run: Run) -> alt.Chart:
     disturbed = [row.measured.iteration for row in run.rows if row.disturbed]
     values = [{"from": disturbed[0] - 0.5, "to": disturbed[-1] + 0.5}] if disturbed else []
     marked = alt.Chart(alt.InlineData(values=values)).mark_rect(opacity=0.15, color="#fab005")
-    return marked.encode(x=alt.X("from:Q", title="iteration"), x2="to:Q")
+    return marked.encode(x=_iteration("from"), x2="to:Q")
 
 
 def _deadline(run: Run) -> alt.Chart:
     data = alt.InlineData(values=[{"deadline": run.deadline}])
     return alt.Chart(data).mark_rule(strokeDash=[6, 4], color="#c92a2a").encode(y=_axis("deadline", "seconds gone by"))
+
+
+def _iteration(field: str = "iteration") -> alt.X:
+    return alt.X(f"{field}:Q", title="iteration", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))

@@ -55,7 +55,7 @@ class Demo:
         self.options, self.show = options, show
         self.grid = plan.grid()
         third = options.iterations // 3
-        self.disturbed = range(third, third + options.iterations * 5 // 24)
+        self.disturbed = range(third, third + options.iterations * 7 // 24)
         self.started = time.monotonic()
 
     def run(self) -> None:

@@ -10,7 +10,7 @@ class TrainRequestAlgorithm(StrEnum):
     N_STEP_DQN = "n_step_dqn"
     PLANNER = "planner"
     PRIORITISED_DQN = "prioritised_dqn"
-    Q_TABLE = "q_table"
+    TABULAR_Q = "tabular_q"
 
     def __str__(self) -> str:
         return str(self.value)

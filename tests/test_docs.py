@@ -1,0 +1,59 @@
+"""The README tells what is true: its settings, its files, its commands."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli
+from app.kinds.iterative.spec import Spec
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "clients/python/README.md"]
+
+
+@pytest.fixture(scope="module")
+def settings_table() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("settings_table", ROOT / "docs/settings_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_settings_is_current(settings_table: ModuleType) -> None:
+    text = (ROOT / "README.md").read_text()
+    assert settings_table.renewed(text) == text, "the table of settings is stale: run `make openapi`"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_linked_file_is_there(document: str) -> None:
+    path = ROOT / document
+    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
+    assert [name for name in linked if not (path.parent / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_every_make_target_named_is_there(document: str) -> None:
+    named = set(re.findall(r"`?make ([a-z]+)", (ROOT / document).read_text()))
+    defined = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named
+    assert named <= defined
+
+
+def test_every_command_named_is_there() -> None:
+    commands = "serve|worker|demo|db|run|import|bench|key|evaluate"
+    named = set(re.findall(rf"\bsteward ({commands})\b", (ROOT / "README.md").read_text()))
+    told = CliRunner().invoke(cli, ["--help"]).output
+    assert named
+    assert [name for name in named if not re.search(rf"^\s+{name}\s", told, re.MULTILINE)] == []
+
+
+def test_the_tours_workload_is_accepted() -> None:
+    spec = Spec.model_validate(json.loads((ROOT / "docs/tour/workload.json").read_text()))
+    assert spec.name == "resnet18"
