@@ -35,6 +35,7 @@ def _predicts(fitted: Estimator, X: Floats) -> None:
     assert fitted.name
     for inputs in (X, X[:1], np.array([[1000.0, 1.0]]), np.array([[0.0, 32.0]])):
         mean, low, high = fitted.predict(inputs)
+        np.testing.assert_allclose(fitted.median(inputs), mean, rtol=1e-9)
         assert mean.shape == low.shape == high.shape == (len(inputs),)
         assert np.isfinite(mean).all()
         assert (low > 0).all()

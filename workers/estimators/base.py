@@ -8,6 +8,8 @@ A family learns how one positive metric depends on the allocation and on the fea
 ``predict(X)``
     A :class:`Prediction` for ``X`` [m, R + F]: the median, and the bounds of a 90 % interval as the family sees it
     (uncalibrated: ``intervals`` calibrates).
+``median(X)``
+    The first part of it, without the cost of the bounds.
 ``frozen()``
     An unfitted copy that keeps the hyper-parameters found by ``fit``, so that cross-validation need not search again.
 
@@ -110,9 +112,25 @@ class Estimator(Protocol):
         """Predict for ``X`` [m, R + F]."""
         ...
 
+    def median(self, X: Floats) -> Floats:
+        """Predict the median for ``X`` [m, R + F]."""
+        ...
+
     def frozen(self) -> "Estimator":
         """Return an unfitted copy with the hyper-parameters found."""
         ...
+
+
+class Predictor(Protocol):
+    """What a family whose bounds cost nothing inherits ``median`` from."""
+
+    def predict(self, X: Floats) -> Prediction:
+        """See the module docstring."""
+        ...
+
+    def median(self, X: Floats) -> Floats:
+        """See the module docstring."""
+        return self.predict(X).mean
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:

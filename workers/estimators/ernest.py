@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from scipy.optimize import nnls
 
-from workers.estimators.base import LARGEST_LOG, Floats, Inputs, Integers, Prediction, from_logs, spread
+from workers.estimators.base import LARGEST_LOG, Floats, Inputs, Integers, Prediction, Predictor, from_logs, spread
 from workers.estimators.replicates import collapse
 
 CLEARLY = 0.8
@@ -32,7 +32,7 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
     return np.asarray(theta / scale, np.float64)
 
 
-class Ernest:
+class Ernest(Predictor):
     """Ernest over any number of resources: 1, and per resource s/m, m and ln m; s is the first positive feature.
 
     A metric that behaves like a throughput (whose reciprocal fits clearly better) is modelled by its reciprocal.

@@ -59,7 +59,7 @@ def fit_domain_model(
     every = executions.flat(layout)
     check_enough(layout, every)
     flat = _thinned(every, seed)
-    nodes = grid.feature_nodes(flat.features)
+    nodes = grid.feature_nodes(flat.features, len(layout.allocations))
     inputs = grid.inputs(layout, nodes)
     bin_of = grid.iteration_bins(spec.iterations, len(inputs))
     bins = bin_of[np.clip(flat.iterations, 0, spec.iterations - 1)].astype(np.intp)
@@ -170,7 +170,7 @@ def _table(
 
 def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
     """Log of the median at every input and bin, [A · C, bins]."""
-    curve = np.log(selection.estimator.predict(inputs).mean)[:, None]
+    curve = np.log(selection.estimator.median(inputs))[:, None]
     known = np.minimum(np.arange(bins), len(selection.stages.level) - 1)
     surface = selection.stages.level[known] + selection.stages.elasticity[known] * curve
     return np.asarray(surface, np.float64)

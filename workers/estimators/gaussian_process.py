@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, WhiteKernel
 
-from workers.estimators.base import Estimator, Floats, Inputs, Integers, Prediction, from_logs
+from workers.estimators.base import LARGEST_LOG, Estimator, Floats, Inputs, Integers, Prediction, from_logs
 from workers.estimators.encoding import Encoder
 from workers.estimators.replicates import collapse, replicate_variance
 
@@ -67,6 +67,14 @@ class GaussianProcess:
         sd = np.concatenate([np.empty(0), *(s for _, s in parts)])
         return from_logs(self._trend_logs(X) + self.centre_ + self.scale_ * mean, self.scale_ * sd)
 
+    def median(self, X: Floats) -> Floats:
+        """See ``base``."""
+        Z = self.encoder_(X)
+        Z = Z if Z.shape[1] else np.zeros((len(X), 1))
+        parts = [self.process_.predict(Z[i : i + CHUNK]) for i in range(0, len(Z), CHUNK)]
+        logs = self._trend_logs(X) + self.centre_ + self.scale_ * np.concatenate([np.empty(0), *parts])
+        return np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
+
     def frozen(self) -> "GaussianProcess":
         """See ``base``."""
         trend = getattr(self, "trend_", None)
@@ -74,7 +82,7 @@ class GaussianProcess:
         return GaussianProcess(self.inputs, self.shape, again, self.seed, getattr(self, "kernel_", self.kernel))
 
     def _trend_logs(self, X: Floats) -> Floats:
-        return np.zeros(len(X)) if self.trend_ is None else np.log(self.trend_.predict(X).mean)
+        return np.zeros(len(X)) if self.trend_ is None else np.log(self.trend_.median(X))
 
     def _condition(self, Z: Floats, target: Floats, noise: Floats) -> None:
         chosen = np.random.default_rng(self.seed).permutation(len(Z))

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from workers.estimators.base import Floats, Inputs, Integers, Prediction, from_logs, spread
+from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, from_logs, spread
 from workers.estimators.replicates import collapse
 
 CLEAR = 0.9  # rank correlation from which on a monotone constraint is justified
 
 
-class GradientBoosting:
+class GradientBoosting(Predictor):
     """Histogram gradient boosting (Friedman 2001; Ke et al. 2017)."""
 
     name = "gradient_boosting"

@@ -12,6 +12,7 @@ from workers.estimators.base import Floats
 MOST_BINS = 128
 MOST_NODES = 9
 MOST_CELLS = 256
+MOST_INPUTS = 60_000  # allocations · feature cells
 MOST_ENTRIES = 8_000_000  # per metric: A · C · I
 
 
@@ -21,10 +22,13 @@ def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
     return (np.arange(iterations) * count // iterations).astype(np.int32)
 
 
-def feature_nodes(features: Floats) -> tuple[Floats, ...]:
-    """Ascending nodes per feature of ``features`` [n, F]: the values seen, or quantiles of them."""
-    limit = MOST_NODES
-    while features.shape[1] and limit > 1 and limit ** features.shape[1] > MOST_CELLS:
+def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
+    """Ascending nodes per feature of ``features`` [n, F]: the values seen, or quantiles of them.
+
+    Fewer of them where the table has many ``allocations``.
+    """
+    cells, limit = min(MOST_CELLS, MOST_INPUTS // allocations), MOST_NODES
+    while features.shape[1] and limit > 1 and limit ** features.shape[1] > cells:
         limit -= 1
     return tuple(_nodes(column, limit) for column in features.T)
 

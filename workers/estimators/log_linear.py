@@ -5,12 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from workers.estimators.base import Floats, Inputs, Integers, Prediction, from_logs, spread
+from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, from_logs, spread
 from workers.estimators.encoding import Encoder
 from workers.estimators.replicates import collapse
 
 
-class LogLinear:
+class LogLinear(Predictor):
     """Ridge regression of log y on the encoded inputs; with degree 2 also on their products.
 
     Robust: iteratively reweighted (Huber 1964), so that single disturbed executions don't bend it.

@@ -4,11 +4,11 @@ from typing import Self
 
 import numpy as np
 
-from workers.estimators.base import Floats, Inputs, Integers, Prediction, from_logs, spread
+from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, from_logs, spread
 from workers.estimators.replicates import collapse
 
 
-class Mean:
+class Mean(Predictor):
     """Geometric mean over the distinct inputs; the yardstick of every other family."""
 
     name = "mean"

@@ -82,7 +82,7 @@ class Selection:
 
     def log_mean(self, X: Floats, bins: Integers) -> Floats:
         """Log of the median at ``X`` [n, D] in ``bins`` [n]."""
-        return self.stages.compose(np.log(self.estimator.predict(X).mean), bins)
+        return self.stages.compose(np.log(self.estimator.median(X)), bins)
 
     def predict(self, X: Floats, bins: Integers | None = None) -> Prediction:
         """Median and calibrated interval for a row of a new execution."""
@@ -203,7 +203,7 @@ def _validate(estimator: Estimator, rows: Rows, folds: Integers, split: list[Sta
         for k, stages in enumerate(split[:-1]):
             judged = folds == k
             fitted = searched.frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
-            curve = np.log(fitted.predict(rows.X[judged]).mean)
+            curve = np.log(fitted.median(rows.X[judged]))
             held_out[judged] = stages.compose(curve, rows.bins[judged])
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return Candidate(estimator.name, None, np.inf, np.inf, f"could not be fitted: {error}")

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from scipy.optimize import minimize
 
-from workers.estimators.base import Floats, Inputs, Integers, Prediction, from_logs, spread
+from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, from_logs, spread
 from workers.estimators.replicates import collapse
 
 SMALL = 1e-8
@@ -108,7 +108,7 @@ def _guesses(batch: Floats, seconds: Floats) -> list[Parameters]:
     return [*guesses, Parameters(0.9 * low, 0.9 * high / most, net, slope, net, slope, 2.0)]
 
 
-class Throughput:
+class Throughput(Predictor):
     """Pollux's model on named columns: replicas, nodes if there are any, and the batch size if it is a feature.
 
     A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit

@@ -201,11 +201,12 @@ def test_iteration_bins_are_contiguous_and_bounded() -> None:
 
 def test_feature_nodes_are_what_was_seen_or_quantiles() -> None:
     rng = np.random.default_rng(0)
-    nodes = grid.feature_nodes(np.column_stack([rng.choice([16.0, 32.0], 100), rng.normal(size=100)]))
+    nodes = grid.feature_nodes(np.column_stack([rng.choice([16.0, 32.0], 100), rng.normal(size=100)]), 8)
     assert nodes[0].tolist() == [16.0, 32.0]
     assert len(nodes[1]) == grid.MOST_NODES
-    wide = grid.feature_nodes(rng.normal(size=(100, 8)))
+    wide = grid.feature_nodes(rng.normal(size=(100, 8)), 8)
     assert np.prod([len(n) for n in wide]) <= grid.MOST_CELLS
+    assert [len(n) for n in grid.feature_nodes(rng.normal(size=(100, 2)), 20_000)] == [1, 1]
     assert grid.inputs(_layout(), nodes[:0]).shape == (8, 1)
 
 
