@@ -6,8 +6,6 @@ StewardError
 └── Unavailable (503) ── Timeout (503)
 """
 
-# ruff: noqa: N818  (named as HTTP names them; the tree says that they are errors)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
