@@ -23,13 +23,14 @@ from workers.evaluation.judge import Court, calibrated, judge
 from workers.evaluation.optimum import NoOptimum, Optimum, solve
 from workers.learning.algorithms.config import Config, QTable, encode, named
 from workers.learning.execution.serial import Plan, Serial
-from workers.simulators.iterative import TRAINING, IterativeSimulator
+from workers.simulators.expected import ExpectedSimulator
+from workers.simulators.iterative import TRAINING
 
 LEARNED = "dueling_double_dqn"  # what `auto` learns
-ENVIRONMENTS = 2_048
-STEPS = 4_000_000
+ENVIRONMENTS = 512
+STEPS = 2_500_000
 SECONDS = 15.0
-CHUNK_STEPS = 1 << 18
+CHUNK_STEPS = 1 << 17
 COMPARING = 0.9  # share of the progress bar that is learning; the rest is comparing and judging
 VALIDATION_EPISODES = 2_048
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
@@ -103,7 +104,7 @@ class Training:
         )
         worlds, draws = np.random.SeedSequence(self.request.seed).generate_state(2)
         batch = min(ENVIRONMENTS, max(plan.steps // 64, 1))
-        simulator = IterativeSimulator(self.layout, self.table, batch, int(worlds), TRAINING)
+        simulator = ExpectedSimulator(self.layout, self.table, batch, int(worlds), TRAINING)
         return Serial(config, simulator, plan, int(draws), self.clock)
 
     @property

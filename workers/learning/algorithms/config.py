@@ -109,9 +109,10 @@ def decode(data: bytes | str) -> Config:
 
 
 SERVED = DQN(
-    exploration=Exploration(schedule="softmax", start=0.3, end=0.01),
-    memory=Memory(warm_up=16_384),
-    target_share=0.005,
+    exploration=Exploration(schedule="softmax", start=0.5, end=0.01),
+    optimiser=Optimiser(rate=3e-3),
+    updates_per_slab=2,
+    target_share=0.05,
 )
 """The hyper-parameters that resource problems are learned with; the family's members differ by switches only."""
 
