@@ -39,6 +39,9 @@ def serve(
     workers: Annotated[int | None, typer.Option(min=0, help="Worker processes; 0 for none. [default: 1]")] = None,
 ) -> None:
     """Migrate the database, then run the API and its workers until SIGTERM."""
+    import os
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small products gain nothing by threads
     from app import serving
     from app.settings import Settings
 

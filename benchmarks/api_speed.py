@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.request import Request as HttpRequest
@@ -39,7 +40,7 @@ from tests.servers import clean_environment, free_port, postgres_server, stop, w
 
 CONNECTIONS = 32
 TURNS = 3
-SECONDS = 3.0
+SECONDS = 2.5
 SERVER_CORE, LOAD_CORE = 0, 1
 ITERATIONS = 90
 SPEC: dict[str, Any] = {
@@ -197,9 +198,11 @@ def states(path: str) -> list[list[load.Request]]:
 def reports(port: int, count: int) -> list[list[load.Request]]:
     """Reports of ``count`` new runs per connection, one run after the other."""
     rng = random.Random(port)
+    connection = HTTPConnection("127.0.0.1", port)
 
     def run() -> list[load.Request]:
-        identifier = _post(port, "/runs", {"workload": "bench"})["id"]
+        connection.request("POST", "/runs", b'{"workload": "bench"}', {"content-type": "application/json"})
+        identifier = json.load(connection.getresponse())["id"]
         return [("PUT", f"/runs/{identifier}/iterations/{n}", _report(rng)) for n in range(ITERATIONS)]
 
     return [[request for _ in range(count) for request in run()] for _ in range(CONNECTIONS)]
@@ -226,7 +229,7 @@ def _turns(yardstick: int, sqlite: int, postgres: int | None) -> dict[str, list[
     for _ in range(TURNS):
         measured["empty"].append(_measure(yardstick, states("/empty")))
         measured["get"].append(_measure(sqlite, states("/decision")))
-        runs = 2 + int(SECONDS * 12_000 / CONNECTIONS / ITERATIONS)
+        runs = 1 + int((SECONDS + 0.5) * 9_000 / CONNECTIONS / ITERATIONS)
         measured["sqlite"].append(_measure(sqlite, reports(sqlite, runs), circle=False))
         if postgres is not None:
             measured["postgresql"].append(_measure(postgres, reports(postgres, runs), circle=False))
