@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.moves import Place
-from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projector import AHEAD, Projector
 from app.kinds.iterative.stakes import Stakes, log_within, stakes
 from app.kinds.iterative.stakes import reference_cost as reference_cost
 from app.kinds.iterative.state import State
@@ -53,6 +53,8 @@ def names(layout: Layout) -> list[str]:
         "weight.cost",
         "weight.change",
         *(f"price.{name}" for name in layout.resources),
+        *(f"length.{ahead}" for ahead in range(AHEAD)),
+        *(f"scaling.{ahead}" for ahead in range(AHEAD)),
         *(f"advice.{action}" for action in range(len(layout.deltas))),
     ]
 
@@ -265,6 +267,8 @@ def _observation(projector: Projector, state: State, given: Stakes, course: _Cou
     np.multiply(state.iteration, dtype.type(1 / layout.iterations), out=out[row], casting="same_kind")
     last = row + 1 + len(given.entries)
     out[row + 1 : last] = given.entries
+    out[last : last + 2 * AHEAD] = projector.coming(projector.cell(state.features), state.iteration)
+    last += 2 * AHEAD
     advice = np.subtract(expected, expected.max(axis=0), out=out[last:])
     advice *= RETURN_SCALE
     np.maximum(advice, np.full(advice.shape[1], -ADVICE_LIMIT, dtype), out=advice)  # faster than with a scalar

@@ -11,6 +11,8 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import Moves
 
 LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
+AHEAD = 4  # coming iterations that an observation tells of
+LOG_LIMIT = 3.0
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
 
@@ -76,6 +78,30 @@ class Projector:
     def moves(self) -> Moves:
         """What the actions lead to, by table look-up."""
         return Moves(self)
+
+    @cached_property
+    def _coming(self) -> Array:
+        """[2 · ``AHEAD``, C · (iterations + 1)], or one column where every iteration is alike."""
+        logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
+        length = logs.mean(axis=0)
+        length -= np.log(np.exp(length[:, self._bin]).mean(axis=1, keepdims=True))
+        told = np.clip(np.stack([length, logs[0] - logs[-1]]), -LOG_LIMIT, LOG_LIMIT)  # [2, C, I]
+        ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
+        if self.bins == 1:
+            ahead = ahead[:, :1] * 0
+        table = told[:, :, self._bin[np.minimum(ahead, self.layout.iterations)]]  # [2, C, AHEAD, K]
+        table[:, :, ahead >= self.layout.iterations] = 0
+        return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
+
+    def coming(self, cell: Indices, iteration: Indices) -> Array:
+        """What the next iterations are like, [2 · ``AHEAD``, B]: how long each is against the average one, and how many
+        times longer at the smallest allocation than at the largest, as logs; 0 past the end.
+        """
+        if self.bins == 1 and self.cells == 1:
+            return self._coming
+        if self.bins == 1:
+            return self._coming.take(cell, axis=1)
+        return self._coming.take(cell * (self.layout.iterations + 1) + iteration, axis=1)
 
     def _cast(self, values: object) -> Array:
         return np.ascontiguousarray(np.asarray(values, self.dtype))

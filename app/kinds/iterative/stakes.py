@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projector import LOG_LIMIT, Projector
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
-LOG_LIMIT = 3.0
 
 
 class Stakes(NamedTuple):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -127,3 +129,19 @@ def test_the_advice_is_the_outlook_against_the_best() -> None:
     seen = view(projector, begin(projector, np.array([[16]])))
     advice = seen.observation[0, advice_slice(layout)]
     np.testing.assert_allclose(advice, np.maximum((seen.outlook[0] - seen.outlook[0].max()) * 100, -20), atol=1e-9)
+
+
+def test_coming_iterations_are_told_of() -> None:
+    spec = planted_spec(iterations=6)
+    layout, table = Layout(spec), planted_table(spec)
+    stage = np.array([0, 0, 1, 1, 0, 0])
+    logs = np.stack(
+        [table.log_mean[..., 0], np.zeros_like(table.log_mean[..., 0])], axis=-1
+    )  # a stage that can't scale
+    projector = Projector(layout, replace(table, log_mean=logs, iteration_bin=stage.astype(np.int32)))
+    length, scaling = np.split(projector.coming(np.zeros(6, int), np.arange(6)), 2)
+    gain = float(logs[0, 0, 0, 0] - logs[0, -1, 0, 0])
+    np.testing.assert_allclose(scaling[0], np.where(stage == 1, 0, gain), rtol=1e-6)
+    np.testing.assert_allclose(scaling[1, :3], [gain, 0, 0], rtol=1e-6)
+    assert (length[0][stage == 1] < length[0][stage == 0]).all()
+    assert (scaling[3, 3:] == 0).all()  # past the end
