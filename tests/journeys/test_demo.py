@@ -1,0 +1,96 @@
+"""``steward demo`` from its start to its picture, and interrupted in the middle: nothing stays behind."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.demo.cpu_limit import PREFIX, control_groups
+from tests.servers import clean_environment
+
+COMMAND = [sys.executable, "-m", "app.cli", "demo", "--iterations", "8", "--no-compare"]
+
+
+def start(folder: Path) -> "subprocess.Popen[str]":
+    environment = clean_environment({"COLUMNS": "150", "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"})
+    command = [*COMMAND, "--output", str(folder / "out")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    with start(tmp_path) as process:
+        yield process
+        process.kill()
+
+
+def family(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def control_groups_of(pid: int) -> list[Path]:
+    return [folder for parent in control_groups() for folder in parent.glob(f"{PREFIX}{pid}-*")]
+
+
+def read_until(process: "subprocess.Popen[str]", word: str) -> str:
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if word in line:
+            return said
+    pytest.fail(f"it ended without saying {word!r}:\n{said}")
+
+
+def all_gone(children: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(children, timeout=15)
+    return not alive
+
+
+@pytest.mark.slow
+def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    said = read_until(demo, "Run live")
+    children = family(demo)
+    said += read_until(demo, "the whole demo took")
+    assert demo.wait(30) == 0, said
+    for word in ("domain model:", "agent:", "deadline met", "CPU-seconds reserved", "projected"):
+        assert word in said
+    kept = json.loads((tmp_path / "out/demo.json").read_text())
+    assert [len(run["rows"]) for run in kept] == [8]
+    assert (tmp_path / "out/demo.png").stat().st_size > 10_000
+    assert (tmp_path / "out/demo.html").stat().st_size > 100_000
+    assert all_gone(children)
+    assert control_groups_of(demo.pid) == []
+    assert [path.name for path in tmp_path.glob(f"{PREFIX}*")] == []
+
+
+@pytest.mark.slow
+def test_an_interrupted_demo_leaves_nothing(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    read_until(demo, "one iteration is")
+    children = family(demo)
+    assert len(children) >= 3
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(30) == 130
+    assert all_gone(children)
+    assert control_groups_of(demo.pid) == []
+    assert [path.name for path in tmp_path.glob(f"{PREFIX}*")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the children look after their parent by themselves")
+def test_a_killed_demo_leaves_no_process(demo: "subprocess.Popen[str]") -> None:
+    read_until(demo, "one iteration is")
+    children = family(demo)
+    demo.kill()
+    demo.wait(10)
+    assert all_gone(children)
+    time.sleep(0.1)
+    for folder in control_groups_of(demo.pid):
+        assert (folder / "cgroup.procs").read_text() == ""
+        folder.rmdir()
