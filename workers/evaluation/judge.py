@@ -95,7 +95,7 @@ def judge(
     Args:
         artifact: what would be published.
         champion: what answers now; it must be beaten to be replaced.
-        optimum: the solved problem where the caller has it; else it is solved here.
+        optimum: the solved problem where the caller has it; else it is solved here. A coarser plan is no yardstick.
     """
     court = Court(spec, table, seed, episodes)
     agent = court.score_artifact(load(artifact))
@@ -148,7 +148,7 @@ def _verdict(agent: Scores, best: str, rule: Scores, champion: Scores | None) ->
 
 def _yardstick(court: Court, agent: Scores, optimum: Optimum | None) -> dict[str, Any]:
     """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
-    if optimum is None:
+    if optimum is None or not optimum.exact:
         try:
             optimum = solve(court.layout, court.table)
         except NoOptimum as error:

@@ -57,6 +57,11 @@ class Optimum:
     error: float
     grid: Grid
 
+    @property
+    def exact(self) -> bool:
+        """Whether the grid is fine enough to be a yardstick."""
+        return self.grid not in COARSER
+
 
 def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int = LARGEST_GRID) -> str | None:
     """Why the optimum of this workload can't be had on ``grid``, or None when it can."""

@@ -20,7 +20,7 @@ from app.policies.artifact import load, save
 from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy
 from workers.evaluation.judge import Court, calibrated, judge
-from workers.evaluation.optimum import NoOptimum, Optimum, solve
+from workers.evaluation.optimum import NoOptimum, Optimum, plan
 from workers.learning.algorithms.config import Config, QTable, encode, named
 from workers.learning.execution.serial import Plan, Serial
 from workers.simulators.expected import ExpectedSimulator
@@ -162,15 +162,15 @@ class Training:
     def _judged(self) -> TrainedAgent:
         """Compare the candidates on validation episodes; steady the best; judge it on fresh ones."""
         begun, seed = self.clock(), self.request.seed
-        optimum, why_not = self._optimum()
-        candidates = self._candidates(optimum)
+        planned, why_not = self._planned()
+        candidates = self._candidates(planned)
         if not candidates:
             raise Untrainable(f"the planner can't plan this workload: {why_not}")
         court = Court(self.spec, self.table, seed + 1, VALIDATION_EPISODES)
         scores = {name: float(court.score_artifact(load(made)).returns.mean()) for name, made in candidates.items()}
         best = max(scores, key=lambda name: scores[name])
         artifact = calibrated(self.spec, self.table, candidates[best], seed=seed + 2)
-        verdict = judge(self.spec, self.table, artifact, seed=seed + 3, champion=self.champion, optimum=optimum)
+        verdict = judge(self.spec, self.table, artifact, seed=seed + 3, champion=self.champion, optimum=planned)
         return TrainedAgent(
             artifact,
             {
@@ -184,13 +184,14 @@ class Training:
             },
         )
 
-    def _optimum(self) -> tuple[Optimum | None, str]:
+    def _planned(self) -> tuple[Optimum | None, str]:
+        """The exact optimum, or else the finest plan that can be had; or why there is none."""
         try:
-            return solve(self.layout, self.table), ""
+            return plan(self.layout, self.table), ""
         except NoOptimum as error:
             return None, str(error)
 
-    def _candidates(self, optimum: Optimum | None) -> dict[str, bytes]:
+    def _candidates(self, planned: Optimum | None) -> dict[str, bytes]:
         """Artifacts by name: what was learned, and the plan where it was asked for or competes."""
         found = {}
         if self.learner is not None:
@@ -198,8 +199,8 @@ class Training:
             kind, config, arrays = self.learner.agent.export()
             family = NetworkPolicy if kind == "network" else TablePolicy
             found[name] = save(family.build({"algorithm": name, **config}, dict(arrays)), self.layout)
-        if optimum is not None and self.request.algorithm in {"auto", "planner"}:
-            found["planner"] = save(optimum.policy, self.layout)
+        if planned is not None and self.request.algorithm in {"auto", "planner"}:
+            found["planner"] = save(planned.policy, self.layout)
         return found
 
     def _learned(self) -> dict[str, Any]:
@@ -209,9 +210,9 @@ class Training:
         learner, built = self.learner, getattr(self.learner.agent, "report", None)
         return {
             "config": msgspec.json.decode(encode(self.config)),
-            "steps": learner.steps,
+            "environment_steps": learner.steps,
             "updates": learner.updates,
-            "learning_seconds": learner.elapsed,
+            "seconds": learner.elapsed,
             "steps_per_second": learner.steps / max(learner.elapsed, 1e-9),
             "curve": [list(point) for point in self.curve],
             "build": asdict(built) if is_dataclass(built) and not isinstance(built, type) else None,

@@ -43,7 +43,7 @@ def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
     assert training.progress == 1.0
     assert training.live["phase"] == "done"
     if algorithm != "planner":
-        assert report["steps"] >= 40_000
+        assert report["environment_steps"] >= 40_000
         assert report["curve"]
 
 
