@@ -50,9 +50,8 @@ def show(name: str, rows: list[Row]) -> None:
     for row in rows:
         peer = f"{row['peer']}: {figure(row['peer_value'])}" if row.get("peer") else ""
         ratio = f"ratio {figure(row['ratio'])}" if row.get("ratio") is not None else ""
-        print(
-            f"  {row['name']:<58} {figure(row['value']):>12} {row['unit']:<12} {peer:<44} {ratio:<16} {row.get('goal') or ''}"
-        )
+        value = f"{figure(row['value']):>12} {row['unit']:<12}"
+        print(f"  {row['name']:<58} {value} {peer:<44} {ratio:<16} {row.get('goal') or ''}")
 
 
 def figure(value: float | str | None) -> str:

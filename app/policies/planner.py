@@ -21,8 +21,9 @@ class PlannerPolicy:
 
     ``arrays``: ``worth`` [P, K, A, X, E], the expected return of running iteration k at an allocation and deciding
     optimally afterwards, for P lengths of a pause, X values of the time left and E of the log run effect; ``pauses``
-    [P]; ``left_low``, ``left_high`` [K], the range of the time left over the run effect (cut into equal ratios); ``effect_half`` [K], half
-    the range of the effect. ``config``: ``algorithm``, ``slope`` (return per second of lateness).
+    [P]; ``left_low``, ``left_high`` [K], the range of the time left over the run effect (cut into equal ratios);
+    ``effect_half`` [K], half the range of the effect. ``config``: ``algorithm``, ``slope`` (return per second of
+    lateness).
     """
 
     config: dict[str, Any]
