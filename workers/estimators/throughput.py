@@ -12,6 +12,7 @@ from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predic
 from workers.estimators.replicates import collapse
 
 SMALL = 1e-8
+CLEARLY = 0.8
 Batch = Literal["local", "global"]
 
 
@@ -112,8 +113,8 @@ class Throughput(Predictor):
     """Pollux's model on named columns: replicas, nodes if there are any, and the batch size if it is a feature.
 
     A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit
-    does; without one the global batch is constant. A metric that grows with the resources is modelled by its
-    reciprocal.
+    does; without one the global batch is constant. A metric that behaves like a throughput (it grows with the resources,
+    and its reciprocal fits clearly better) is modelled by its reciprocal.
     """
 
     name = "throughput"
@@ -130,14 +131,14 @@ class Throughput(Predictor):
         """See ``base``."""
         self.inputs.check(X)
         cells = collapse(X, np.log(y), groups)
-        self.sign_ = -1.0 if _grows(cells.X[:, self.replicas], cells.logs) else 1.0
         self.sd_ = np.inf
-        for batch in self._batches():
-            columns = self._columns(cells.X, batch)
-            p = fit_parameters(*columns, np.exp(self.sign_ * cells.logs), start=self.start)
-            sd = spread(self.sign_ * np.log(step_seconds(p, *columns)) - cells.logs, 7)
-            if sd < self.sd_:
-                self.sd_, self.batch_, self.parameters_ = sd, batch, p
+        for sign in (1.0, -1.0) if _grows(cells.X[:, self.replicas], cells.logs) else (1.0,):
+            for batch in self._batches():
+                columns = self._columns(cells.X, batch)
+                p = fit_parameters(*columns, np.exp(sign * cells.logs), start=self.start)
+                sd = spread(sign * np.log(step_seconds(p, *columns)) - cells.logs, 7)
+                if sd < self.sd_ * (CLEARLY if sign < 0 else 1.0):
+                    self.sd_, self.sign_, self.batch_, self.parameters_ = sd, sign, batch, p
         return self
 
     def predict(self, X: Floats) -> Prediction:
