@@ -113,7 +113,7 @@ class Throughput(Predictor):
     """Pollux's model on named columns: replicas, nodes if there are any, and the batch size if it is a feature.
 
     A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit
-    does; without one the global batch is constant. A metric that behaves like a throughput (it grows with the resources,
+    does; without one the global batch is constant. A metric that behaves like a throughput (it grows with resources,
     and its reciprocal fits clearly better) is modelled by its reciprocal.
     """
 
