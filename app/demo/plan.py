@@ -83,7 +83,7 @@ def spec(allocations: Grid, iterations: int, deadline_seconds: float) -> dict[st
         "resources": [cpu],
         "metrics": [deadline],
         "iterations": iterations,
-        "weights": {"sla": 20.0, "cost": 0.1, "change": 0.01},
+        "weights": {"sla": 20.0, "cost": 0.1, "change": 0.002},
     }
 
 
