@@ -10,10 +10,11 @@ VecEnv, cheaper than Monitor + DummyVecEnv; the simulator's own time for one env
 off in the second figure.
 
 Time to 95 % of the optimum: until the greedy policy's mean return over 2,048 fresh episodes is within 5 % of the exact
-optimum's; evaluation is not counted. Everybody is paid in expectation (`ExpectedSimulator`), sees the same
-observation, starts from a fresh network without our advice skip, and is given the settings below, which were found by
-trying for each. A peer that does not get there within its limit is counted at the limit, so the ratio is then a lower
-bound.
+optimum's; evaluation is not counted. Everybody is paid in expectation (`ExpectedSimulator`) and sees the same
+observation, projections of the model included. As served, our network starts from those projections (the advice skip),
+which on this problem is within 5 % before anything is learned: what is then timed is the first chunk. The second
+figure does without it. The peers have the settings below, found by trying for each; one that does not get there within
+its limit is counted at the limit, so that the ratio is then a lower bound.
 """
 
 import os
@@ -41,7 +42,7 @@ from workers.simulators.iterative import IterativeSimulator
 SPEED_GOAL, SOONER_GOAL, WITHIN = 100.0, 10.0, 0.05
 ENVIRONMENTS, BATCH, EPISODES = 2_048, 1_024, 2_048
 OUR_STEPS, PEER_STEPS, SEEDS = 1_500_000, 8_000, 3
-LIMIT_SECONDS, PEER_LIMIT_SECONDS = 30.0, 90.0
+LIMIT_SECONDS, PEER_LIMIT_SECONDS = 30.0, 60.0
 PEER_DQN = {
     "learning_rate": 1e-3,
     "buffer_size": 50_000,
@@ -123,17 +124,21 @@ def as_dqn(name: str) -> DQN:
 
 
 def sooner() -> list[Row]:
-    """Seconds until within 5 % of the optimum, medians over seeds."""
-    court, optimum = Court(planted_one().spec, planted_one().table, 77, EPISODES), 0.0
+    """Seconds until within 5 % of the optimum, medians over seeds: as served, and by the network alone."""
+    court = Court(planted_one().spec, planted_one().table, 77, EPISODES)
     optimum = float(court.score(solve(court.layout, court.table).policy).returns.mean())
-    ours = statistics.median(our_time(court, optimum, seed) for seed in range(SEEDS))
-    dqn = peer_time(court, optimum, "DQN")
-    ppo = peer_time(court, optimum, "PPO")
-    name, theirs = ("DQN", dqn) if dqn < ppo else ("PPO", ppo)
-    more = f" (DQN {told(dqn)}, PPO {told(ppo)})"
-    found = row(f"time to 95 % of the optimum{more}", ours, "s", f"stable-baselines3 {name}", theirs, None)
-    ratio = theirs / ours
-    return [{**found, "ratio": ratio, "goal": f"≥ {SOONER_GOAL:g} ×: {'met' if ratio >= SOONER_GOAL else 'missed'}"}]
+    times = {"DQN": peer_time(court, optimum, "DQN"), "PPO": peer_time(court, optimum, "PPO")}
+    name = min(times, key=lambda peer: times[peer])
+    peers = ", ".join(f"{peer} {told(seconds)}" for peer, seconds in times.items())
+    found = []
+    for how, advice in (("with advice, as served", True), ("network alone", False)):
+        ours = statistics.median(our_time(court, optimum, seed, advice=advice) for seed in range(SEEDS))
+        title = f"time to 95 % of the optimum, {how} ({peers})"
+        made = row(title, ours, "s", f"stable-baselines3 {name}", times[name], None)
+        ratio = times[name] / ours
+        verdict = f"≥ {SOONER_GOAL:g} × sooner: {'met' if ratio >= SOONER_GOAL else 'missed'}"
+        found.append({**made, "ratio": ratio, "goal": verdict})
+    return found
 
 
 def told(seconds: float) -> str:
@@ -146,13 +151,13 @@ def near(court: Court, optimum: float, policy: Any) -> bool:
     return float(court.score(policy).returns.mean()) >= optimum - WITHIN * abs(optimum)
 
 
-def our_time(court: Court, optimum: float, seed: int) -> float:
-    """Seconds of processor time until our dueling double DQN, without advice, is there."""
+def our_time(court: Court, optimum: float, seed: int, *, advice: bool) -> float:
+    """Seconds of processor time until our dueling double DQN, with or without the advice skip, is there."""
     config = msgspec.structs.replace(
-        as_dqn("dueling_double_dqn"), network=Network(dueling=True, advice=False), memory=Memory(warm_up=4_096)
+        as_dqn("dueling_double_dqn"), network=Network(dueling=True, advice=advice), memory=Memory(warm_up=4_096)
     )
     simulator = ExpectedSimulator(court.layout, court.table, 512, seed)
-    learner = Serial(config, simulator, Plan(10**9, 512 * 100, LIMIT_SECONDS), seed, time.process_time)
+    learner = Serial(config, simulator, Plan(10**9, 512 * 20, LIMIT_SECONDS), seed, time.process_time)
     while not learner.done:
         learner.advance()
         kind, described, arrays = learner.agent.export()

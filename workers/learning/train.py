@@ -4,13 +4,14 @@ A `Training` is resumable: between chunks `checkpoint` gives bytes from which a 
 publishes is the artifact that was judged, never the learner itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -33,6 +34,8 @@ SECONDS = 15.0
 CHUNK_STEPS = 1 << 17
 COMPARING = 0.9  # share of the progress bar that is learning; the rest is comparing and judging
 VALIDATION_EPISODES = 2_048
+STRENGTHS = (1.0, 0.5, 0.25, 0.1)  # of what was learned on top of the advice; the best on validation episodes is taken
+OUTPUTS = ("advantage.", "value.", "q")  # the arrays that what was learned is linear in
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
 
 
@@ -54,6 +57,15 @@ class TrainRequest(Protocol):
     @property
     def seed(self) -> int:
         """Of everything that is drawn."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that could be published: its return on the validation episodes, and at what strength it was taken."""
+
+    artifact: bytes
+    validation: float
+    strength: float
 
 
 @dataclass(frozen=True)
@@ -163,26 +175,17 @@ class Training:
         """Compare the candidates on validation episodes; steady the best; judge it on fresh ones."""
         begun, seed = self.clock(), self.request.seed
         planned, why_not = self._planned()
-        candidates = self._candidates(planned)
+        court = Court(self.spec, self.table, seed + 1, VALIDATION_EPISODES)
+        candidates = self._candidates(planned, court)
         if not candidates:
             raise Untrainable(f"the planner can't plan this workload: {why_not}")
-        court = Court(self.spec, self.table, seed + 1, VALIDATION_EPISODES)
-        scores = {name: float(court.score_artifact(load(made)).returns.mean()) for name, made in candidates.items()}
-        best = max(scores, key=lambda name: scores[name])
-        artifact = calibrated(self.spec, self.table, candidates[best], seed=seed + 2)
+        best = max(candidates, key=lambda name: candidates[name].validation)
+        artifact = calibrated(self.spec, self.table, candidates[best].artifact, seed=seed + 2)
         verdict = judge(self.spec, self.table, artifact, seed=seed + 3, champion=self.champion, optimum=planned)
-        return TrainedAgent(
-            artifact,
-            {
-                "algorithm": best,
-                "requested": self.request.algorithm,
-                "seed": seed,
-                **verdict,
-                "candidates": scores,
-                "judging_seconds": self.clock() - begun,
-                **self._learned(),
-            },
-        )
+        report = {"algorithm": best, "requested": self.request.algorithm, "seed": seed, **verdict, **self._learned()}
+        report["candidates"] = {name: candidate.validation for name, candidate in candidates.items()}
+        report["strength"] = candidates[best].strength
+        return TrainedAgent(artifact, report | {"judging_seconds": self.clock() - begun})
 
     def _planned(self) -> tuple[Optimum | None, str]:
         """The exact optimum, or else the finest plan that can be had; or why there is none."""
@@ -191,16 +194,20 @@ class Training:
         except NoOptimum as error:
             return None, str(error)
 
-    def _candidates(self, planned: Optimum | None) -> dict[str, bytes]:
-        """Artifacts by name: what was learned, and the plan where it was asked for or competes."""
+    def _candidates(self, planned: Optimum | None, court: Court) -> dict[str, Candidate]:
+        """By name: what was learned, and the plan where it was asked for or competes."""
         found = {}
         if self.learner is not None:
             name = LEARNED if self.request.algorithm == "auto" else self.request.algorithm
             kind, config, arrays = self.learner.agent.export()
             family = NetworkPolicy if kind == "network" else TablePolicy
-            found[name] = save(family.build({"algorithm": name, **config}, dict(arrays)), self.layout)
+            tried = []
+            for strength in STRENGTHS if config["advice"] is not None else STRENGTHS[:1]:
+                policy = family.build({"algorithm": name, **config}, _weakened(arrays, strength))
+                tried.append(_tried(court, save(policy, self.layout), strength))
+            found[name] = max(tried, key=lambda candidate: candidate.validation)
         if planned is not None and self.request.algorithm in {"auto", "planner"}:
-            found["planner"] = save(planned.policy, self.layout)
+            found["planner"] = _tried(court, save(planned.policy, self.layout), 1.0)
         return found
 
     def _learned(self) -> dict[str, Any]:
@@ -217,6 +224,15 @@ class Training:
             "curve": [list(point) for point in self.curve],
             "build": asdict(built) if is_dataclass(built) and not isinstance(built, type) else None,
         }
+
+
+def _weakened(arrays: Mapping[str, NDArray[Any]], strength: float) -> dict[str, Any]:
+    """The arrays of a policy whose output on top of the advice is `strength` times as large."""
+    return {name: value * np.float32(strength) if name.startswith(OUTPUTS) else value for name, value in arrays.items()}
+
+
+def _tried(court: Court, artifact: bytes, strength: float) -> Candidate:
+    return Candidate(artifact, float(court.score_artifact(load(artifact)).returns.mean()), strength)
 
 
 def _config(algorithm: str, layout: Layout) -> Config | None:

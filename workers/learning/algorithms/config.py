@@ -109,7 +109,7 @@ def decode(data: bytes | str) -> Config:
 
 
 SERVED = DQN(
-    exploration=Exploration(schedule="softmax", start=0.5, end=0.01),
+    exploration=Exploration(schedule="softmax", start=0.3, end=0.005),
     optimiser=Optimiser(rate=3e-3),
     updates_per_slab=2,
     target_share=0.05,
