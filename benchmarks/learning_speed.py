@@ -58,7 +58,7 @@ PEER_DQN_ENVIRONMENTS, PEER_DQN_STEPS = 8, 150_000
 PEER_PPO = {
     "learning_rate": 1e-3,
     "n_steps": 30,
-    "batch_size": 1_024,
+    "batch_size": 960,
     "n_epochs": 6,
     "gae_lambda": 0.95,
     "ent_coef": 0.005,

@@ -43,11 +43,15 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Adam; `rate` holds for the share `hold` of the training, then falls to `rate · end` along half a cosine."""
+    """Adam. The rate rises over the first `ramp` updates, holds for the share `hold` of the training, then falls.
+
+    It falls along half a cosine, from `rate` to `rate · end`.
+    """
 
     rate: Positive = 1e-3
     end: Share = 0.02
     hold: Share = 0.2
+    ramp: Annotated[int, msgspec.Meta(ge=0)] = 0
     clip: Positive = 10.0
 
 
@@ -109,8 +113,8 @@ def decode(data: bytes | str) -> Config:
 
 
 SERVED = DQN(
-    exploration=Exploration(schedule="softmax", start=0.3, end=0.005),
-    optimiser=Optimiser(rate=3e-3),
+    exploration=Exploration(schedule="softmax", start=0.1, end=0.005),
+    optimiser=Optimiser(rate=3e-3, ramp=300),
     updates_per_slab=2,
     target_share=0.05,
 )

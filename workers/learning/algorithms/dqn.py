@@ -105,7 +105,8 @@ class ValueAgent:
             return None
         loss, rate = 0.0, learning_rate(self.config.optimiser, progress)
         for _ in range(self.config.updates_per_slab):
-            loss += self._update(rate, progress)
+            risen = min(1.0, (self.updates + 1) / max(self.config.optimiser.ramp, 1))
+            loss += self._update(rate * risen, progress)
         return LearnStats(self.config.updates_per_slab, loss / self.config.updates_per_slab, rate)
 
     def _update(self, rate: float, progress: float) -> float:
