@@ -32,9 +32,7 @@ def picture(runs: Sequence[Run]) -> alt.VConcatChart:
     base = alt.Chart(data).encode(x=_iteration(), color=colour)
     panels = [
         alt.layer(_shade(runs[0]), _band(runs[0]), base.mark_line(point=True).encode(y=_axis("seconds", "seconds"))),
-        alt.layer(
-            _shade(runs[0]), base.mark_line(interpolate="step").encode(y=_axis("percent", "CPU, % of a core"))
-        ),
+        alt.layer(_shade(runs[0]), base.mark_line(interpolate="step").encode(y=_axis("percent", "CPU, % of a core"))),
         alt.layer(_shade(runs[0]), base.mark_line().encode(y=_axis("elapsed", "seconds gone by")), _deadline(runs[0])),
     ]
     titles = [
