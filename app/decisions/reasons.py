@@ -82,7 +82,10 @@ def explain(layout: Layout, told: Circumstances) -> Reason:
 def _missing(metric: Metric, told: Circumstances, opening: str) -> Reason:
     code = "deadline_at_risk" if metric.scope == "run" else "target_at_risk"
     if not told.moved:
-        return Reason(code, f"{opening}; no step within reach is worth more than {told.present.words}")
+        return Reason(
+            code,
+            f"{opening} if nothing changes; no step now is worth more than {told.present.words} for the next iteration",
+        )
     reached = f"{_brings(told)} {quantity(told.projected[1], metric)}"
     if told.excess[1] < told.excess[0]:
         return Reason(code, f"{opening}; {reached}")
