@@ -41,8 +41,10 @@ def told(
         (
             told((1912, 1912), after=FOUR),
             "deadline_at_risk",
-            "projected 1,912 s against a target of 1,800 s if nothing changes; no step now is worth "
-            "more than 4 gpus for the next iteration",
+            (
+                "projected 1,912 s against a target of 1,800 s if nothing changes; no step now is worth "
+                "more than 4 gpus for the next iteration"
+            ),
         ),
         (
             told((1500, 1764), cost=(10, 8)),
