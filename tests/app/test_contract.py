@@ -25,7 +25,7 @@ from app.settings import Settings
 from app.workloads import service as workloads
 from app.workloads.schemas import EXAMPLE
 from migrations.runner import upgrade
-from tests.app.domain_models.helpers import TENANT, publish_agent, publish_model
+from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 APART = r"/events$|^/readyz$"

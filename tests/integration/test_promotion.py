@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 from app.database.engine import Database
 from app.workloads.schemas import EXAMPLE
-from tests.app.domain_models.helpers import publish_agent, publish_model
+from tests.app.domain_models.published import publish_agent, publish_model
 from tests.servers import StewardServer
 
 STATE = "iteration=3&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128"

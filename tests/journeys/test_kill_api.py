@@ -17,7 +17,7 @@ import pytest
 
 from app.database.engine import Database
 from app.workloads.schemas import EXAMPLE
-from tests.app.domain_models.helpers import publish_agent, publish_model
+from tests.app.domain_models.published import publish_agent, publish_model
 from tests.servers import PostgresServer, StewardServer, wait_until
 
 LAUNCHERS = 12

@@ -11,8 +11,8 @@ from app.database.engine import Database
 from app.database.tables import Job, Promotion
 from app.policies import artifact
 from tests.app.both import on_both
-from tests.app.domain_models.helpers import publish_agent, publish_model
-from tests.app.samples.helpers import csv_of, upload_csv
+from tests.app.domain_models.published import publish_agent, publish_model
+from tests.app.samples.bodies import csv_of, upload_csv
 
 
 def champion(client: TestClient, workload: str) -> int | None:

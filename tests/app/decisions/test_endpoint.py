@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database
 from app.decisions.schemas import Decision, EncodedDecision
 from tests.app.both import on_both
-from tests.app.domain_models.helpers import publish_agent, publish_model
+from tests.app.domain_models.published import publish_agent, publish_model
 
 REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
 STATE = "iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128"

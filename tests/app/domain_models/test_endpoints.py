@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from tests.app.both import on_both
-from tests.app.domain_models.helpers import publish_model
-from tests.app.samples.helpers import csv_of, upload_csv
+from tests.app.domain_models.published import publish_model
+from tests.app.samples.bodies import csv_of, upload_csv
 
 
 @on_both

@@ -13,7 +13,7 @@ from app.database.engine import Database
 from app.decisions.schemas import Decision
 from app.runs.schemas import EncodedReport, IterationReport
 from tests.app.both import on_both
-from tests.app.domain_models.helpers import publish_agent, publish_model
+from tests.app.domain_models.published import publish_agent, publish_model
 
 REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
 

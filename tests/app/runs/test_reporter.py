@@ -21,7 +21,7 @@ from app.runs import reporter as reporting
 from app.runs import repository, service
 from app.runs.reporter import Reporter
 from app.runs.schemas import EncodedReport, RunPatch
-from tests.app.runs.helpers import TENANT, register, report, reporter, start
+from tests.app.runs.reporting import TENANT, register, report, reporter, start
 
 Step = tuple[int, int, int]
 """Iteration, variant of the report, process that takes it."""

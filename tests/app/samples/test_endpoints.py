@@ -15,7 +15,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both
-from tests.app.samples.helpers import HEADER, csv_of, report, sample, upload_csv
+from tests.app.samples.bodies import HEADER, csv_of, report, sample, upload_csv
 
 
 def upload(client: TestClient, workload: str, text: str | bytes, media_type: str, **headers: str) -> Any:

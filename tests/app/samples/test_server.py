@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.app.samples.helpers import HEADER, csv_of
+from tests.app.samples.bodies import HEADER, csv_of
 from tests.servers import StewardServer, wait_until
 
 

@@ -20,7 +20,7 @@ from app.samples.schemas import UploadRead
 from app.samples.service import Upload
 from app.workloads import service as workloads
 from tests.app.both import on_both
-from tests.app.samples.helpers import HEADER, csv_of, report
+from tests.app.samples.bodies import HEADER, csv_of, report
 
 TENANT = "default"
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database
 from app.database.tables import Execution, Job
 from tests.app.both import on_both
-from tests.app.samples.helpers import csv_of, upload_csv
+from tests.app.samples.bodies import csv_of, upload_csv
 
 
 def pointers(answer: Any) -> list[str]:
