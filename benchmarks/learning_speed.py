@@ -13,8 +13,10 @@ Time to 95 % of the optimum: until the greedy policy's mean return over 2,048 fr
 optimum's; evaluation is not counted. Everybody is paid in expectation (`ExpectedSimulator`) and sees the same
 observation, projections of the model included. As served, our network starts from those projections (the advice skip),
 which on this problem is within 5 % before anything is learned: what is then timed is the first chunk. The second
-figure does without it. The peers have the settings below, found by trying for each; one that does not get there within
-its limit is counted at the limit, so that the ratio is then a lower bound.
+figure does without it. The peers have the settings below: PPO's are the fastest of ten that were tried (learning rates
+3e-4 to 5e-3, 32 to 512 environments, 6 or 10 epochs, batches of 240 to 3,712; 1.1 to 9.4 s with one seed), of DQN's none
+got there within 40 s. PPO's time is a median of seeds, as ours is; a peer that does not get there within its limit is
+counted at the limit, so that the ratio is then a lower bound.
 """
 
 import os
@@ -56,14 +58,14 @@ PEER_DQN = {
 }
 PEER_DQN_ENVIRONMENTS, PEER_DQN_STEPS = 8, 150_000
 PEER_PPO = {
-    "learning_rate": 1e-3,
+    "learning_rate": 3e-3,
     "n_steps": 30,
-    "batch_size": 960,
-    "n_epochs": 6,
+    "batch_size": 1920,
+    "n_epochs": 10,
     "gae_lambda": 0.95,
-    "ent_coef": 0.005,
+    "ent_coef": 0.0,
 }
-PEER_PPO_ENVIRONMENTS, PEER_PPO_STEPS = 128, 2_000_000
+PEER_PPO_ENVIRONMENTS, PEER_PPO_STEPS = 128, 1_000_000
 Row = dict[str, Any]
 
 
@@ -127,7 +129,8 @@ def sooner() -> list[Row]:
     """Seconds until within 5 % of the optimum, medians over seeds: as served, and by the network alone."""
     court = Court(planted_one().spec, planted_one().table, 77, EPISODES)
     optimum = float(court.score(solve(court.layout, court.table).policy).returns.mean())
-    times = {"DQN": peer_time(court, optimum, "DQN"), "PPO": peer_time(court, optimum, "PPO")}
+    ppo = statistics.median(peer_time(court, optimum, "PPO", seed) for seed in range(SEEDS))
+    times = {"DQN": peer_time(court, optimum, "DQN"), "PPO": ppo}
     name = min(times, key=lambda peer: times[peer])
     peers = ", ".join(f"{peer} {told(seconds)}" for peer, seconds in times.items())
     found = []
