@@ -1,4 +1,4 @@
-"""Engine and unit of work. `Database.session()` is the one place that commits."""
+"""Engine and unit of work. `Database.session()` is the one place that commits; but for reports, which `Writer` does."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 
+from app.database.writer import Writer
 from app.settings import Settings
 
 READING = "steward_reading"
@@ -124,6 +125,11 @@ class Database:
             finally:
                 session.expunge_all()
                 session.rollback()
+
+    def writer(self) -> Writer:
+        """A connection for one batch after another; PostgreSQL commits each of its statements by itself."""
+        single = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        return Writer(single)
 
     def dispose(self) -> None:
         """Close all connections."""

@@ -29,6 +29,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.database.writer import Writer
 from app.decisions.bases import Bases
 from app.decisions.basis import Basis
 from app.decisions.decider import Subject, decide
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ATTEMPTS = 4
+CONCURRENT = 2  # batches on their way to PostgreSQL, which flushes its log for both at once
 SWITCH_SECONDS = 0.0002
 CREATED, REPEATED = 201, 200
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
@@ -108,10 +110,11 @@ class Reporter:
         self._database, self._bases, self._clock = database, bases, clock
         self._runs = LiveCache()
         self._pending: list[Item] = []
-        self._writing = False
+        self._moving: set[str] = set()
+        self._writers = [database.writer() for _ in range(1 if database.is_sqlite else CONCURRENT)]
         self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH)
         sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
+        self._threads = ThreadPoolExecutor(len(self._writers), thread_name_prefix="report-writer")
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
     async def report(self, tenant: str, run: str, iteration: int, report: EncodedReport) -> tuple[int, bytes]:
@@ -192,17 +195,21 @@ class Reporter:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call, *arguments)
 
     def _schedule(self) -> None:
-        if self._pending and not self._writing:
+        if self._writers and any(item.live.id not in self._moving for item in self._pending):
             self._gathering.arrived()
 
     def _flush(self) -> None:
+        if not self._writers:
+            return
         ready = _decided(self._take(), self._clock())
         if not ready:
             self._schedule()
             return
-        self._writing = True
-        writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, ready, self._clock())
-        writing.add_done_callback(lambda done: self._written(ready, done))
+        writer = self._writers.pop()
+        self._moving.update(one.item.live.id for one in ready)
+        call = asyncio.get_running_loop().run_in_executor
+        writing = call(self._threads, self._write, writer, ready, self._clock())
+        writing.add_done_callback(lambda done: self._written(writer, ready, done))
 
     def _take(self) -> list[Item]:
         """The next reports to write, at most one per run; those whose run has moved on are sent back."""
@@ -211,7 +218,9 @@ class Reporter:
         for item in self._pending:
             if item.future.done():  # whoever asked has given up
                 continue
-            if item.iteration != item.live.following or not item.live.running:
+            if item.live.id in self._moving:
+                left.append(item)
+            elif item.iteration != item.live.following or not item.live.running:
                 item.future.set_result(Verdict.CHANGED)
             elif item.live.id in taken or len(taken) == LARGEST_BATCH:
                 left.append(item)
@@ -220,33 +229,19 @@ class Reporter:
         self._pending = left
         return list(taken.values())
 
-    def _write(self, ready: Sequence[Ready], now: datetime) -> dict[str, Exception | None]:
-        """Commit in the writer's thread; gives the runs that were written (None), or whose report can't be."""
-        entries = [one.entry() for one in ready]
+    def _write(self, writer: Writer, ready: Sequence[Ready], now: datetime) -> dict[str, Exception | None]:
+        """Commit in a thread; gives the runs that were written (None), or whose report can't be."""
         try:
-            return dict.fromkeys(self._commit(entries, now))
-        except DBAPIError as error:
-            if len(entries) == 1 or not _is_of_one(error):
-                raise
-        outcome: dict[str, Exception | None] = {}
-        for entry in entries:
-            try:
-                outcome |= dict.fromkeys(self._commit([entry], now))
-            except DBAPIError as error:
-                outcome[entry.run] = error
-        return outcome
+            return _outcome(writer, ready, now)
+        finally:
+            if not self._pending:
+                writer.close()
 
-    def _commit(self, entries: Sequence[Entry], now: datetime) -> set[str]:
-        try:
-            with self._database.session() as session:
-                repository.append(session, entries, now)
-            return {entry.run for entry in entries}
-        except OutrunError:
-            with self._database.session() as session:
-                return repository.append_current(session, entries, now)
-
-    def _written(self, ready: Sequence[Ready], done: asyncio.Future[dict[str, Exception | None]]) -> None:
-        self._writing = False
+    def _written(
+        self, writer: Writer, ready: Sequence[Ready], done: asyncio.Future[dict[str, Exception | None]]
+    ) -> None:
+        self._writers.append(writer)
+        self._moving.difference_update(one.item.live.id for one in ready)
         failure = done.exception()
         outcome = {} if failure else done.result()
         for one in ready:
@@ -267,6 +262,33 @@ class Reporter:
             item.future.set_exception(failure)
         else:
             item.future.set_result(ready.decision if written else Verdict.OUTRUN)
+
+
+def _outcome(writer: Writer, ready: Sequence[Ready], now: datetime) -> dict[str, Exception | None]:
+    """All in one transaction, or else, where one may be at fault, each by itself."""
+    entries = [one.entry() for one in ready]
+    try:
+        return dict.fromkeys(_commit(writer, entries, now))
+    except DBAPIError as error:
+        if len(entries) == 1 or not _is_of_one(error):
+            raise
+    outcome: dict[str, Exception | None] = {}
+    for entry in entries:
+        try:
+            outcome |= dict.fromkeys(_commit(writer, [entry], now))
+        except DBAPIError as error:
+            outcome[entry.run] = error
+    return outcome
+
+
+def _commit(writer: Writer, entries: Sequence[Entry], now: datetime) -> set[str]:
+    """The runs that were written; the others have been outrun."""
+    try:
+        with writer.transaction() as connection:
+            return repository.append(connection, entries, now)
+    except OutrunError:
+        with writer.transaction() as connection:
+            return repository.append_current(connection, entries, now)
 
 
 def _refused(live: Live, iteration: int) -> Conflict:

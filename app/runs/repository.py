@@ -1,7 +1,7 @@
 """SQL of runs and their iterations.
 
-``append`` is the hot one: it writes a batch of reports in two calls of the driver, whatever their number. Each report
-proves by the conditional update of its run that the state it was decided from was current, or else nothing is written.
+``append`` is the hot one: it writes a batch of reports in one or two calls of the driver, whatever their number. Each
+report proves by the conditional update of its run that the state it was decided from was current, or isn't written.
 """
 
 from collections.abc import Sequence
@@ -32,20 +32,21 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     state: msgspec.Raw
 
 
-# PostgreSQL takes the whole batch as one JSON array, in two round trips; SQLite, which is called and not sent to, is
-# quickest row by row.
-_ADVANCE_ALL = """
-UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state
-FROM (
-  SELECT value ->> 0 AS run, CAST(value ->> 1 AS integer) AS iteration, value -> 6 AS state
+# PostgreSQL takes the whole batch as one JSON array in one statement, a transaction of its own, in one round trip.
+# SQLite, which is called and not sent to, is quickest row by row.
+_APPEND_ALL = """
+WITH input AS MATERIALIZED (
+  SELECT value ->> 0 AS run, CAST(value ->> 1 AS integer) AS iteration, value ->> 2 AS tenant, value ->> 3 AS digest,
+    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state
   FROM jsonb_array_elements(CAST(%(batch)s AS jsonb)) AS entry(value)
-) AS input
-WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
-"""
-_INSERT_ALL = """
+), moved AS (
+  UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state FROM input
+  WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
+  RETURNING runs.id
+)
 INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at)
-SELECT value ->> 0, CAST(value ->> 1 AS integer), value ->> 2, value ->> 3, value -> 4, value -> 5, %(now)s
-FROM jsonb_array_elements(CAST(%(batch)s AS jsonb)) AS entry(value)
+SELECT run, iteration, tenant, digest, report, decision, %(now)s FROM input JOIN moved ON moved.id = input.run
+RETURNING run_id
 """
 _ADVANCE_EACH = """
 UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?
@@ -60,33 +61,30 @@ class OutrunError(Exception):
     """Some run has moved on, ended or gone since its state was read; the transaction must be rolled back."""
 
 
-def append(session: Session, entries: Sequence[Entry], now: datetime) -> None:
-    """Write the reports, at most one per run, and advance their runs.
+def append(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+    """Write the reports, at most one per run, and advance their runs; gives the runs written.
 
     Raises:
-        OutrunError: some report was decided from a state that is not current any more.
+        OutrunError: on SQLite, some report was decided from a state that is not current any more.
     """
-    connection = session.connection()
     if connection.dialect.name == "sqlite":
-        _append_each(connection, entries, now)
-    else:
-        _append_all(connection, entries, now)
+        return _append_each(connection, entries, now)
+    return _append_all(connection, entries, now)
 
 
-def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime) -> None:
+def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     batch = msgspec.json.encode(entries).decode()
-    if connection.exec_driver_sql(_ADVANCE_ALL, {"batch": batch}).rowcount != len(entries):
-        raise OutrunError
-    connection.exec_driver_sql(_INSERT_ALL, {"batch": batch, "now": now})
+    return set(connection.exec_driver_sql(_APPEND_ALL, {"batch": batch, "now": now}).scalars())
 
 
-def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> None:
+def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     moves = [(text(entry.state), entry.run, entry.iteration) for entry in entries]
     if connection.exec_driver_sql(_ADVANCE_EACH, moves).rowcount != len(entries):
         raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     rows = [(e.run, e.iteration, e.tenant, e.digest, text(e.report), text(e.decision), moment) for e in entries]
     connection.exec_driver_sql(_INSERT_EACH, rows)
+    return {entry.run for entry in entries}
 
 
 def text(encoded: msgspec.Raw) -> str:
@@ -94,14 +92,13 @@ def text(encoded: msgspec.Raw) -> str:
     return bytes(encoded).decode()
 
 
-def append_current(session: Session, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write those reports whose runs still are where they were decided from, under lock; gives the runs written."""
+def append_current(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+    """Write those reports whose runs still are where they were decided from, under SQLite's lock; gives the runs."""
     expected = {entry.run: entry.iteration for entry in entries}
     query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
-    rows = session.execute(query.order_by(Run.id).with_for_update())
-    current = {run for run, following in rows if expected[run] == following}
+    current = {run for run, following in connection.execute(query) if expected[run] == following}
     if current:
-        append(session, [entry for entry in entries if entry.run in current], now)
+        append(connection, [entry for entry in entries if entry.run in current], now)
     return current
 
 

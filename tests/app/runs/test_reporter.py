@@ -206,10 +206,11 @@ def test_a_row_that_the_database_refuses_is_refused_alone(database: Database, mo
     runs = [start(database) for _ in range(3)]
     taker, append = reporter(database), repository.append
 
-    def strict(session: Any, entries: Sequence[repository.Entry], now: Any) -> None:
-        append(session, entries, now)
+    def strict(connection: Any, entries: Sequence[repository.Entry], now: Any) -> set[str]:
+        written = append(connection, entries, now)
         if any(entry.run == runs[1] for entry in entries):
             raise DataError("INSERT", {}, ValueError("odd"))
+        return written
 
     monkeypatch.setattr(repository, "append", strict)
 
@@ -229,8 +230,8 @@ def test_nothing_is_half_written_when_the_database_goes_away(
     runs = [start(database) for _ in range(3)]
     taker, append = reporter(database), repository.append
 
-    def cut(session: Any, entries: Sequence[repository.Entry], now: Any) -> None:
-        append(session, entries, now)
+    def cut(connection: Any, entries: Sequence[repository.Entry], now: Any) -> None:
+        append(connection, entries, now)
         raise OperationalError("INSERT", {}, ConnectionError("gone"), connection_invalidated=True)
 
     async def go() -> Sequence[object]:
