@@ -14,7 +14,7 @@ def linear(x: Array, weight: Array, bias: Array) -> Array:
 
 def relu(x: Array) -> Array:
     """max(x, 0), elementwise; by ``clip``, which is many times faster than ``where`` in NumPy and torch."""
-    return array_namespace(x).clip(x, 0.0, None)
+    return x.clip(0.0)
 
 
 def tanh(x: Array) -> Array:

@@ -155,9 +155,10 @@ def pack(state: State) -> NDArray[np.float64]:
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
     """The runs whose ``pack`` gave ``rows`` [B, S]."""
-    ends = np.cumsum(_widths(layout))
-    parts = np.split(rows, ends[:-1], axis=1)
-    values = [part[:, 0] if vector else part for part, vector in zip(parts, _VECTORS, strict=True)]
+    values, start = [], 0
+    for width, vector in zip(_widths(layout), _VECTORS, strict=True):
+        values.append(rows[:, start] if vector else rows[:, start : start + width])
+        start += width
     return State(values[0].astype(np.int32), values[1].astype(np.int16), *values[2:])
 
 
