@@ -93,17 +93,17 @@ class WorkloadCache:
     def poll(self) -> None:
         """Look up the revisions of all cached workloads with one query; reload what changed, drop what is gone."""
         with self._lock:
-            now = self._clock()
             cached = dict(self._entries)
             with self._database.reading() as session:
                 revisions = repository.revisions(session, list(cached)) if cached else {}
+            now = self._clock()  # after the reading: else a slow one would leave nothing fresh, and all would wait
             for identifier, entry in cached.items():
                 if identifier not in revisions:
                     self._drop(identifier)
                 elif revisions[identifier] == entry.serving.revision:
                     entry.checked = now
                 else:
-                    self._reload(identifier, now)
+                    self._reload(identifier)
 
     def invalidate(self, workload_id: str) -> None:
         """Forget a workload, so that this process sees its own change at once."""
@@ -118,24 +118,23 @@ class WorkloadCache:
         return self._clock() - entry.checked < self._poll_seconds
 
     def _current(self, workload: str, tenant: str) -> Serving:
-        now = self._clock()
         with self._database.reading() as session:
             row = service.require(session, tenant, workload)
             entry = self._entries.get(row.id)
             if entry is None or entry.serving.revision != row.revision:
-                entry = _Entry(load(self._database, row), now)
-        entry.checked = now
+                entry = _Entry(load(self._database, row), self._clock())
+        entry.checked = self._clock()
         self._ids |= {(tenant, workload): row.id, (tenant, row.name): row.id, (tenant, row.id): row.id}
         self._entries[row.id] = entry
         return entry.serving
 
-    def _reload(self, identifier: str, now: float) -> None:
+    def _reload(self, identifier: str) -> None:
         with self._database.reading() as session:
             row = session.get(Workload, identifier)
         if row is None:
             self._drop(identifier)
         else:
-            self._entries[identifier] = _Entry(load(self._database, row), now)
+            self._entries[identifier] = _Entry(load(self._database, row), self._clock())
 
     def _drop(self, identifier: str) -> None:
         self._entries.pop(identifier, None)
