@@ -15,7 +15,7 @@ observation, projections of the model included. As served, our network starts fr
 which on this problem is within 5 % before anything is learned: what is then timed is the first chunk, and the
 exploration temperature was settled on this very problem. The second figure does without it. The peers have the
 settings below, the fastest of those tried: of ten for PPO (learning rates 3e-4 to 5e-3, 32 to 512 environments, 6 or 10
-epochs, batches of 240 to 3,712; 1.1 to 9.4 s with one seed), of five for DQN (14.6 s, the others not within 40 s). PPO's
+epochs, batches of 240 to 3,712; 1.1 to 9.4 s with one seed), of five for DQN (14.6 s, the others not in 40 s). PPO's
 time is a median of seeds, as ours is; a peer that does not get there within its limit is counted at the limit, so that
 the ratio is then a lower bound.
 """
