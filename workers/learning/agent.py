@@ -7,7 +7,7 @@ from workers.learning.algorithms.base import Agent
 from workers.learning.algorithms.config import DQN, Config
 from workers.learning.algorithms.dqn import ValueAgent
 from workers.learning.algorithms.q_table import TableAgent
-from workers.learning.backends import get_backend
+from workers.learning.backends import get_backend, resolve
 
 
 def make_agent(
@@ -26,5 +26,5 @@ def make_agent(
         BuildError: the config does not fit the spaces; names component and input.
     """
     if isinstance(config, DQN):
-        return ValueAgent(config, observation, actions, advice, get_backend(config.backend), rng)
+        return ValueAgent(config, observation, actions, advice, get_backend(resolve(config.place)), rng)
     return TableAgent(config, observation, actions, advice)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend, Store
+from workers.learning.backends.base import Array, Backend, Store, Views
 from workers.learning.components.base import Component, Memory, SpaceError, Variable
 from workers.learning.spaces import Space, Spaces, sample
 
@@ -217,25 +217,35 @@ class Bound:
     ) -> None:
         self.completed, self.backend, self.stores, self.report = completed, backend, stores, report
         self._plans: dict[tuple[tuple[str, ...], tuple[str, ...]], Plan] = {}
-        self._prefix = _prefixes(completed)
-        self._views = {
-            (node.name): {
-                name: stores[node.variables].views[f"{self._prefix[_key(node)]}{name}"]
-                for name in completed.variables[_key(node)]
-            }
+        prefix = _prefixes(completed)
+        self._names = {
+            node.name: tuple((name, f"{prefix[_key(node)]}{name}") for name in completed.variables[_key(node)])
             for node in completed.order
         }
+        self._stored: dict[str, tuple[Views, Views]] = {}
 
-    def run(self, fetches: tuple[str, ...], feeds: Mapping[str, Array]) -> dict[str, Array]:
-        """Compute wires from other wires; only the nodes in between run. Raises BindError where that can't be."""
+    def run(
+        self,
+        fetches: tuple[str, ...],
+        feeds: Mapping[str, Array],
+        variables: Mapping[str, Views] | None = None,
+    ) -> dict[str, Array]:
+        """Compute wires from other wires; only the nodes in between run. Raises BindError where that can't be.
+
+        `variables` are views by variable set, in place of the stores': the result is then a pure function of feeds and
+        variables (sets that are not named are read from their stores).
+        """
         key = (fetches, tuple(feeds))
         if key not in self._plans:
             self._plans[key] = self._plan(fetches, frozenset(feeds))
-        values = dict(feeds)
+        values, given = dict(feeds), variables or {}
         for node, inputs in self._plans[key]:
-            found = node.component.run(
-                self.backend.xp, self._views[node.name], {port: values[wire] for port, wire in inputs}
+            own = (
+                {name: given[node.variables][full] for name, full in self._names[node.name]}
+                if node.variables in given
+                else self._stored_views(node)
             )
+            found = node.component.run(self.backend.xp, own, {port: values[wire] for port, wire in inputs})
             for port, value in found.items():
                 values[f"{node.name}.{port}"] = value
         return {wire: values[wire] for wire in fetches}
@@ -249,11 +259,18 @@ class Bound:
     ) -> tuple[Mapping[str, Array], Array]:
         """Fetch wires, and the gradient [P] of a scalar of them by one set of variables."""
 
-        def function() -> tuple[Array, Mapping[str, Array]]:
-            found = self.run(fetches, feeds)
+        def function(views: Views) -> tuple[Array, Mapping[str, Array]]:
+            found = self.run(fetches, feeds, {variables: views})
             return scalar(found), found
 
         return self.backend.gradient(function, self.stores[variables])
+
+    def _stored_views(self, node: Node) -> Views:
+        """The node's variables by their own names; made anew when the store's views were replaced."""
+        views, known = self.stores[node.variables].views, self._stored.get(node.name)
+        if known is None or known[0] is not views:
+            known = self._stored[node.name] = (views, {name: views[full] for name, full in self._names[node.name]})
+        return known[1]
 
     def _plan(self, fetches: tuple[str, ...], feeds: frozenset[str]) -> Plan:
         needed, wanted = set(), [wire for wire in fetches if wire not in feeds]

@@ -2,8 +2,7 @@
 
 An agent acts on slabs of environments in lock-step, takes in what came of it, and learns. It loops nothing and logs
 nothing: `learn` returns frozen figures. Its whole state goes to named arrays plus plain values, so that any executor
-    can pause and resume it bit-equal
-(the random generator belongs to the executor and is passed in).
+can pause and resume it bit-equal (the random generator belongs to the executor and is passed in).
 
 To add an algorithm: a config in `config.py`, an agent here beside the others, one line in `workers.learning.agent`.
 """
@@ -19,6 +18,18 @@ Masks = NDArray[np.bool_]  # [B, N]
 Actions = NDArray[np.int64]  # [B]
 
 
+class Acted(NamedTuple):
+    """What `act` returns for B environments.
+
+    Attributes:
+        action: [B].
+        log_prob: logarithm of the probability with which the behaviour drew the action, [B]; zeros where nobody asks.
+    """
+
+    action: Actions
+    log_prob: NDArray[np.float32]
+
+
 class Experience(NamedTuple):
     """One slab of transitions, [B, …] each.
 
@@ -32,21 +43,23 @@ class Experience(NamedTuple):
     done: NDArray[np.bool_]
     next_observation: Observations
     next_mask: Masks
+    log_prob: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class LearnStats:
-    """Figures of one call of `learn`."""
+    """Figures of one call of `learn`. `exploration`: the mean ε, temperature or policy entropy at that time."""
 
     updates: int
     loss: float
     rate: float
+    exploration: float
 
 
 class Agent(Protocol):
     """What acts and learns."""
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Actions:
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
         """Choose an action for each environment, exploring."""
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
@@ -67,5 +80,21 @@ class Agent(Protocol):
     def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
         """Go on from a state."""
 
+    def parameters(self) -> NDArray[np.float32]:
+        """Return a copy of what `act` depends on, [P]."""
+
+    def load(self, parameters: NDArray[np.float32]) -> None:
+        """Act on these parameters [P] from now on: an actor takes its learner's."""
+
     def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the policy's type ("network", "table"), its config and its arrays, for the artifact."""
+
+
+class Asynchronous(Agent, Protocol):
+    """An agent whose gradients can be computed beside the data and applied to shared parameters (Mnih et al., 2016)."""
+
+    def gradient(self, progress: float, rng: np.random.Generator) -> tuple[NDArray[np.float32], LearnStats] | None:
+        """Return the gradient [P] of what is remembered, which is then forgotten; None while there is too little."""
+
+    def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
+        """Take one step of the optimiser along a gradient [P]."""

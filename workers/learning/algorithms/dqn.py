@@ -8,7 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from workers.learning.algorithms import graph
-from workers.learning.algorithms.base import Actions, Experience, LearnStats, Masks, Observations
+from workers.learning.algorithms.base import Acted, Actions, Experience, LearnStats, Masks, Observations
 from workers.learning.algorithms.config import DQN, Optimiser
 from workers.learning.backends import Backend
 from workers.learning.build import Bound, bind, complete, compose
@@ -19,6 +19,7 @@ from workers.learning.execution.checkpoint import part
 from workers.learning.spaces import Space
 
 SET = ("online", "target")
+LADDER = 64  # environments over which the exploration that is told is averaged
 
 
 def learning_rate(config: Optimiser, progress: float) -> float:
@@ -63,8 +64,8 @@ class ValueAgent:
         self.first, self.second = backend.asarray(zeros.copy()), backend.asarray(zeros.copy())
         self.average = backend.asarray(zeros.copy())
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Actions:
-        """ε-greedy on the online network: [B, D], [B, N] → [B]."""
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
+        """Explore on the online network: [B, D], [B, N] → [B]."""
         batch, give = len(observation), self.backend.asarray
         feeds = {
             "observation": give(observation),
@@ -73,7 +74,8 @@ class ValueAgent:
             "epsilon": give(self.schedule.epsilon(progress, batch)),
         }
         with self.backend.without_gradient():
-            return self.backend.to_numpy(self.bound.run(("explore.action",), feeds)["explore.action"])
+            action = self.bound.run(("explore.action",), feeds)["explore.action"]
+        return Acted(self.backend.to_numpy(action), np.zeros(batch, np.float32))
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
         """Best legal action of the parameters that would be exported."""
@@ -82,14 +84,10 @@ class ValueAgent:
 
     def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
         """Q of every action under the parameters that would be exported: [B, D], [B, N] → [B, N]."""
-        online = self.bound.stores["online"]
-        kept = self.backend.asarray(self.backend.to_numpy(online.flat).copy())
-        self.backend.assign(online, self._exported())
+        exported = {"online": self.bound.stores["online"].cut(self._exported())}
+        feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
-            feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
-            found = self.bound.run(("q.values",), feeds)["q.values"]
-        self.backend.assign(online, kept)
-        return self.backend.to_numpy(found)
+            return self.backend.to_numpy(self.bound.run(("q.values",), feeds, exported)["q.values"])
 
     def remember(self, experience: Experience) -> None:
         """Through the n-step window into the replay memory."""
@@ -107,7 +105,8 @@ class ValueAgent:
         for _ in range(self.config.updates_per_slab):
             risen = min(1.0, (self.updates + 1) / max(self.config.optimiser.ramp, 1))
             loss += self._update(rate * risen, progress)
-        return LearnStats(self.config.updates_per_slab, loss / self.config.updates_per_slab, rate)
+        explored = float(self.schedule.epsilon(progress, LADDER).mean())
+        return LearnStats(self.config.updates_per_slab, loss / self.config.updates_per_slab, rate, explored)
 
     def _update(self, rate: float, progress: float) -> float:
         batch, places = self.memory.sample(self.config.batch)
@@ -179,16 +178,18 @@ class ValueAgent:
             self.memory.restore(part(arrays, "memory."))
             self.n_step.restore(part(arrays, "n_step."))
 
+    def parameters(self) -> NDArray[np.float32]:
+        """The online network's, [P]."""
+        return self.backend.to_numpy(self.bound.stores["online"].flat).copy()
+
+    def load(self, parameters: NDArray[np.float32]) -> None:
+        """Overwrite the online network's."""
+        self.backend.assign(self.bound.stores["online"], self.backend.asarray(parameters))
+
     def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         """A `network` policy: its config, and its layers' arrays by name."""
-        flat = self.backend.to_numpy(self._exported())
-        shapes = self.bound.stores["online"].views
-        arrays, start = {}, 0
-        for name, view in shapes.items():
-            shape = tuple(view.shape)
-            size = math.prod(shape)
-            arrays[name] = flat[start : start + size].reshape(shape).copy()
-            start += size
+        views = self.bound.stores["online"].cut(self.backend.to_numpy(self._exported()))
+        arrays = {name: view.copy() for name, view in views.items()}
         used = self.advice if self.config.network.advice else None
         network = self.config.network
         config = {

@@ -8,7 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.policies.table import cell
-from workers.learning.algorithms.base import Actions, Experience, LearnStats, Masks, Observations
+from workers.learning.algorithms.base import Acted, Actions, Experience, LearnStats, Masks, Observations
 from workers.learning.algorithms.config import QTable
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear
 from workers.learning.components.value import FORBIDDEN
@@ -81,7 +81,7 @@ class TableAgent:
             found += observation[:, self.advice]
         return found
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Actions:
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
         """ε-greedy: [B, D], [B, N] → [B]."""
         batch = len(observation)
         feeds = {
@@ -90,8 +90,7 @@ class TableAgent:
             "noise": rng.random((batch, 2), np.float32),
             "epsilon": self.schedule.epsilon(progress, batch),
         }
-        action: Actions = self.explore.run(_namespace(), {}, feeds)["action"]
-        return action
+        return Acted(self.explore.run(_namespace(), {}, feeds)["action"], np.zeros(batch, np.float32))
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
         """Best legal action."""
@@ -135,7 +134,8 @@ class TableAgent:
         rate = max(self.config.rate * (1.0 - progress), 1e-4)
         step = np.maximum(1.0 - (1.0 - rate) ** counts[hit], counts[hit] / visits[hit])
         self.table.reshape(-1)[hit] += (step * mean).astype(np.float32)
-        return LearnStats(1, float(np.abs(error).mean()), rate)
+        explored = float(self.schedule.epsilon(progress, len(target)).mean())
+        return LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
     def forget(self) -> None:
         """Nothing is remembered beyond a slab."""
@@ -154,6 +154,14 @@ class TableAgent:
         self.table, self.visits = arrays["table"].copy(), arrays["visits"].copy()
         self.waiting = [arrays["waiting"].copy()] if "waiting" in arrays else []
         self.discretiser = Discretiser(values["cut"]) if values["cut"] is not None else None
+
+    def parameters(self) -> NDArray[np.float32]:
+        """The table, flat."""
+        return self.table.reshape(-1).copy()
+
+    def load(self, parameters: NDArray[np.float32]) -> None:
+        """Overwrite the table, cell by cell."""
+        self.table = np.array(parameters, np.float32).reshape(-1, self.actions)
 
     def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         """A `table` policy: which entries are cut where, and the values of each cell."""

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import cast
 
+from workers.learning.algorithms.config.shared import Place
 from workers.learning.backends.base import Backend, BackendError
 
 BACKENDS = {
@@ -19,4 +20,9 @@ def get_backend(name: str) -> Backend:
     return cast("Backend", getattr(import_module(module), attribute)())
 
 
-__all__ = ["BACKENDS", "Backend", "BackendError", "get_backend"]
+def resolve(place: Place) -> str:
+    """Return the name of the backend that a config asks for; `auto` is torch."""
+    return "torch" if place.backend == "auto" else place.backend
+
+
+__all__ = ["BACKENDS", "Backend", "BackendError", "get_backend", "resolve"]

@@ -22,12 +22,27 @@ class BackendError(Exception):
     """The backend can't do what was asked of it (for instance, differentiate)."""
 
 
-@dataclass(frozen=True)
+Views = Mapping[str, Array]
+"""Variables by name, each in its shape."""
+
+Layout = Mapping[str, tuple[slice, tuple[int, ...]]]
+"""Where each variable stands in the flat vector, and its shape."""
+
+
+@dataclass
 class Store:
-    """Variables of one set: `flat` [P] and the views into it by name."""
+    """Variables of one set: `flat` [P], the views into it by name, and where each stands.
+
+    Whoever keeps `views` or `flat` across an assignment asks for them again: some backends replace them.
+    """
 
     flat: Array
-    views: Mapping[str, Array]
+    views: Views
+    layout: Layout
+
+    def cut(self, flat: Array) -> Views:
+        """Return another flat vector [P] as views of this layout."""
+        return {name: flat[place].reshape(shape) for name, (place, shape) in self.layout.items()}
 
 
 class Backend(ABC):
@@ -50,12 +65,12 @@ class Backend(ABC):
 
     @abstractmethod
     def assign(self, store: Store, flat: Array) -> None:
-        """Overwrite all variables of the store with a flat vector [P], in place."""
+        """Overwrite all variables of the store with a flat vector [P]."""
 
     def gradient(
-        self, function: Callable[[], tuple[Array, Mapping[str, Array]]], store: Store
+        self, function: Callable[[Views], tuple[Array, Mapping[str, Array]]], store: Store
     ) -> tuple[Mapping[str, Array], Array]:
-        """Evaluate `function`, which gives (scalar, other arrays), and differentiate the scalar by the store.
+        """Evaluate `function` of the store's views, which gives (scalar, other arrays), and differentiate the scalar.
 
         Returns the other arrays and the gradient as a flat vector [P].
         """
@@ -74,10 +89,10 @@ def flatten(values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
 
-def slices(values: Mapping[str, NDArray[Any]]) -> dict[str, slice]:
+def layout(values: Mapping[str, NDArray[Any]]) -> Layout:
     """Return where each value stands in the vector that `flatten` makes."""
     places, start = {}, 0
     for name, value in values.items():
-        places[name] = slice(start, start + int(np.size(value)))
+        places[name] = (slice(start, start + int(np.size(value))), np.shape(value))
         start += int(np.size(value))
     return places

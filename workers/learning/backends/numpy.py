@@ -7,7 +7,7 @@ import array_api_compat.numpy as namespace
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend, Store, flatten, slices
+from workers.learning.backends.base import Array, Backend, Store, flatten, layout
 
 
 class NumpyBackend(Backend):
@@ -26,9 +26,9 @@ class NumpyBackend(Backend):
 
     def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
         """Return variables as views of one vector."""
-        flat = flatten(values)
-        places = slices(values)
-        return Store(flat, {name: flat[places[name]].reshape(np.shape(value)) for name, value in values.items()})
+        store = Store(flatten(values), {}, layout(values))
+        store.views = store.cut(store.flat)
+        return store
 
     def assign(self, store: Store, flat: Array) -> None:
         """Copy the vector into the store's."""

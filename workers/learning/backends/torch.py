@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend, Store, flatten, slices
+from workers.learning.backends.base import Array, Backend, Store, Views, flatten, layout
 
 
 class TorchBackend(Backend):
@@ -36,24 +36,21 @@ class TorchBackend(Backend):
 
     def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
         """Return leaf tensors that are views of one vector."""
-        flat = torch.from_numpy(flatten(values)).to(self.device)
-        places = slices(values)
-        views = {
-            name: flat[places[name]].view(np.shape(value)).detach().requires_grad_() for name, value in values.items()
-        }
-        return Store(flat, views)
+        store = Store(torch.from_numpy(flatten(values)).to(self.device), {}, layout(values))
+        store.views = {name: view.detach().requires_grad_() for name, view in store.cut(store.flat).items()}
+        return store
 
     def assign(self, store: Store, flat: Array) -> None:
-        """Copy the vector into the store's; its views see it."""
+        """Copy the vector into the store's, in place; its views see it."""
         with torch.no_grad():
             store.flat.copy_(flat)
 
     def gradient(
-        self, function: Callable[[], tuple[Array, Mapping[str, Array]]], store: Store
+        self, function: Callable[[Views], tuple[Array, Mapping[str, Array]]], store: Store
     ) -> tuple[Mapping[str, Array], Array]:
         """Differentiate by reverse mode; variables that the scalar does not depend on get zeros."""
         with torch.enable_grad():
-            scalar, others = function()
+            scalar, others = function(store.views)
         leaves = list(store.views.values())
         parts = torch.autograd.grad(scalar, leaves, allow_unused=True)
         flat = torch.cat(

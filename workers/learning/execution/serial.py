@@ -39,13 +39,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Live:
-    """Figures of the last chunk. `episode_return`: mean of the episodes that ended in it, exploration included."""
+    """Figures of the last chunk.
+
+    `episode_return`: mean of the episodes that ended in it, exploration included. `exploration`: see `LearnStats`.
+    """
 
     steps: int = 0
     episode_return: float | None = None
     loss: float | None = None
     updates: int = 0
     steps_per_second: float = 0.0
+    exploration: float | None = None
 
 
 class Serial:
@@ -112,15 +116,16 @@ class Serial:
             float(np.mean([stats.loss for stats in learned])) if learned else None,
             self.updates,
             (self.steps - before) / max(self.elapsed - begun, 1e-9),
+            float(np.mean([stats.exploration for stats in learned])) if learned else None,
         )
         return self.live
 
     def _slab(self, ended: list[NDArray[np.float64]]) -> LearnStats | None:
         progress, observation, mask = self.progress, self._observation, self._mask
-        action = self.agent.act(observation, mask, progress, self.rng)
+        action, log_prob = self.agent.act(observation, mask, progress, self.rng)
         step = self.environment.step(action)
         self.agent.remember(
-            Experience(observation, mask, action, step.reward, step.done, step.final_observation, step.mask)
+            Experience(observation, mask, action, step.reward, step.done, step.final_observation, step.mask, log_prob)
         )
         self._observation, self._mask = step.observation, step.mask
         self._returns += step.reward

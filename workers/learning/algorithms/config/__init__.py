@@ -1,0 +1,39 @@
+"""Agents as data: small frozen structs that go to JSON and back, checked for types and ranges."""
+
+import msgspec
+
+from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place
+from workers.learning.algorithms.config.value import DQN, NAMED, SERVED, Memory, QTable
+
+Config = DQN | QTable
+
+
+def encode(config: Config) -> bytes:
+    """Return the config as JSON."""
+    return msgspec.json.encode(config)
+
+
+def decode(data: bytes | str) -> Config:
+    """Read a config from JSON; raises msgspec.ValidationError naming the field."""
+    return msgspec.json.decode(data, type=Config)
+
+
+def named(name: str) -> Config:
+    """Return the config of an algorithm by the name that requests use; raises KeyError."""
+    return NAMED[name]
+
+
+__all__ = [
+    "DQN",
+    "SERVED",
+    "Config",
+    "Exploration",
+    "Memory",
+    "Network",
+    "Optimiser",
+    "Place",
+    "QTable",
+    "decode",
+    "encode",
+    "named",
+]

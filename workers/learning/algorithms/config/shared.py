@@ -1,0 +1,56 @@
+"""What the configs of all algorithms share: ranges, network, exploration, optimiser, and where it runs."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Positive = Annotated[float, msgspec.Meta(gt=0.0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0.0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Q = advice + head(trunk(observation)). `advice` uses the environment's per-action advice where it gives one."""
+
+    layers: tuple[Count, ...] = (64, 64)
+    activation: Literal["relu", "tanh"] = "relu"
+    dueling: bool = False
+    advice: bool = True
+
+
+class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far to stray.
+
+    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)), fixed.
+    `softmax`: actions drawn by their values at temperatures, in the reward's unit, from start to end over environments.
+    """
+
+    schedule: Literal["linear", "apex", "softmax"] = "linear"
+    start: NonNegative = 1.0
+    end: NonNegative = 0.05
+    fraction: Share = 0.3
+
+
+class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Adam. The rate rises over the first `ramp` updates, holds for the share `hold` of the training, then falls.
+
+    It falls along half a cosine, from `rate` to `rate · end`.
+    """
+
+    rate: Positive = 1e-3
+    end: Share = 0.02
+    hold: Share = 0.2
+    ramp: Annotated[int, msgspec.Meta(ge=0)] = 0
+    clip: Positive = 10.0
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """On what an agent learns; `auto` is settled by measurement when it is built.
+
+    `compiled` lets the backend compile the pure functions first, where it can.
+    """
+
+    backend: Literal["auto", "torch", "jax"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    compiled: bool = False
