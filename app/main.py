@@ -29,6 +29,7 @@ from app.decisions.basis import BasisCache
 from app.dependencies import Problem
 from app.dependencies import problems as documented
 from app.domain_models import endpoints as domain_models
+from app.evaluations import endpoints as evaluations
 from app.health import JobsCollector
 from app.hot import HotPath
 from app.jobs import endpoints as jobs
@@ -41,7 +42,7 @@ from app.workloads.serving import WorkloadCache
 
 logger = logging.getLogger(__name__)
 
-NOUNS: Sequence[ModuleType] = (workloads, samples, domain_models, agents, jobs, runs, decisions)
+NOUNS: Sequence[ModuleType] = (workloads, samples, domain_models, agents, evaluations, jobs, runs, decisions)
 
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
 fitted and an agent trained, and get the next resource step for each reported iteration."""

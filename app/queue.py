@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 FIT = "workers.tasks.fit_model"
 TRAIN = "workers.tasks.train_agent"
+EVALUATE = "workers.tasks.evaluate_agents"
 POLLING_SECONDS = 0.05
 VISIBILITY_SECONDS = 3600
 

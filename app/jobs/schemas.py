@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-JobType = Literal["fit", "train"]
+JobType = Literal["fit", "train", "evaluate"]
 FINAL_STATES = ("succeeded", "failed", "cancelled")
 
 
@@ -23,7 +23,7 @@ class JobRead(BaseModel):
     eta_seconds: float | None = Field(description="Seconds until it is done, as far as one can tell.")
     attempts: int = Field(description="How many times a worker has taken it up.")
     error: dict[str, Any] | None = Field(description="Problem document of a failed job.")
-    result: dict[str, Any] | None = Field(description="`{model: version}` or `{agent: version}`.")
+    result: dict[str, Any] | None = Field(description="`{model: version}`, `{agent: version}` or `{evaluation: id}`.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

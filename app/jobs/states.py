@@ -7,7 +7,7 @@ from typing import Any
 
 from app import queue
 
-TASKS: dict[str, str] = {"fit": queue.FIT, "train": queue.TRAIN}
+TASKS: dict[str, str] = {"fit": queue.FIT, "train": queue.TRAIN, "evaluate": queue.EVALUATE}
 """The task that does jobs of a type."""
 
 

@@ -22,7 +22,7 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     )
 
     type: Mapped[str] = mapped_column(String(16))
-    """'fit' or 'train'."""
+    """'fit', 'train' or 'evaluate'."""
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"), index=True)
     request: Mapped[dict[str, Any]]
     state: Mapped[str] = mapped_column(String(16), default="queued")

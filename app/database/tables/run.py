@@ -18,11 +18,14 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     __table_args__ = (
         Index("ix_runs_workload_id_created_at_id", "workload_id", "created_at", "id"),
         Index("ix_runs_tenant_created_at_id", "tenant", "created_at", "id"),
+        Index("ix_runs_workload_id_shadow_version", "workload_id", "shadow_version"),
     )
 
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
     spec_version: Mapped[int]
     agent_version: Mapped[int | None]
+    shadow_version: Mapped[int | None]
+    """Agent that is asked beside the one that answers."""
     state: Mapped[str] = mapped_column(String(16), default="running")
     """running, finished or failed."""
     targets: Mapped[dict[str, Any] | None]

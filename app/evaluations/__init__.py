@@ -1,0 +1,1 @@
+"""Evaluations: agents of a workload, judged by the evaluation protocol."""

@@ -1,0 +1,73 @@
+"""HTTP endpoints of evaluations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response, status
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import FromDatabase, Tenant, problems
+from app.evaluations import service
+from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
+from app.idempotency.once import IdempotentPost
+from app.jobs.schemas import JobRead
+from app.pagination import Page, Paging, page
+
+router = APIRouter(prefix="/evaluations", tags=["evaluations"])
+
+EvaluationId = Annotated[str, Path(alias="id", max_length=64, description="The evaluation's id.")]
+NOTHING_FROM_ELSEWHERE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_202_ACCEPTED,
+    operation_id="evaluate_agents",
+    summary="Evaluate agents",
+    response_model=JobRead,
+    responses=problems(404, 409, 413, 415, _409="There is no agent to judge yet, or no champion."),
+)
+def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+    """Queue an evaluation of agents, level by level; the job's result names it."""
+    return once.run(
+        lambda record: service.request_evaluation(database, tenant, body, record), status=status.HTTP_202_ACCEPTED
+    )
+
+
+@router.get("", operation_id="list_evaluations", summary="List evaluations", responses=problems(404))
+def listed(
+    request: Request,
+    database: FromDatabase,
+    tenant: Tenant,
+    paging: Paging,
+    workload: Annotated[str | None, Query(description="Only those of this workload.")] = None,
+) -> Page[EvaluationRead]:
+    """Evaluations that are done, newest first, without their figures."""
+    found, names = service.listed(database, tenant, paging, workload)
+    return page(request, found, lambda evaluation: service.read(evaluation, names[evaluation.workload_id]))
+
+
+@router.get("/{id}", operation_id="read_evaluation", summary="Read an evaluation", responses=problems(404))
+def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
+    """One evaluation with all its figures, for programs."""
+    return service.get(database, tenant, evaluation)
+
+
+@router.get(
+    "/{id}/report",
+    operation_id="read_evaluation_report",
+    summary="Read an evaluation's report",
+    response_class=HTMLResponse,
+    responses={
+        200: {
+            "description": "A page with tables and plots, which needs nothing from elsewhere.",
+            "content": {"text/html": {"schema": {"type": "string"}}},
+        },
+        **problems(404),
+    },
+)
+def report(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+    """One evaluation as a page for people."""
+    headers = {"Content-Security-Policy": NOTHING_FROM_ELSEWHERE, "X-Content-Type-Options": "nosniff"}
+    return HTMLResponse(service.page(database, tenant, evaluation), headers=headers)

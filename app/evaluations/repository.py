@@ -1,0 +1,65 @@
+"""SQL about evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, undefer
+
+from app.database.tables import DomainModel, Evaluation, Execution
+from app.pagination import PageRequest, Slice, paginate
+
+NAMES_AT_ONCE = 500
+
+
+class Stored(NamedTuple):
+    """An execution that could be held out: its name, and when it came."""
+
+    name: str
+    created_at: datetime
+
+
+def find(session: Session, tenant: str, evaluation_id: str, *, whole: bool = False) -> Evaluation | None:
+    """One evaluation; with its figures where `whole`."""
+    statement = select(Evaluation).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
+    return session.scalar(statement.options(undefer(Evaluation.report)) if whole else statement)
+
+
+def page(session: Session, tenant: str, evaluation_id: str) -> bytes | None:
+    """The report for people, compressed."""
+    statement = select(Evaluation.page).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
+    return session.scalar(statement)
+
+
+def listed(session: Session, tenant: str, request: PageRequest, workload_id: str | None) -> Slice[Evaluation]:
+    """A tenant's evaluations, newest first."""
+    statement = select(Evaluation).where(Evaluation.tenant == tenant)
+    if workload_id is not None:
+        statement = statement.where(Evaluation.workload_id == workload_id)
+    return paginate(session, statement, [Evaluation.created_at, Evaluation.id], request, descending=True)
+
+
+def stored(session: Session, workload_id: str) -> list[Stored]:
+    """A workload's executions without their data, oldest first."""
+    statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
+    rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
+    return [Stored(row.name, row.created_at) for row in rows]
+
+
+def known(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
+    """Those of the names that executions have."""
+    found: set[str] = set()
+    for start in range(0, len(names), NAMES_AT_ONCE):
+        some = names[start : start + NAMES_AT_ONCE]
+        statement = select(Execution.name).where(Execution.workload_id == workload_id, Execution.name.in_(some))
+        found.update(session.scalars(statement))
+    return found
+
+
+def model_time(session: Session, workload_id: str, version: int) -> datetime | None:
+    """When a version of the domain model came."""
+    statement = select(DomainModel.created_at)
+    return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))

@@ -1,0 +1,104 @@
+"""What crosses the API about evaluations."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from app.domain_models.schemas import Seed
+
+Level = Literal["L0", "L1", "L2", "L3", "L4"]
+LARGEST_VERSION = 2**31 - 1
+FEWEST_SEEDS = 5
+CHAMPION, NEWEST = "champion", "newest"
+
+
+def _agent(value: Any) -> Any:
+    """Refuse what is no agent in one sentence, rather than once per type that it could have been."""
+    version = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_VERSION
+    if not (version or value in (CHAMPION, NEWEST)):
+        raise ValueError("must be an agent's version (1 or more), 'champion' or 'newest'")
+    return value
+
+
+def _listed(value: Any) -> Any:
+    """One agent stands for a list of one."""
+    return [value] if isinstance(value, int | str) else value
+
+
+def _distinct(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("must name each execution once")
+    return names
+
+
+AgentName = Annotated[
+    Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | Literal["champion", "newest"], BeforeValidator(_agent)
+]
+ExecutionName = Annotated[str, Field(min_length=1, max_length=255)]
+Executions = Annotated[list[ExecutionName], Field(min_length=1, max_length=10_000), AfterValidator(_distinct)]
+
+
+class HeldOut(BaseModel):
+    """Executions that the held-out domain model of level L3 is fitted on, and the first one is not."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    share: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.25, description="Share of the executions; those that came after the agents' model are taken first."
+    )
+    executions: Executions | None = Field(default=None, description="Names of executions, instead of a share.")
+
+
+class EvaluationRequest(BaseModel):
+    """What is to be judged, and how thoroughly."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"workload": "resnet18", "agents": ["champion", 3]}]}
+    )
+
+    workload: Annotated[str, Field(min_length=1, max_length=63, description="Name of the workload.")]
+    agents: Annotated[list[AgentName], Field(min_length=1, max_length=8), BeforeValidator(_listed)] = Field(
+        default=["champion"], description="Versions, `champion` or `newest`; one of them may stand without a list."
+    )
+    level: Level = Field(default="L4", description="Highest level; those below it are judged first.")
+    seeds: Annotated[int, Field(ge=FEWEST_SEEDS, le=64)] = Field(
+        default=FEWEST_SEEDS, description="Independent worlds of each level."
+    )
+    episodes: Annotated[int, Field(ge=8, le=16_384)] = Field(default=256, description="Runs per seed and level.")
+    seed: Seed = 0
+    model: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
+        default=None, description="Version of the domain model to judge under; default: the newest."
+    )
+    held_out: HeldOut = Field(default_factory=HeldOut, description="What level L3 holds out.")
+
+
+class Verdict(BaseModel):
+    """What an evaluation says of one agent."""
+
+    agent: int = Field(description="Its version.")
+    level: Level | None = Field(description="Its class: the highest level that it passed; null: not even L0.")
+    reason: str = Field(description="Why it is no higher.")
+
+
+class EvaluationRead(BaseModel):
+    """One evaluation."""
+
+    id: str
+    workload: str
+    spec_version: int = Field(description="Version of the spec that was judged under.")
+    model_version: int = Field(description="Version of the domain model that was judged under.")
+    request: dict[str, Any] = Field(description="As asked for, with agents and model as versions.")
+    verdicts: list[Verdict]
+    created_at: datetime
+
+
+class EvaluationReport(EvaluationRead):
+    """One evaluation, with all its figures."""
+
+    report: dict[str, Any] = Field(
+        description="By level: returns beside every baseline with 95 % intervals, interquartile means, probability of "
+        "improvement, and train-to-test gap; reward terms, performance profiles and aliasing."
+    )

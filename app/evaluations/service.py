@@ -1,0 +1,196 @@
+"""Rules of evaluations: asking for one, reading, and publishing what was found."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.agents import repository as agents
+from app.database.engine import Database
+from app.database.tables import Evaluation, Workload
+from app.domain_models import repository as models
+from app.domain_models import service as domain_models
+from app.errors import Conflict, FieldError, Invalid, NotFound
+from app.evaluations import repository
+from app.evaluations.schemas import CHAMPION, NEWEST, EvaluationRead, EvaluationReport, EvaluationRequest, Verdict
+from app.idempotency.once import Record, no_record
+from app.jobs import listing
+from app.jobs import service as jobs
+from app.jobs.schemas import JobRead
+from app.pagination import PageRequest, Slice
+from app.workloads import service as workloads
+
+
+def request_evaluation(
+    database: Database, tenant: str, request: EvaluationRequest, record: Record = no_record
+) -> JobRead:
+    """Queue an evaluation; agents and model are settled now, whatever is promoted or fitted meanwhile.
+
+    Raises:
+        NotFound: no such workload.
+        Conflict: it has no agent yet, or no champion where that is asked for; it says what to do.
+        Invalid: an agent, a model or an execution that isn't there.
+    """
+    with database.session() as session:
+        workload = workloads.require(session, tenant, request.workload, lock=True)
+        asked = {
+            **request.model_dump(mode="json"),
+            "workload": workload.name,
+            "agents": _versions(session, workload, request.agents),
+            "model": _model(session, workload, request.model),
+        }
+        _check_executions(session, workload, request.held_out.executions)
+        job = jobs.create(session, job_type="evaluate", workload_id=workload.id, request=asked, tenant=tenant)
+        answer = jobs.read(job, workload.name)
+        record(session, answer)
+        return answer
+
+
+def _versions(session: Session, workload: Workload, asked: Sequence[int | str]) -> list[int]:
+    """The versions that are meant, each once, in the order in which they were named."""
+    newest = agents.latest_version(session, workload.id)
+    if newest is None:
+        raise Conflict(
+            f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
+            errors=[FieldError("/agents", "must name agents that have been trained", list(asked))],
+        )
+    named = {NEWEST: newest, CHAMPION: workload.champion}
+    found = [_version(session, workload, position, name, named) for position, name in enumerate(asked)]
+    return list(dict.fromkeys(found))
+
+
+def _version(session: Session, workload: Workload, position: int, name: int | str, named: dict[str, int | None]) -> int:
+    version = named[name] if isinstance(name, str) else name
+    pointer, newest = f"/agents/{position}", named[NEWEST]
+    if version is None:
+        raise Conflict(
+            f"workload {workload.name!r} has no champion: a heuristic answers at present; name a version "
+            f"(1 to {newest}) or 'newest', or promote one first",
+            errors=[FieldError(pointer, f"must be a version (1 to {newest}) or 'newest'", name)],
+        )
+    if agents.find(session, workload.id, version) is None:
+        message = f"must be the version of an agent of {workload.name!r}; the newest is {newest}"
+        raise Invalid(f"agent {version} {message}", errors=[FieldError(pointer, message, name)])
+    return version
+
+
+def _model(session: Session, workload: Workload, asked: int | None) -> int:
+    newest = models.latest_version(session, workload.id)
+    if newest is None:
+        domain_models.require_samples(session, workload)
+        raise Conflict(
+            f"workload {workload.name!r} has no domain model yet: fit one with POST /workloads/{workload.name}/models",
+            errors=[FieldError("/model", "must have been fitted", asked)],
+        )
+    if asked is not None and models.find(session, workload.id, asked) is None:
+        message = f"must be the version of a domain model of {workload.name!r}; the newest is {newest}"
+        raise Invalid(f"model {asked} {message}", errors=[FieldError("/model", message, asked)])
+    return newest if asked is None else asked
+
+
+def _check_executions(session: Session, workload: Workload, names: Sequence[str] | None) -> None:
+    if names is None:
+        return
+    known = repository.known(session, workload.id, names)
+    message = f"must be the name of an execution of {workload.name!r}"
+    unknown = [
+        FieldError(f"/held_out/executions/{position}", message, name)
+        for position, name in enumerate(names)
+        if name not in known
+    ]
+    if unknown:
+        raise Invalid(f"{len(unknown)} of {len(names)} held-out executions are unknown", errors=unknown[:20])
+
+
+def _fields(evaluation: Evaluation, workload: str) -> dict[str, Any]:
+    return {
+        "id": evaluation.id,
+        "workload": workload,
+        "spec_version": evaluation.spec_version,
+        "model_version": evaluation.model_version,
+        "request": evaluation.request,
+        "verdicts": [Verdict.model_validate(verdict) for verdict in evaluation.verdicts],
+        "created_at": evaluation.created_at,
+    }
+
+
+def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
+    """An evaluation as listed; `workload` is its workload's name."""
+    return EvaluationRead(**_fields(evaluation, workload))
+
+
+def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
+    """One evaluation with all its figures.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with database.reading() as session:
+        found = repository.find(session, tenant, evaluation_id, whole=True)
+        if found is None:
+            raise _missing(evaluation_id)
+        name = listing.workload_names(session, [found.workload_id])[found.workload_id]
+        return EvaluationReport(**_fields(found, name), report=found.report)
+
+
+def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
+    """The report for people: an HTML document that needs nothing from elsewhere.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with database.reading() as session:
+        found = repository.page(session, tenant, evaluation_id)
+    if found is None:
+        raise _missing(evaluation_id)
+    return zlib.decompress(found)
+
+
+def _missing(evaluation_id: str) -> NotFound:
+    return NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
+
+
+def listed(
+    database: Database, tenant: str, request: PageRequest, workload: str | None
+) -> tuple[Slice[Evaluation], dict[str, str]]:
+    """A page of evaluations, newest first, and the names of their workloads.
+
+    Raises:
+        NotFound: `workload` names none.
+    """
+    with database.reading() as session:
+        only = None if workload is None else workloads.require(session, tenant, workload).id
+        found = repository.listed(session, tenant, request, only)
+        return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
+
+
+class Evaluated(NamedTuple):
+    """What an evaluation hands over to be published; `page` is an HTML document."""
+
+    spec_version: int
+    model_version: int
+    request: dict[str, Any]
+    verdicts: list[Verdict]
+    report: dict[str, Any]
+    page: bytes
+
+
+def publish(session: Session, workload_id: str, evaluated: Evaluated) -> str:
+    """Store an evaluation in the caller's transaction; its id."""
+    workload = session.get_one(Workload, workload_id)
+    evaluation = Evaluation(
+        tenant=workload.tenant,
+        workload_id=workload_id,
+        spec_version=evaluated.spec_version,
+        model_version=evaluated.model_version,
+        request=evaluated.request,
+        verdicts=[verdict.model_dump(mode="json") for verdict in evaluated.verdicts],
+        report=evaluated.report,
+        page=zlib.compress(evaluated.page, 6),
+    )
+    session.add(evaluation)
+    session.flush()
+    return evaluation.id
