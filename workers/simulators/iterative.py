@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from app.kinds.base import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -97,6 +98,11 @@ class IterativeSimulator:
     def view(self) -> View:
         """What is seen of them."""
         return self._current().view
+
+    @property
+    def situation(self) -> Situation:
+        """What the service would show a policy."""
+        return Situation(self.projector, self.state, self.view)
 
     def reset(self) -> tuple[Array, NDArray[np.bool_]]:
         """Begin B runs; see the class on where."""

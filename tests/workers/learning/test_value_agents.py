@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.workers.learning import planted
+from tests.workers.learning import environments
 from workers.learning.algorithms.config import (
     DQN,
     Exploration,
@@ -40,7 +40,9 @@ VARIANTS = {
 TABLE = QTable(warm_up=128, rate=0.1, exploration=Exploration(start=1.0, end=0.5))
 
 
-def trained(config: DQN | QTable, environment: planted.Planted, slabs: int, seed: int = 0, chunks: int = 2) -> Serial:
+def trained(
+    config: DQN | QTable, environment: environments.Planted, slabs: int, seed: int = 0, chunks: int = 2
+) -> Serial:
     steps = environment.batch * slabs
     runner = Serial(config, environment, Plan(steps, steps // chunks), seed)
     while not runner.done:
@@ -48,7 +50,7 @@ def trained(config: DQN | QTable, environment: planted.Planted, slabs: int, seed
     return runner
 
 
-def greedy_return(runner: Serial, environment: planted.Planted) -> float:
+def greedy_return(runner: Serial, environment: environments.Planted) -> float:
     """Exact value of the greedy policy, mean over starts."""
     states = np.eye(len(environment.rewards), dtype=np.float32)
     policy = runner.agent.greedy(states, environment.legal)
@@ -60,14 +62,14 @@ def greedy_return(runner: Serial, environment: planted.Planted) -> float:
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "n_step"])
 def test_the_grids_golden_values(name: str) -> None:
-    environment = planted.grid(32, 0)
+    environment = environments.grid(32, 0)
     runner = trained(VARIANTS[name], environment, 500)
     values = runner.agent.values(np.eye(4, dtype=np.float32), environment.legal)  # type: ignore[attr-defined]
     np.testing.assert_array_equal(np.round(values[:2]), [[-1, -5, 0, -1], [-1, 1, 0, 0]])
 
 
 def test_the_grids_golden_values_in_a_table() -> None:
-    environment = planted.grid(32, 0)
+    environment = environments.grid(32, 0)
     runner = trained(msgspec.structs.replace(TABLE, entries=(0, 1)), environment, 400)
     values = runner.agent.values(np.eye(4, dtype=np.float32))  # type: ignore[attr-defined]
     np.testing.assert_array_equal(np.round(values[:2]), [[-1, -5, 0, -1], [-1, 1, 0, 0]])
@@ -75,27 +77,27 @@ def test_the_grids_golden_values_in_a_table() -> None:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_identity(name: str) -> None:
-    environment = planted.identity(32, 0)
+    environment = environments.identity(32, 0)
     runner = trained(VARIANTS[name], environment, 300)
     assert greedy_return(runner, environment) == 1.0
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_within_two_percent_of_exact_value_iteration(name: str) -> None:
-    environment = planted.finite_horizon(64, 0)
+    environment = environments.finite_horizon(64, 0)
     exact = environment.exact()[environment.starts].max(axis=1).mean()
     runner = trained(VARIANTS[name], environment, 600)
     assert greedy_return(runner, environment) >= exact - 0.02 * abs(exact)
 
 
 def test_a_table_reaches_exact_value_iteration() -> None:
-    environment = planted.identity(32, 0)
+    environment = environments.identity(32, 0)
     runner = trained(msgspec.structs.replace(TABLE, at_most=5), environment, 200)
     assert greedy_return(runner, environment) == 1.0
 
 
 def test_a_too_small_memory_does_not_learn() -> None:
-    environment = planted.finite_horizon(64, 0)
+    environment = environments.finite_horizon(64, 0)
     exact = environment.exact()[environment.starts].max(axis=1).mean()
     forgetful = msgspec.structs.replace(SMALL, memory=Memory(capacity=2, warm_up=2))
     assert greedy_return(trained(forgetful, environment, 300), environment) < exact - 0.1 * abs(exact)
@@ -104,7 +106,7 @@ def test_a_too_small_memory_does_not_learn() -> None:
 @pytest.mark.parametrize("config", [*VARIANTS.values(), TABLE], ids=[*VARIANTS, "q_table"])
 def test_same_seed_same_result_and_another_seed_another(config: DQN | QTable) -> None:
     def parameters(seed: int) -> np.ndarray:
-        runner = trained(config, planted.finite_horizon(32, seed), 40, seed)
+        runner = trained(config, environments.finite_horizon(32, seed), 40, seed)
         return np.concatenate([value.ravel() for value in runner.agent.export()[2].values()])
 
     np.testing.assert_array_equal(parameters(1), parameters(1))
@@ -115,10 +117,10 @@ def test_same_seed_same_result_and_another_seed_another(config: DQN | QTable) ->
 @pytest.mark.parametrize("config", [*VARIANTS.values(), TABLE], ids=[*VARIANTS, "q_table"])
 def test_resumed_from_a_checkpoint_is_bit_equal(config: DQN | QTable, keep_memory: bool) -> None:
     plan = Plan(32 * 60, 32 * 20, keep_memory=keep_memory)
-    straight = Serial(config, planted.finite_horizon(32, 5), plan, 3)
+    straight = Serial(config, environments.finite_horizon(32, 5), plan, 3)
     straight.advance()
     saved = straight.checkpoint()
-    resumed = Serial(config, planted.finite_horizon(32, 99), plan, 77)
+    resumed = Serial(config, environments.finite_horizon(32, 99), plan, 77)
     resumed.restore(saved)
     assert resumed.progress == straight.progress
     while not straight.done:
@@ -132,7 +134,7 @@ def test_resumed_from_a_checkpoint_is_bit_equal(config: DQN | QTable, keep_memor
 def test_a_time_limit_ends_the_training_and_its_schedules() -> None:
     ticks = iter(range(10_000))
     runner = Serial(
-        SMALL, planted.grid(8, 0), Plan(8 * 10_000, 8 * 10, seconds=50.0), 0, clock=lambda: float(next(ticks))
+        SMALL, environments.grid(8, 0), Plan(8 * 10_000, 8 * 10, seconds=50.0), 0, clock=lambda: float(next(ticks))
     )
     chunks = 0
     while not runner.done:
@@ -144,7 +146,7 @@ def test_a_time_limit_ends_the_training_and_its_schedules() -> None:
 
 
 def test_export_is_what_the_learner_would_do() -> None:
-    environment = planted.finite_horizon(64, 0)
+    environment = environments.finite_horizon(64, 0)
     environment.advice = slice(0, 3)
     runner = trained(
         msgspec.structs.replace(SMALL, double=True, network=Network(layers=(32, 16), dueling=True)), environment, 60
@@ -163,7 +165,7 @@ def test_export_is_what_the_learner_would_do() -> None:
 
 
 def test_an_advice_that_does_not_fit_is_a_build_error() -> None:
-    environment = planted.grid(8, 0)
+    environment = environments.grid(8, 0)
     environment.advice = slice(0, 3)
     with pytest.raises(BuildError, match="Advice"):
         Serial(SMALL, environment, Plan(80, 80), 0)

@@ -1,12 +1,20 @@
-"""Small vectorised environments whose exact solutions are known."""
+"""Small vectorised environments whose exact solutions are known, kept to the simulators' contract."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from app.kinds.base import Choice, Situation
+from app.kinds.iterative.layout import Layout
+from tests.planted import planted_spec, planted_table
+from workers.evaluation.judge import Court
+from workers.evaluation.optimum import solve
 from workers.simulators.base import Step
+from workers.simulators.expected import ExpectedSimulator
+from workers.simulators.iterative import TRAINING
 
 
 class Planted:
@@ -48,6 +56,10 @@ class Planted:
         self.state = np.where(done, self.rng.choice(self.starts, self.batch), self.state)
         return Step(self.observe(), self.legal[self.state], reward, done, final)
 
+    @property
+    def situation(self) -> Situation:
+        return Situation(None, self.state, None)
+
     def get_state(self) -> dict[str, Any]:
         return {"state": self.state, "rng": self.rng.bit_generator.state}
 
@@ -63,13 +75,37 @@ class Planted:
             q = self.rewards + gamma * self.transitions @ value
         return np.where(self.legal, q, -np.inf)
 
+    def best(self) -> float:
+        """The exact optimum's return, mean over starts."""
+        return float(self.exact()[self.starts].max(axis=1).mean())
+
+    def worth(self, policy: NDArray[np.integer], steps: int = 100) -> float:
+        """Exact return of a deterministic policy [states], mean over starts."""
+        rows, value = np.arange(len(self.rewards)), np.zeros(len(self.rewards))
+        for _ in range(steps):
+            value = np.where(self.ends, 0.0, (self.rewards + self.transitions @ value)[rows, policy])
+        return float(value[self.starts].mean())
+
+
+@dataclass(frozen=True)
+class Expert:
+    """Acts by exact value iteration."""
+
+    environment: Planted
+
+    @property
+    def name(self) -> str:
+        return "exact"
+
+    def act(self, situation: Situation) -> Choice:
+        return Choice(self.environment.exact(sweeps=50)[situation.state].argmax(axis=1))
+
 
 def grid(batch: int, seed: int) -> Planted:
     """RLgraph's 2×2 grid world: start S top left, a hole H top right, plain floor bottom left, goal G bottom right.
 
-    Actions: up, right, down, left; walls hold. Each step costs 1; the hole pays −5 and ends, the goal pays +1 and
-        ends. Moving
-    onto a wall stays. Q(s0) = (−1, −5, 0, −1), Q(s1) = (−1, 1, 0, 0).
+    Actions: up, right, down, left; walls hold. Each step costs 1; the hole pays −5 and ends, the goal pays +1 and ends.
+    Moving onto a wall stays. Q(s0) = (−1, −5, 0, −1), Q(s1) = (−1, 1, 0, 0).
     """
     moves = np.array([[0, 2, 1, 0], [0, 3, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3]])  # 0 start, 1 below, 2 hole, 3 goal
     pays = np.array([[-1.0, -5.0, -1.0, -1.0], [-1.0, 1.0, -1.0, -1.0], [0.0] * 4, [0.0] * 4])
@@ -101,3 +137,28 @@ def finite_horizon(batch: int, seed: int, horizon: int = 6, places: int = 4, act
     legal = np.ones((states, actions), np.bool_)
     legal[0 : states - 1 : places, 2] = False
     return Planted(batch, seed, transitions, rewards, np.arange(states) == states - 1, np.arange(places), legal)
+
+
+class Workload:
+    """A planted `iterative` workload of 10 iterations on 9 allocations, with its exact optimum."""
+
+    def __init__(self, episodes: int = 1_024, seed: int = 77) -> None:
+        self.spec = planted_spec(
+            resources=[
+                {"name": "executors", "minimum": 4, "maximum": 36, "step": 4, "max_steps": 2, "change_seconds": 2.0}
+            ],
+            metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}],
+            iterations=10,
+        )
+        self.table = planted_table(self.spec, effect=0.3, noise=0.1)
+        self.layout = Layout(self.spec)
+        self.court = Court(self.spec, self.table, seed, episodes)
+        self.optimum = float(self.court.score(solve(self.layout, self.table).policy).returns.mean())
+
+    def simulator(self, batch: int, seed: int) -> ExpectedSimulator:
+        """Paid in expectation, as trainings are."""
+        return ExpectedSimulator(self.layout, self.table, batch, seed, TRAINING)
+
+    def gap(self, policy: Any) -> float:
+        """What a policy leaves of the optimum's return, as a share of it, on the same episodes."""
+        return (self.optimum - float(self.court.score(policy).returns.mean())) / abs(self.optimum)
