@@ -1,0 +1,162 @@
+"""The executor contract: how a training is run, whatever runs it. `tests/contracts/executor.py` is its test kit.
+
+To add one: a class here beside the others, one line in `workers.learning.execution.EXECUTORS`, and one in the table of
+`tests/workers/learning/execution/test_executors.py`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from workers.learning.algorithms.base import Agent, LearnStats
+
+
+class ExecutionError(Exception):
+    """A training can't be run in this way; the message says why."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long, and in which pieces.
+
+    Args:
+        steps: environment steps of the whole training.
+        chunk_steps: environment steps between checkpoints.
+        seconds: a ceiling on working time; schedules then follow whichever of steps and seconds is further on.
+        keep_memory: put the replay memory into checkpoints. Without it they are small, and a resumed training begins by
+            filling the memory anew: the simulator does that in a fraction of a chunk. (`serial` begins every chunk so:
+            only then a resumed training is bit-equal.)
+    """
+
+    steps: int
+    chunk_steps: int = 1 << 18
+    seconds: float | None = None
+    keep_memory: bool = True
+
+
+@dataclass(frozen=True)
+class Live:
+    """Figures of the last chunk.
+
+    `episode_return`: mean of the episodes that ended in it, exploration included. `exploration`: see `LearnStats`.
+    """
+
+    steps: int = 0
+    episode_return: float | None = None
+    loss: float | None = None
+    updates: int = 0
+    steps_per_second: float = 0.0
+    exploration: float | None = None
+
+
+class Executor(Protocol):
+    """What runs one agent's training, chunk by chunk.
+
+    Attributes:
+        agent: what has been learned so far.
+        plan: length and pieces.
+        steps: environment steps learned from.
+        updates: of the parameters.
+        elapsed: seconds of work.
+        live: figures of the last chunk.
+    """
+
+    agent: Agent
+    plan: Plan
+    steps: int
+    updates: int
+    elapsed: float
+    live: Live
+
+    @property
+    def progress(self) -> float:
+        """Share of the training that is done, 0 to 1."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        ...
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Seconds still to work at the pace so far; None before the first chunk."""
+        ...
+
+    def advance(self) -> Live:
+        """Do one chunk; return its figures."""
+        ...
+
+    def checkpoint(self) -> bytes:
+        """Return everything from which `restore` goes on."""
+        ...
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same config, simulator and plan; raises CheckpointError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of processes and memory; may be called twice. Nothing is done after it."""
+        ...
+
+
+class Paced:
+    """How far along a plan a training is."""
+
+    plan: Plan
+    steps: int
+    elapsed: float
+
+    @property
+    def progress(self) -> float:
+        """Share of the training that is done, 0 to 1."""
+        share = self.steps / self.plan.steps
+        if self.plan.seconds is not None:
+            share = max(share, self.elapsed / self.plan.seconds)
+        return min(1.0, share)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.progress >= 1.0
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Seconds still to work at the pace so far; None before the first chunk."""
+        return self.elapsed * (1.0 - self.progress) / self.progress if self.progress > 0 else None
+
+
+@dataclass
+class Tally:
+    """What a chunk is summed up from."""
+
+    learned: list[LearnStats] = field(default_factory=list)
+    paid: float = 0.0
+    episodes: int = 0
+
+    def learn(self, stats: LearnStats | None) -> None:
+        """Count the updates of one slab, if there were any."""
+        if stats is not None:
+            self.learned.append(stats)
+
+    def end(self, paid: float, episodes: int) -> None:
+        """Count episodes, and the sum of their returns."""
+        self.paid += paid
+        self.episodes += episodes
+
+    @property
+    def updates(self) -> int:
+        """How many there were."""
+        return sum(stats.updates for stats in self.learned)
+
+    def live(self, steps: int, updates: int, steps_per_second: float) -> Live:
+        """Sum up; steps and updates are those of the whole training."""
+        return Live(
+            steps,
+            self.paid / self.episodes if self.episodes else None,
+            float(np.mean([stats.loss for stats in self.learned])) if self.learned else None,
+            updates,
+            steps_per_second,
+            float(np.mean([stats.exploration for stats in self.learned])) if self.learned else None,
+        )

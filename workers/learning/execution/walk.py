@@ -1,0 +1,41 @@
+"""A walk: one simulator, stepped by an agent's choices, and the returns of the episodes that ended on the way."""
+
+import numpy as np
+
+from workers.learning.algorithms.base import Agent, Experience
+from workers.simulators.base import Simulator
+
+
+class Walk:
+    """B environments where they stand now.
+
+    `paid` and `episodes`: sum of the returns of the episodes that ended, exploration included, and how many did, until
+    `tell` is asked.
+    """
+
+    def __init__(self, environment: Simulator) -> None:
+        self.environment = environment
+        self.observation, self.mask = environment.reset()
+        self.returns = np.zeros(environment.batch, np.float64)
+        self.paid, self.episodes = 0.0, 0
+
+    def slab(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
+        """Take one step in each environment."""
+        observation, mask = self.observation, self.mask
+        action, log_prob = agent.act(observation, mask, progress, rng)
+        step = self.environment.step(action)
+        self.observation, self.mask = step.observation, step.mask
+        self.returns += step.reward
+        if step.done.any():
+            self.paid += float(self.returns[step.done].sum())
+            self.episodes += int(step.done.sum())
+            self.returns[step.done] = 0.0
+        return Experience(
+            observation, mask, action, step.reward, step.done, step.final_observation, step.mask, log_prob
+        )
+
+    def tell(self) -> tuple[float, int]:
+        """Return `paid` and `episodes`, and count from nothing again."""
+        told = self.paid, self.episodes
+        self.paid, self.episodes = 0.0, 0
+        return told
