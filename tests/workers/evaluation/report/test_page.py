@@ -1,0 +1,150 @@
+"""The report for people: everything in it, nothing from elsewhere, and nothing that a name could smuggle in."""
+
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.workers.evaluation.report.sample import UNAVAILABLE, report
+from workers.evaluation.report.charts import Palette
+from workers.evaluation.report.markup import Markup, element, joined, table
+from workers.evaluation.report.page import page
+from workers.evaluation.report.tables import standing
+
+NASTY = "<script>alert('x')</script>\"&{{1+1}}"
+
+
+class Seen(HTMLParser):
+    """What a browser would find: texts, tags, and attribute values."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.texts, self.tags, self.attributes = list[str](), list[str](), list[tuple[str, str]]()
+        self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    @property
+    def images(self) -> list[str]:
+        """The plots, as SVG."""
+        sources = [value for name, value in self.attributes if name == "src"]
+        return [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() for source in sources]
+
+
+@pytest.fixture(scope="module")
+def two() -> Seen:
+    """The page of two agents side by side."""
+    return Seen(page(report("agent 3", "agent 5")))
+
+
+def test_the_summary_says_class_and_why_it_stopped(two: Seen) -> None:
+    assert "Evaluation of agent 3 and agent 5 on resnet18" in two.texts
+    assert {"L2", "no class", "Stopped at L3: ", "Stopped at L0: "} <= set(two.texts)
+    assert any(UNAVAILABLE in text for text in two.texts)
+    assert "agent 3 is at least as good as the best heuristic up to there." in two.texts
+
+
+def test_every_part_is_there(two: Seen) -> None:
+    parts = [
+        *("Summary", "Levels", "Beside every baseline", "Train-to-test gap", "Learning curves"),
+        *("Performance profiles", "Terms of the reward", "What the agents do", "Aliasing of the observations"),
+        *("The tuner of static settings", "Settings", "How to read this"),
+    ]
+    assert [text for text in two.texts if text in parts] == parts
+
+
+def test_figures_stand_with_their_intervals(two: Seen) -> None:
+    assert "−0.105 [−0.107, −0.103]" in two.texts
+    assert "+0.005 [+0.003, +0.007]" in two.texts
+    assert "50.5% [49.5%, 51.5%]" in two.texts
+
+
+def test_the_page_needs_nothing_from_elsewhere(two: Seen) -> None:
+    assert not {"script", "link", "iframe", "object", "form"} & set(two.tags)
+    assert all(value.startswith("data:image/svg+xml;base64,") for name, value in two.attributes if name == "src")
+    assert [value for name, value in two.attributes if name == "href"] == []
+    assert not re.search(r"url\(|@import", page(report()))
+
+
+def test_the_plots_name_every_policy(two: Seen) -> None:
+    assert len(two.images) == 2 + 5 + 1 + 4 + 2 + 1  # advantage, curves; levels; profile; terms; heat maps; tuner
+    names = {"agent 3", "agent 5", "model_predictive", "threshold"}
+    assert all(names <= texts_of(image) for image in two.images[1:6])
+    assert all("http://" not in image.replace("http://www.w3.org/", "") for image in two.images)
+
+
+def nodes(image: str) -> list[ET.Element]:
+    return list(ET.fromstring(image).iter())  # noqa: S314 (drawn by the code under test)
+
+
+def texts_of(image: str) -> set[str]:
+    return {"".join(node.itertext()) for node in nodes(image) if node.tag.endswith("text")}
+
+
+def test_what_was_given_is_escaped() -> None:
+    given = report(NASTY, workload=NASTY)
+    given["tuner"]["settings"] = {NASTY: NASTY}
+    given["levels"][0]["title"] = given["candidates"][0]["verdict"] = NASTY
+    given["candidates"][0]["aliasing"]["examples"][0]["actions"] = {NASTY: 1}
+    given["candidates"][0]["levels"][0]["reason"] = given["candidates"][0]["heat_map"]["x"]["name"] = NASTY
+    text = page(given)
+    assert "<script" not in text
+    seen = Seen(text)
+    assert "script" not in seen.tags
+    assert any(NASTY in told for told in seen.texts)
+    for image in seen.images:
+        assert not [node for node in nodes(image) if node.tag.endswith("script")]
+    assert any(NASTY in texts_of(image) for image in seen.images)
+
+
+@pytest.mark.parametrize("missing", ["curve", "heat_map", "aliasing"])
+def test_what_an_agent_lacks_is_left_out(missing: str) -> None:
+    given = report()
+    given["candidates"][0][missing] = None
+    assert len(Seen(page(given)).images) == 14 - (missing != "aliasing")
+
+
+def test_a_page_of_nothing_but_reasons_is_still_a_page() -> None:
+    given: dict[str, Any] = report()
+    for level in given["levels"]:
+        level.update(available=False, reason="nothing could be played", policies={}, best_heuristic=None, optimum=None)
+    for level in given["candidates"][0]["levels"]:
+        level.update(passed=False, advantage=None, probability_of_improvement=None, gap=None)
+    given.update(profiles=[], tuner={"settings": None, "reason": "nothing to tune", "trials": 0})
+    given["held_out"] = {"reason": "the 2 held-out executions can't carry a model", "note": None}
+    texts = Seen(page(given)).texts
+    assert texts.count("Not played: nothing could be played") == 6
+    assert "Not tuned: nothing to tune" in texts
+    assert "Nothing held out: the 2 held-out executions can't carry a model" in texts
+
+
+def test_a_level_beyond_the_class_is_no_pass() -> None:
+    passed = {"level": "L4", "passed": True, "advantage": {}}
+    assert standing(passed, "L4") == "passed"
+    assert standing(passed, "L2") == "beyond"
+    assert standing({**passed, "passed": False}, "L2") == "failed"
+    assert standing({**passed, "passed": False, "advantage": None}, "L2") == "unknown"
+
+
+def test_agents_have_colours_of_their_own() -> None:
+    names = [f"agent {i}" for i in range(8)]
+    palette = Palette(report(*names)["policies"])
+    assert palette.own == names
+    assert len({palette.colours[name] for name in palette.names}) == len(palette.names)
+
+
+def test_markup_escapes_all_but_its_own() -> None:
+    made = element("p", "<b>", element("b", "&"), class_='a"b')
+    assert made == '<p class="a&quot;b">&lt;b&gt;<b>&amp;</b></p>'
+    assert joined(["<", Markup("<br>")]) == "&lt;<br>"
+    assert "<i>" not in table(["<i>"], [["<i>", "<i>"]], marked=[0])

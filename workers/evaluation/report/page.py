@@ -1,0 +1,183 @@
+"""The page: a summary in words first, then the figures that it rests on, then how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workers.evaluation.report import charts, tables
+from workers.evaluation.report.charts import Palette, figure
+from workers.evaluation.report.markup import Markup, element, joined, section
+from workers.evaluation.report.reading import READING
+from workers.evaluation.report.wording import count, listed, number
+
+Json = dict[str, Any]
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #212529;
+background: #fff; } h1 { margin-bottom: .2rem; } h2 { margin-top: 2.5rem; font-size: 1.2rem; } h3 { font-size: 1rem; }
+p, figcaption, small { color: #495057; } figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+thead th { color: #495057; } th { text-align: left; font-weight: 600; }
+th, td { padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #dee2e6; vertical-align: top; }
+tr.own th, tr.own td { background: #e3fafc; }
+.card { border-left: 4px solid #0b7285; padding: .1rem 1rem; margin: 1rem 0; }
+.class { display: inline-block; background: #0b7285; color: #fff; border-radius: 4px; padding: 0 .5rem; }
+.passed { color: #2b8a3e; font-weight: 700; }
+.failed { color: #c92a2a; font-weight: 700; } .unknown { color: #868e96; }
+details { margin: .5rem 0; } summary { cursor: pointer; }
+"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def page(report: Json) -> str:
+    """The whole document, from the evaluation's JSON."""
+    palette, candidates = Palette(report["policies"]), report["candidates"]
+    names = listed(candidate["name"] for candidate in candidates)
+    title = f"Evaluation of {names} on {report['workload']}"
+    body = [
+        element("h1", title),
+        element("p", _under(report)),
+        section("Summary", *_summary(report, palette)),
+        section("Levels", tables.levels(report["levels"])),
+        section("Beside every baseline", *(_level(level, palette) for level in report["levels"])),
+        section("Train-to-test gap", tables.gaps(candidates)),
+        section("Learning curves", _drawn(charts.curves(candidates, palette), "Return of the training's episodes")),
+        section("Performance profiles", *_profiles(report, palette)),
+        section("Terms of the reward", *_terms(report, palette)),
+        section("What the agents do", *_heat_maps(candidates)),
+        section("Aliasing of the observations", *_aliasing(candidates)),
+        section("The tuner of static settings", *_tuner(report.get("tuner"))),
+        section("Settings", tables.settings(report), *_held_out(report.get("held_out"))),
+        section("How to read this", *(element("p", paragraph) for paragraph in READING)),
+    ]
+    return document(title, joined(body))
+
+
+def document(title: str, body: Markup) -> str:
+    """A page with its style and nothing from elsewhere."""
+    head = joined(
+        [
+            element("meta", charset="utf-8"),
+            element("meta", name="viewport", content="width=device-width"),
+            Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+            element("title", title),
+            element("style", Markup(STYLE)),
+        ]
+    )
+    return f"<!doctype html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
+
+
+def _under(report: Json) -> str:
+    settings = report["settings"]
+    model = f", domain model {report['model']}" if report.get("model") else ""
+    seconds = f"; took {report['seconds']:.0f} s" if report.get("seconds") is not None else ""
+    episodes = f"{settings['seeds']} seeds × {count(settings['episodes'])} episodes a level"
+    return f"Kind {report['kind']}{model}; {episodes}; {settings['confidence']:.0%} intervals{seconds}."
+
+
+def _drawn(chart: Any | None, caption: str) -> Markup:
+    return Markup("") if chart is None else figure(chart, caption)
+
+
+def _summary(report: Json, palette: Palette) -> list[Markup]:
+    candidates: Sequence[Json] = report["candidates"]
+    caption = "What each agent earns over the best heuristic, by level; it advances while its interval is not below 0"
+    return [
+        *(_card(candidate, report["policies"]) for candidate in candidates),
+        tables.ladder(candidates),
+        _drawn(charts.advantages(candidates, palette), caption),
+    ]
+
+
+def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
+    """Class, verdict, and at which level the way up ended and why."""
+    titles = [str(p.get("title") or "") for p in policies if p["name"] == candidate["name"]]
+    told = (
+        f"{candidate['name']} ({titles[0]})"
+        if titles and titles[0] not in ("", candidate["name"])
+        else candidate["name"]
+    )
+    own_class = candidate["class"]
+    badge = element("span", own_class if own_class != "none" else "no class", class_="class")
+    stopped = next((x for x in candidate["levels"] if tables.standing(x, own_class) in ("failed", "unknown")), None)
+    why = (
+        []
+        if stopped is None
+        else [element("p", element("strong", f"Stopped at {stopped['level']}: "), stopped["reason"])]
+    )
+    return element("div", element("h3", badge, " ", told), element("p", candidate["verdict"]), *why, class_="card")
+
+
+def _level(level: Json, palette: Palette) -> Markup:
+    if not level["available"]:
+        return joined([_heading(level), element("p", f"Not played: {level['reason']}")])
+    optimum = level.get("optimum") or {}
+    missing = optimum.get("reason") if not optimum.get("available", True) else None
+    note = element("p", f"No exact optimum: {missing}") if missing else Markup("")
+    chart = _drawn(
+        charts.returns(level, palette), f"Returns at {level['level']}: mean with its interval; the tick is the IQM"
+    )
+    return joined([_heading(level), tables.scores(level, palette.roles), note, chart])
+
+
+def _heading(level: Json) -> Markup:
+    return element("h3", level["level"] if level["level"] == level["title"] else f"{level['level']} · {level['title']}")
+
+
+def _profiles(report: Json, palette: Palette) -> list[Markup]:
+    return [
+        _drawn(charts.profile(found, palette), f"{found['level']}: share of episodes whose normalised score exceeds τ")
+        for found in report.get("profiles") or ()
+    ]
+
+
+def _terms(report: Json, palette: Palette) -> list[Markup]:
+    weights = report.get("term_weights") or {}
+    caption = "{}: what each policy pays by term, at the workload's own weights; shorter is better"
+    return [
+        _drawn(charts.terms(level, report["terms"], weights, palette), caption.format(level["level"]))
+        for level in report["levels"]
+        if level["available"] and level["level"] != "train"
+    ]
+
+
+def _heat_maps(candidates: Sequence[Json]) -> list[Markup]:
+    caption = "{}: mean change of the allocation by situation, at L1; blank where no episode came"
+    return [
+        _drawn(charts.heat_map(candidate["heat_map"]), caption.format(candidate["name"]))
+        for candidate in candidates
+        if candidate.get("heat_map")
+    ]
+
+
+def _aliasing(candidates: Sequence[Json]) -> list[Markup]:
+    shown = [tables.aliasing(candidates)]
+    for candidate in candidates:
+        rows = tables.examples(candidate)
+        if rows:
+            shown.append(element("details", element("summary", f"Examples of {candidate['name']}"), rows))
+    return shown
+
+
+def _tuner(tuner: Json | None) -> list[Markup]:
+    if tuner is None:
+        return []
+    if tuner.get("settings") is None:
+        return [element("p", f"Not tuned: {tuner.get('reason')}")]
+    chosen = ", ".join(f"{name} {_value(value)}" for name, value in tuner["settings"].items())
+    effort = f"{tuner['trials']} trials in {number(tuner.get('seconds'))} s"
+    text = f"After {effort}: {chosen}; return {number(tuner['return'])}."
+    return [element("p", text), _drawn(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial")]
+
+
+def _value(value: Any) -> str:
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
+def _held_out(held_out: Json | None) -> list[Markup]:
+    if held_out is None:
+        return []
+    if held_out.get("reason"):
+        return [element("p", f"Nothing held out: {held_out['reason']}")]
+    return [element("p", str(held_out["note"]))] if held_out.get("note") else []

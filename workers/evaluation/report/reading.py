@@ -1,0 +1,23 @@
+"""How to read the report: what stands at its end, one paragraph per text."""
+
+LEVELS = """\
+Each level switches on one more source of randomness and keeps those before it. An agent advances while its return is,
+with the stated confidence, at least that of the best heuristic on the same episodes; its class is the highest level
+that it reached without a break. A level that can't be judged ends the way up, and says why."""
+
+FIGURES = """\
+Intervals are bootstrapped over seeds and over episodes within them; differences are paired by episode. IQM is the mean
+of the middle half of the episodes; probability of improvement is the share of episodes in which a policy does better
+than the best heuristic, ties counting half; a performance profile is the share of episodes above each score (Agarwal
+et al., 2021, Deep reinforcement learning at the edge of the statistical precipice). A normalised score is 0 for random
+choices and 1 for the best heuristic."""
+
+GAP = """\
+The train-to-test gap is what an agent earns on seeds that no test uses, less what it earns at a level. “Guarded” is the
+share of decisions that the guard answered with a heuristic instead of the agent."""
+
+ALIASING = """\
+Observations with conflicting labels are states that the agent sees as one though the right action differs; “return
+lost” is what any choice of one action for each of them must cost."""
+
+READING = (LEVELS, FIGURES, GAP, ALIASING)
