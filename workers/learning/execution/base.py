@@ -27,12 +27,14 @@ class Plan:
         keep_memory: put the replay memory into checkpoints. Without it they are small, and a resumed training begins by
             filling the memory anew: the simulator does that in a fraction of a chunk. (`serial` begins every chunk so:
             only then a resumed training is bit-equal.)
+        pauses: shares of the training at which a chunk ends early, ascending: whoever runs it looks in there.
     """
 
     steps: int
     chunk_steps: int = 1 << 18
     seconds: float | None = None
     keep_memory: bool = True
+    pauses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,11 @@ class Paced:
     def done(self) -> bool:
         """Whether nothing is left to do."""
         return self.progress >= 1.0
+
+    @property
+    def pause(self) -> float:
+        """The share of the training at which the present chunk ends at the latest."""
+        return next((share for share in self.plan.pauses if share > self.progress), 1.0)
 
     @property
     def eta_seconds(self) -> float | None:

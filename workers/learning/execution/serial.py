@@ -49,11 +49,11 @@ class Serial(Paced):
         """Do one chunk; return its figures."""
         if not self.plan.keep_memory:
             self.agent.forget()
-        begun, before = self.elapsed, self.steps
+        begun, before, pause = self.elapsed, self.steps, self.pause
         self._started = self.clock() - self.elapsed
         self._walk.tell()
         tally = Tally()
-        while self.steps - before < self.plan.chunk_steps and not self.done:
+        while self.steps - before < self.plan.chunk_steps and self.progress < pause:
             tally.learn(self._slab())
             self.elapsed = self.clock() - self._started
         tally.end(*self._walk.tell())
