@@ -17,6 +17,7 @@ from app.demo.processes import ChildError
 from app.demo.service import own_service
 from app.demo.show import Show
 from app.demo.trainer import Trainer, profile, trainer
+from app.remote.service import UnreachableError
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def run(options: Options, console: Console | None = None) -> int:
     except KeyboardInterrupt:
         show.say("[red]interrupted[/]; everything that was started is stopped")
         return 130
-    except (RefusedError, ChildError) as error:
+    except (RefusedError, UnreachableError, ChildError) as error:
         show.say(f"[red]{error}[/]")
         return 1
     return 0

@@ -1,0 +1,125 @@
+"""Calls of a running service's HTTP API, and a job's events until it ends."""
+
+import json
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+Json = dict[str, Any]
+READ_SECONDS = 60.0
+PATIENCE_SECONDS = 30.0
+"""How long a job that is followed is waited for while its service does not answer."""
+
+
+class RefusedError(RuntimeError):
+    """The service refused a call, or a job failed; the message is the problem's title and detail."""
+
+    def __init__(self, problem: Json) -> None:
+        super().__init__(f"{problem.get('title', 'refused')}: {problem.get('detail', problem)}")
+
+
+class UnreachableError(RuntimeError):
+    """Nobody answers at the service's address."""
+
+
+class Service:
+    """A client of one service; a context manager."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._http = httpx.Client(base_url=url, timeout=READ_SECONDS, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._http.close()
+
+    def ready(self) -> bool:
+        """Whether database, broker and a worker are there."""
+        try:
+            return self._http.get("/readyz").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def call(self, method: str, path: str, **request: Any) -> Json:
+        """One call, answered by JSON.
+
+        Raises:
+            RefusedError, UnreachableError: see there.
+        """
+        response = self._answer(method, path, **request)
+        answer: Json = response.json()
+        return answer
+
+    def download(self, path: str) -> bytes:
+        """What is there, as it is.
+
+        Raises:
+            RefusedError, UnreachableError: see there.
+        """
+        return self._answer("GET", path).content
+
+    def _answer(self, method: str, path: str, **request: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, **request)
+        except httpx.TransportError as error:
+            raise UnreachableError(f"no answer from {self.url}: {error}; is `steward serve` running there?") from error
+        if response.is_error:
+            raise RefusedError(_problem(response))
+        return response
+
+    def follow(self, job: str) -> Iterator[Json]:
+        """A job's events until it ends, over as many connections as that takes; the job itself comes last.
+
+        Raises:
+            RefusedError: it failed or was cancelled.
+            UnreachableError: the service has been away for longer than a restart takes.
+        """
+        last, answered = "", time.monotonic()
+        while True:
+            try:
+                for identifier, event in self._events(job, last):
+                    last, answered = identifier, time.monotonic()
+                    yield event
+                ended = self.call("GET", f"/jobs/{job}")
+            except (httpx.TransportError, UnreachableError) as error:
+                if time.monotonic() - answered > PATIENCE_SECONDS:
+                    raise UnreachableError(f"{self.url} does not answer any more; job {job} goes on without") from error
+                time.sleep(1.0)
+                continue
+            answered = time.monotonic()
+            if ended["state"] not in ("queued", "running"):
+                break
+            time.sleep(0.1)
+        yield ended
+        if ended["state"] != "succeeded":
+            raise RefusedError(ended["error"] or {"title": f"the job was {ended['state']}", "detail": f"job {job}"})
+
+    def _events(self, job: str, after: str) -> Iterator[tuple[str, Json]]:
+        headers = {"accept": "text/event-stream", **({"last-event-id": after} if after else {})}
+        with self._http.stream("GET", f"/jobs/{job}/events", headers=headers) as response:
+            if response.is_error:
+                response.read()
+                raise RefusedError(_problem(response))
+            identifier = after
+            for line in response.iter_lines():
+                field, _, value = line.partition(":")
+                if field == "id":
+                    identifier = value.strip()
+                elif field == "data":
+                    yield identifier, json.loads(value)
+
+
+def _problem(response: httpx.Response) -> Json:
+    """What a refusal says, also where somebody else than the service answered."""
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    return (
+        problem if isinstance(problem, dict) else {"title": f"status {response.status_code}", "detail": response.text}
+    )
