@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from celery import Celery
+from celery import Celery, group
 from kombu.exceptions import OperationalError
 
 from app.settings import Settings, get_settings
@@ -15,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 FIT = "workers.tasks.fit_model"
 TRAIN = "workers.tasks.train_agent"
+TRIAL = "workers.tasks.train_trial"
 EVALUATE = "workers.tasks.evaluate_agents"
 POLLING_SECONDS = 0.05
 VISIBILITY_SECONDS = 3600
@@ -86,12 +88,26 @@ def _current() -> Celery:
 
 def enqueue(task_name: str, identifier: str) -> None:
     """Wake a worker up for a job; call it after the commit. A dead broker is logged, never raised."""
+    _tell(lambda celery: celery.send_task(task_name, args=[identifier], retry=False), f"{task_name}({identifier})")
+
+
+def enqueue_group(task_name: str, identifiers: Sequence[str]) -> None:
+    """Wake workers up for jobs that belong together, as one group; otherwise as `enqueue`."""
+
+    def send(celery: Celery) -> object:
+        signatures = [celery.signature(task_name, args=[each], immutable=True) for each in identifiers]
+        return group(signatures, app=celery).apply_async(retry=False)
+
+    _tell(send, f"{task_name}({', '.join(identifiers)})")
+
+
+def _tell(send: Callable[[Celery], object], what: str) -> None:
     try:
-        _current().send_task(task_name, args=[identifier], retry=False)
+        send(_current())
     except (OperationalError, OSError) as error:
-        logger.warning("broker away (%s): %s(%s) waits for the sweeper", error, task_name, identifier)
+        logger.warning("broker away (%s): %s waits for the sweeper", error, what)
     except Exception:  # the job is committed: whatever the broker's client makes of it, the caller's call succeeded
-        logger.exception("broker failed: %s(%s) waits for the sweeper", task_name, identifier)
+        logger.exception("broker failed: %s waits for the sweeper", what)
 
 
 def broker_problem() -> str | None:

@@ -18,8 +18,8 @@ from app import queue
 from app.database.engine import Database, after_commit
 from app.database.tables import Job
 from app.idempotency import repository as idempotency
-from app.jobs import repository
-from app.jobs.states import TASKS, cancelled, ended
+from app.jobs import family, repository
+from app.jobs.states import TASKS, cancelled, ended, requeued
 from app.settings import Settings
 
 ANNOUNCED_AT_ONCE = 10
@@ -80,16 +80,19 @@ def claim(database: Database, job_id: str, owner: str, seconds: float, now: date
         )
 
 
-def _write(session: Session, lease: Lease, **values: Any) -> None:
+def write(session: Session, lease: Lease, **values: Any) -> None:
+    """Change the row of a job that is held; raises LeaseLost where it is not any more."""
     if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
 
 
-def _renewed(lease: Lease, now: datetime) -> datetime:
+def renewed(lease: Lease, now: datetime) -> datetime:
+    """When a lease that is renewed now expires."""
     return now + timedelta(seconds=lease.seconds)
 
 
-def _cancel_requested(session: Session, lease: Lease) -> bool:
+def cancel_requested(session: Session, lease: Lease) -> bool:
+    """Whether a caller wants the job to stop."""
     job = session.get(Job, lease.job_id, populate_existing=True)
     return job is not None and job.cancel_requested
 
@@ -101,8 +104,8 @@ def heartbeat(database: Database, lease: Lease, now: datetime) -> bool:
         LeaseLost: it has been taken over.
     """
     with database.session() as session:
-        _write(session, lease, lease_expires_at=_renewed(lease, now))
-        return _cancel_requested(session, lease)
+        write(session, lease, lease_expires_at=renewed(lease, now))
+        return cancel_requested(session, lease)
 
 
 def progress(
@@ -121,12 +124,10 @@ def progress(
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
-        _write(
-            session, lease, progress=fraction, eta_seconds=eta_seconds, lease_expires_at=_renewed(lease, now), **kept
-        )
+        write(session, lease, progress=fraction, eta_seconds=eta_seconds, lease_expires_at=renewed(lease, now), **kept)
         event = {"state": "running", "progress": fraction, "eta_seconds": eta_seconds, **data}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
-        return _cancel_requested(session, lease)
+        return cancel_requested(session, lease)
 
 
 def finish(session: Session, lease: Lease, result: dict[str, Any], now: datetime) -> None:
@@ -145,6 +146,7 @@ def fail(database: Database, lease: Lease, problem: dict[str, Any], now: datetim
         LeaseLost: it has been taken over.
     """
     with database.session() as session:
+        family.hold_parent(session, lease.job_id)
         _end(session, lease, now, state="failed", progress=lease.progress, error=problem, event={"error": problem})
 
 
@@ -155,8 +157,10 @@ def cancel(database: Database, lease: Lease, now: datetime) -> None:
         LeaseLost: it has been taken over.
     """
     with database.session() as session:
-        _write(session, lease, **cancelled(now))
+        family.hold_parent(session, lease.job_id)
+        write(session, lease, **cancelled(now))
         repository.add_event(session, lease.tenant, lease.job_id, {"state": "cancelled"}, now)
+        family.settle(session, lease.job_id, now)
 
 
 def release(database: Database, lease: Lease, checkpoint: bytes | None, now: datetime) -> None:
@@ -167,25 +171,21 @@ def release(database: Database, lease: Lease, checkpoint: bytes | None, now: dat
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
-        _write(session, lease, **_requeued(None), attempts=Job.attempts - 1, **kept)
-        repository.add_event(session, lease.tenant, lease.job_id, {"state": "queued"}, now)
+        family.hold_parent(session, lease.job_id)
+        write(session, lease, **requeued(None), attempts=Job.attempts - 1, **kept)
+        stopped = cancel_requested(session, lease)
+        if stopped:
+            repository.change(session, lease.job_id, [], **cancelled(now))
+            family.settle(session, lease.job_id, now)
+        event = {"state": "cancelled" if stopped else "queued"}
+        repository.add_event(session, lease.tenant, lease.job_id, event, now)
 
 
 def _end(session: Session, lease: Lease, now: datetime, *, event: dict[str, Any], state: str, **values: Any) -> None:
-    _write(session, lease, state=state, **values, **ended(now))
+    write(session, lease, state=state, **values, **ended(now))
     data = {"state": state, "progress": values["progress"], **event}
     repository.add_event(session, lease.tenant, lease.job_id, data, now)
-
-
-def _requeued(announced: datetime | None) -> dict[str, Any]:
-    return {
-        "state": "queued",
-        "owner": None,
-        "lease_expires_at": None,
-        "eta_seconds": None,
-        "fence": Job.fence + 1,
-        "enqueued_at": announced,
-    }
+    family.settle(session, lease.job_id, now)
 
 
 def sweep(
@@ -223,11 +223,14 @@ def _recover(database: Database, job: Job, max_attempts: int, now: datetime) -> 
             *repository.held(job.owner or "", job.fence),
             Job.lease_expires_at == job.lease_expires_at,  # it was not renewed meanwhile
         ]
+        family.hold_parent(session, job.id)
         if not repository.change(session, job.id, same, **values):
             return False
         repository.add_event(session, job.tenant, job.id, event, now)
         if values["state"] == "queued":
             after_commit(session, lambda: queue.enqueue(TASKS[job.type], job.id))
+        else:
+            family.settle(session, job.id, now)
     return bool(values["state"] == "queued")
 
 
@@ -235,7 +238,7 @@ def _fate(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any], d
     if job.cancel_requested:
         return cancelled(now), {"state": "cancelled"}
     if job.attempts < max_attempts:
-        return _requeued(now), {"state": "queued", "progress": job.progress, "reason": "its worker was lost"}
+        return requeued(now), {"state": "queued", "progress": job.progress, "reason": "its worker was lost"}
     problem = {
         "type": "/problems/worker-lost",
         "title": "Worker lost",

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Job, JobEvent, Workload
+from app.jobs.states import WAITING
 from app.pagination import PageRequest, Slice, paginate
 
 
@@ -19,12 +20,12 @@ def find(session: Session, tenant: str, job_id: str) -> Job | None:
 def listed(
     session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
 ) -> Slice[Job]:
-    """A tenant's jobs, newest first."""
-    statement = select(Job).where(Job.tenant == tenant)
+    """A tenant's jobs, newest first; trials are told of by their training."""
+    statement = select(Job).where(Job.tenant == tenant, Job.type != "trial")
     if workload_id is not None:
         statement = statement.where(Job.workload_id == workload_id)
     if state is not None:
-        statement = statement.where(Job.state == state)
+        statement = statement.where(Job.state.in_((state, WAITING) if state == "running" else (state,)))
     return paginate(session, statement, [Job.created_at, Job.id], request, descending=True)
 
 

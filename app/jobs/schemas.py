@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-JobType = Literal["fit", "train", "evaluate"]
+JobType = Literal["fit", "train", "trial", "evaluate"]
 FINAL_STATES = ("succeeded", "failed", "cancelled")
 
 

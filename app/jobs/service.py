@@ -13,9 +13,9 @@ from app.database.base import utc_now
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound
-from app.jobs import listing, repository
+from app.jobs import family, listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
-from app.jobs.states import TASKS, cancelled
+from app.jobs.states import TASKS, WAITING, cancelled
 from app.pagination import PageRequest, Slice
 from app.workloads import repository as workloads
 
@@ -52,7 +52,7 @@ def read(job: Job, workload: str) -> JobRead:
         id=job.id,
         type=cast("JobType", job.type),
         workload=workload,
-        state=cast("JobState", job.state),
+        state="running" if job.state == WAITING else cast("JobState", job.state),
         progress=job.progress,
         eta_seconds=job.eta_seconds,
         attempts=job.attempts,
@@ -113,11 +113,14 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
     """
     now = utc_now()
     with database.session() as session:
+        family.hold_parent(session, job_id)
         job = require(session, tenant, job_id)
+        session.refresh(job, with_for_update=True)
         if job.state in ("succeeded", "failed"):
             raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
-        if repository.change(session, job_id, [Job.state == "queued"], **cancelled(now)):
+        if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled(now)):
             repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
+            family.settle(session, job_id, now)
         elif job.state != "cancelled":
             repository.change(session, job_id, [Job.state == "running"], cancel_requested=True)
         session.expire_all()

@@ -10,6 +10,7 @@ from app.database.tables.job_event import JobEvent
 from app.database.tables.model import DomainModel
 from app.database.tables.promotion import Promotion
 from app.database.tables.run import Run
+from app.database.tables.trial import Trial
 from app.database.tables.worker import Worker
 from app.database.tables.workload import Workload
 
@@ -24,6 +25,7 @@ __all__ = [
     "JobEvent",
     "Promotion",
     "Run",
+    "Trial",
     "Worker",
     "Workload",
 ]

@@ -22,11 +22,11 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     )
 
     type: Mapped[str] = mapped_column(String(16))
-    """'fit', 'train' or 'evaluate'."""
+    """'fit', 'train', 'trial' or 'evaluate'."""
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"), index=True)
     request: Mapped[dict[str, Any]]
     state: Mapped[str] = mapped_column(String(16), default="queued")
-    """queued, running, succeeded, failed or cancelled."""
+    """queued, running, waiting (for jobs of its family; nobody holds it), succeeded, failed or cancelled."""
     progress: Mapped[float] = mapped_column(default=0.0)
     eta_seconds: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(default=0)

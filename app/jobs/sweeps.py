@@ -1,0 +1,254 @@
+"""What workers do with a training of many trials: open it, tell of a trial, compare, go on, end.
+
+While trials run, nobody holds their training: it waits, and the last trial to come to rest queues it again. Each
+trial is a job with a lease, a fence and a checkpoint of its own, so it is brought back like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session, undefer
+
+from app import queue
+from app.database.base import new_id
+from app.database.engine import Database, after_commit
+from app.database.tables import Job, Trial
+from app.jobs import family, lease, repository
+from app.jobs.lease import Lease, LeaseLost
+from app.jobs.states import TASKS, WAITING, cancelled, ended, waiting
+
+LONGEST_REASON = 1024
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A trial to begin."""
+
+    algorithm: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A trial as it stands; `failed` is why its job ended without it having come to its end."""
+
+    job_id: str
+    number: int
+    algorithm: str
+    seed: int
+    rungs: int
+    until: float
+    share: float
+    score: float | None
+    ended: str | None
+    failed: str | None
+    report: dict[str, Any]
+    artifact: bytes | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a trial at work tells: its share of its own budget, the work of the whole training in such budgets, and
+    the seconds that a whole such budget takes."""
+
+    share: float
+    whole: float
+    budget_seconds: float | None
+    live: dict[str, Any]
+    comparing: float
+    """Share of the training's progress that is learning; the rest is judging."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial came to rest; the artifact is its best policy so far, `score` that one's."""
+
+    share: float
+    score: float
+    report: dict[str, Any]
+    artifact: bytes
+
+
+def open_trials(
+    database: Database, held: Lease, trials: Sequence[Opening], until: float, checkpoint: bytes, now: datetime
+) -> bool:
+    """Begin trials, and let their training wait for them; False where it should be cancelled instead.
+
+    Raises:
+        LeaseLost: the training has been taken over.
+    """
+    with database.session() as session:
+        if not _let_go(session, held, now, checkpoint=checkpoint):
+            return False
+        begun = [_begin(session, held, number, trial, until, now) for number, trial in enumerate(trials)]
+        _announce(session, begun)
+        return True
+
+
+def _begin(session: Session, held: Lease, number: int, opening: Opening, until: float, now: datetime) -> str:
+    job_id, given = new_id(), {"parent": held.job_id, "number": number}
+    common = {"tenant": held.tenant, "created_at": now}
+    job = Job(id=job_id, type="trial", workload_id=held.workload_id, request=given, enqueued_at=now, **common)
+    session.add(job)
+    session.flush()
+    session.add(
+        Trial(
+            job_id=job_id,
+            parent_id=held.job_id,
+            number=number,
+            algorithm=opening.algorithm,
+            seed=opening.seed,
+            until=until,
+            **common,
+        )
+    )
+    session.flush()
+    repository.add_event(session, held.tenant, job_id, {"state": "queued", "progress": 0.0}, now)
+    return job_id
+
+
+def _announce(session: Session, job_ids: Sequence[str]) -> None:
+    after_commit(session, lambda: queue.enqueue_group(TASKS["trial"], job_ids))
+
+
+def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool:
+    """Let a job wait, unless it should be cancelled; whoever holds it goes on holding it in that case."""
+    lease.write(session, held, lease_expires_at=lease.renewed(held, now))
+    if lease.cancel_requested(session, held):
+        return False
+    lease.write(session, held, **waiting(), **values)
+    return True
+
+
+def go_on(
+    database: Database,
+    held: Lease,
+    survivors: Sequence[str],
+    stopped: Mapping[str, str],
+    until: float,
+    now: datetime,
+) -> bool:
+    """Send trials (by the ids of their jobs) on to a share of their budget, and end others for a reason.
+
+    The training waits for them. False where it should be cancelled instead.
+
+    Raises:
+        LeaseLost: the training has been taken over.
+    """
+    with database.session() as session:
+        if not _let_go(session, held, now):
+            return False
+        end(session, stopped, now)
+        values = {"state": "queued", "enqueued_at": now, "fence": Job.fence + 1}
+        sent = [job for job in survivors if repository.change(session, job, [Job.state == WAITING], **values)]
+        for job in sent:
+            _change(session, job, until=until)
+            repository.add_event(session, held.tenant, job, {"state": "queued"}, now)
+        _announce(session, sent)
+        family.wake(session, held.job_id, now)  # at once where none of them was left
+        return True
+
+
+def end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:
+    """End resting trials (by the ids of their jobs), each for a reason; an empty one: it went to its end."""
+    for job, reason in stopped.items():
+        found = session.execute(select(Trial.score, Job.tenant).join(Job).where(Trial.job_id == job)).one()
+        result = {"score": found.score, "ended": reason or None}
+        values = {"state": "succeeded", "result": result, **ended(now)}
+        if repository.change(session, job, [Job.state == WAITING], **values):
+            _change(session, job, ended=reason[:LONGEST_REASON] or None)
+            repository.add_event(session, found.tenant, job, {"state": "succeeded", "result": result}, now)
+
+
+def _change(session: Session, job_id: str, **values: Any) -> None:
+    statement = update(Trial).where(Trial.job_id == job_id).values(**values)
+    session.execute(statement.execution_options(synchronize_session=False))
+
+
+def tell(database: Database, held: Lease, told: Told, checkpoint: bytes | None, now: datetime) -> bool:
+    """Tell how far a trial is, in its training's event stream; tells whether the trial should be cancelled.
+
+    Raises:
+        LeaseLost: the trial has been taken over.
+    """
+    kept = {} if checkpoint is None else {"checkpoint": checkpoint}
+    with database.session() as session:
+        parent = family.hold_parent(session, held.job_id)
+        lease.write(session, held, progress=told.share, lease_expires_at=lease.renewed(held, now), **kept)
+        _change(session, held.job_id, share=told.share)
+        if parent is not None:
+            _tell_parent(session, parent, held, told, now)
+        return lease.cancel_requested(session, held)
+
+
+def _tell_parent(session: Session, parent: str, held: Lease, told: Told, now: datetime) -> None:
+    done = float(session.scalar(select(func.sum(Trial.share)).where(Trial.parent_id == parent)) or 0.0)
+    running = select(func.count()).select_from(Trial).join(Job, Job.id == Trial.job_id)
+    at_work = session.scalar(running.where(Trial.parent_id == parent, Job.state == "running")) or 1
+    left = max(told.whole - done, 0.0)
+    eta = None if told.budget_seconds is None else left * told.budget_seconds / at_work + 2.0
+    fraction = told.comparing * min(done / told.whole, 1.0)
+    if not repository.change(session, parent, [Job.state == WAITING], progress=fraction, eta_seconds=eta):
+        return
+    event = {"state": "running", "progress": fraction, "eta_seconds": eta, **told.live}
+    repository.add_event(session, held.tenant, parent, event, now)
+
+
+def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, now: datetime) -> bool:
+    """Put a trial to rest until it has been compared; the last one wakes its training up. False: it was cancelled.
+
+    Raises:
+        LeaseLost: the trial has been taken over.
+    """
+    with database.session() as session:
+        parent = family.hold_parent(session, held.job_id)
+        if parent is None:
+            raise LeaseLost(f"job {held.job_id}: its training was deleted")
+        if not _let_go(session, held, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
+            return False
+        if family.is_over(session, parent):
+            repository.change(session, held.job_id, [Job.state == WAITING], **cancelled(now))
+            return True
+        found = {"score": outcome.score, "report": outcome.report, "artifact": outcome.artifact}
+        _change(session, held.job_id, share=outcome.share, rungs=Trial.rungs + 1, **found)
+        family.wake(session, parent, now)
+        return True
+
+
+def standing(session: Session, job_id: str) -> Standing | None:
+    """How a trial stands; None where the job is no trial."""
+    return next(iter(_standings(session, Trial.job_id == job_id)), None)
+
+
+def standings(session: Session, parent_id: str) -> list[Standing]:
+    """How a training's trials stand, by number; none before they are opened."""
+    return _standings(session, Trial.parent_id == parent_id)
+
+
+def _standings(session: Session, which: Any) -> list[Standing]:
+    statement = select(Trial, Job.state, Job.error).join(Job, Job.id == Trial.job_id).where(which)
+    rows = session.execute(statement.options(undefer(Trial.artifact)).order_by(Trial.number)).all()
+    return [_standing(trial, state, error) for trial, state, error in rows]
+
+
+def _standing(trial: Trial, state: str, error: dict[str, Any] | None) -> Standing:
+    failed = {"failed": str((error or {}).get("detail", "failed")), "cancelled": "cancelled"}.get(state)
+    return Standing(
+        job_id=trial.job_id,
+        number=trial.number,
+        algorithm=trial.algorithm,
+        seed=trial.seed,
+        rungs=trial.rungs,
+        until=trial.until,
+        share=trial.share,
+        score=trial.score,
+        ended=trial.ended,
+        failed=failed,
+        report=trial.report or {},
+        artifact=trial.artifact,
+    )
