@@ -1,6 +1,7 @@
 """The value-based agent: DQN with its switches (double, dueling, n-step, prioritised, hard or soft target)."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,25 @@ class ValueAgent:
 
     def remember(self, experience: Experience) -> None:
         """Through the n-step window into the replay memory."""
-        self.memory.insert(self.n_step.run(None, {}, experience._asdict()))
+        self.insert(self.collect(experience))
+
+    def collect(self, experience: Experience) -> dict[str, NDArray[Any]]:
+        """Push a slab [B] through the n-step window; return the transitions that are complete, [B] or none yet."""
+        return dict(self.n_step.run(None, {}, experience._asdict()))
+
+    def errors(self, transitions: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """How wrong the online network is about transitions, by its own estimate of what follows: [B] → [B]."""
+        feeds = {f"memory.{name}": self.backend.asarray(value) for name, value in transitions.items()}
+        feeds["memory.weight"] = self.backend.asarray(np.ones(len(transitions["reward"]), np.float32))
+        with self.backend.without_gradient():
+            found = self.bound.run(("loss.error",), feeds, {"target": self.bound.stores["online"].views})
+        return self.backend.to_numpy(found["loss.error"])
+
+    def insert(self, transitions: Mapping[str, NDArray[Any]], errors: NDArray[np.float32] | None = None) -> None:
+        """Put a slab's transitions into the replay memory; `errors` [B] give them their first priorities."""
+        places = self.memory.insert(transitions)
+        if errors is not None:
+            self.memory.reprioritise(places, errors)
         self.slabs += 1
 
     def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
@@ -113,9 +132,7 @@ class ValueAgent:
         feeds = {f"memory.{name}": self.backend.asarray(value) for name, value in batch.items()}
         with self.backend.without_gradient():
             feeds.update(self.bound.run(("target.target",), feeds))
-        found, gradient = self.bound.gradient(
-            lambda wires: wires["loss.loss"].mean(), ("loss.loss", "loss.error"), feeds
-        )
+        found, gradient = self.bound.gradient("loss.loss", ("loss.loss", "loss.error"), feeds)
         self.memory.reprioritise(places, self.backend.to_numpy(found["loss.error"]))
         self.updates += 1
         self._step(gradient, rate)

@@ -25,6 +25,8 @@ class BackendError(Exception):
 Views = Mapping[str, Array]
 """Variables by name, each in its shape."""
 
+Function = Callable[..., dict[str, Array]]
+
 Layout = Mapping[str, tuple[slice, tuple[int, ...]]]
 """Where each variable stands in the flat vector, and its shape."""
 
@@ -68,15 +70,20 @@ class Backend(ABC):
         """Overwrite all variables of the store with a flat vector [P]."""
 
     def gradient(
-        self, function: Callable[[Views], tuple[Array, Mapping[str, Array]]], store: Store
+        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], store: Store, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
-        """Evaluate `function` of the store's views, which gives (scalar, other arrays), and differentiate the scalar.
+        """Evaluate `function(views, *arguments)`, which gives (scalar, other arrays), and differentiate the scalar.
 
-        Returns the other arrays and the gradient as a flat vector [P].
+        The function is pure; hand in the same object each time, since a backend may compile it once. The arguments are
+        nested mappings of arrays. Returns the other arrays and the gradient by the store's views as a flat vector [P].
         """
         raise BackendError(
-            f"the {self.name} backend acts and checks; it has no gradients for {function!r} of {store!r}"
+            f"the {self.name} backend acts and checks; it has no gradients for {function!r} of {store!r} {arguments!r}"
         )
+
+    def compile(self, function: Function) -> Function:
+        """Return the pure function of nested mappings of arrays, compiled where this backend does that."""
+        return function
 
     def without_gradient(self) -> AbstractContextManager[Any]:
         """Return a context in which nothing is recorded for differentiation."""

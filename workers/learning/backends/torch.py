@@ -1,4 +1,4 @@
-"""The torch backend: learns and acts."""
+"""The torch backend: learns and acts, eager or compiled, on the CPU or a GPU."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -9,21 +9,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend, Store, Views, flatten, layout
+from workers.learning.backends.base import Array, Backend, BackendError, Function, Store, flatten, layout
 
 
 class TorchBackend(Backend):
     """Tensors on one device; on the CPU they share memory with NumPy's arrays.
 
     One thread: at these sizes a second one gains little, and takes the core of a process beside it.
+
+    Args:
+        device: "cpu" or "cuda".
+        compiled: compile the pure functions with torch.compile; it needs a C++ compiler (and triton on a GPU).
+        threads: of the library's own pool.
+
+    Raises:
+        BackendError: there is no such device, or nothing to compile with.
     """
 
     name = "torch"
     xp = namespace
 
-    def __init__(self, device: str = "cpu", threads: int = 1) -> None:
+    def __init__(self, device: str = "cpu", *, compiled: bool = False, threads: int = 1) -> None:
         torch.set_num_threads(threads)
-        self.device = torch.device(device)
+        if device != "cpu" and not torch.cuda.is_available():
+            raise BackendError(f"device is {device!r}, but torch sees no GPU here; 'cpu' is what there is")
+        self.device, self.compiled = torch.device(device), compiled
+        self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
+        if compiled:
+            _check_compiler(self.device)
 
     def asarray(self, array: NDArray[Any]) -> Array:
         """Return a tensor over the same memory (CPU) or a copy on the device."""
@@ -45,12 +58,25 @@ class TorchBackend(Backend):
         with torch.no_grad():
             store.flat.copy_(flat)
 
+    def compile(self, function: Function) -> Function:
+        """Return it compiled if that was asked for; plain numbers then go in as tensors, lest each value compile."""
+        if not self.compiled:
+            return function
+        program = torch.compile(function)
+
+        def run(*arguments: Any) -> dict[str, Array]:
+            return program(*(_tensors(argument, self.device) for argument in arguments))
+
+        return run
+
     def gradient(
-        self, function: Callable[[Views], tuple[Array, Mapping[str, Array]]], store: Store
+        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], store: Store, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
         """Differentiate by reverse mode; variables that the scalar does not depend on get zeros."""
+        if self.compiled:
+            function = self._compiled.setdefault(function, torch.compile(function))
         with torch.enable_grad():
-            scalar, others = function(store.views)
+            scalar, others = function(store.views, *arguments)
         leaves = list(store.views.values())
         parts = torch.autograd.grad(scalar, leaves, allow_unused=True)
         flat = torch.cat(
@@ -64,3 +90,30 @@ class TorchBackend(Backend):
     def without_gradient(self) -> AbstractContextManager[Any]:
         """Return torch's no_grad."""
         return torch.no_grad()
+
+
+def devices() -> tuple[str, ...]:
+    """Return the devices that torch can use here, the CPU first."""
+    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+
+def _tensors(argument: Any, device: torch.device) -> Any:
+    if isinstance(argument, Mapping):
+        return {name: _tensors(value, device) for name, value in argument.items()}
+    return torch.tensor(float(argument), device=device) if isinstance(argument, int | float) else argument
+
+
+def _check_compiler(device: torch.device) -> None:
+    """Compile a sum, so that a missing compiler is told before anything is built."""
+    try:
+        torch.compile(_plus_one)(torch.zeros(2, device=device))
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BackendError(
+            "compiled is true, but torch.compile does not work here: it needs a C++ compiler (g++ or clang++, or what "
+            f"the variable CXX names) and Python's headers. It said: {said}"
+        ) from error
+
+
+def _plus_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1.0

@@ -5,6 +5,9 @@ A component names its inputs (`takes`), says which spaces its outputs have once 
 functions of the array namespace that it is handed: it holds no arrays and knows no backend. A `Memory` is the
 exception by nature: it holds host (NumPy) storage, allocated from spaces, and is serialisable.
 
+A component may be made of others: its `calls` are then nodes, each a call of an inner component, and its `results` say
+which inner wire each output is (see `composite.py`).
+
 To add one: one file here, and one line in the table of `tests/workers/learning/test_components.py`.
 """
 
@@ -52,6 +55,20 @@ class Variable:
         return rng.uniform(-bound, bound, self.shape).astype(np.float32)
 
 
+@dataclass(frozen=True)
+class Node:
+    """One call of a component: ports ← wires. A wire is an input of the graph, or "node.port" of another node's output.
+
+    Nodes that share a component share its variables, in the variable set `variables`. The inner calls of a composite
+    use the set of the composite's own call.
+    """
+
+    name: str
+    component: "Component"
+    inputs: Mapping[str, str]
+    variables: str = "online"
+
+
 class Component(ABC):
     """A pure function with variables, described by its spaces."""
 
@@ -61,6 +78,14 @@ class Component(ABC):
     def name(self) -> str:
         """The component's name in error messages."""
         return type(self).__name__
+
+    def calls(self) -> tuple[Node, ...]:
+        """Return the inner calls of a composite: their wires are its inputs, or inner outputs."""
+        return ()
+
+    def results(self) -> Mapping[str, str]:
+        """Return the inner wire of each output of a composite."""
+        return {}
 
     @abstractmethod
     def gives(self, inputs: Spaces) -> Spaces:

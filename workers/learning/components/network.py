@@ -7,7 +7,8 @@ from gymnasium import spaces
 
 from app.policies import functions
 from workers.learning.backends.base import Array
-from workers.learning.components.base import Arrays, Component, SpaceError, Variable
+from workers.learning.components.base import Arrays, Component, Node, SpaceError, Variable
+from workers.learning.components.composite import Composite
 from workers.learning.spaces import Spaces, reals
 
 
@@ -116,7 +117,7 @@ class Advice(Component):
         return {"values": inputs["values"] + inputs["observation"][:, self.start : self.stop]}
 
 
-class QNetwork(Component):
+class QNetwork(Composite):
     """observation [D], mask [actions] → values [actions]: advice + head(trunk(observation)), nested from the above."""
 
     takes: ClassVar = ("observation", "mask")
@@ -124,19 +125,19 @@ class QNetwork(Component):
     def __init__(self, trunk: Trunk, head: LinearHead, advice: Advice | None = None) -> None:
         self.trunk, self.head, self.advice = trunk, head, advice
 
-    def gives(self, inputs: Spaces) -> Spaces:
-        """Values [actions]."""
-        found = self.head.gives({**inputs, **self.trunk.gives(inputs)})
-        return self.advice.gives({**inputs, **found}) if self.advice else found
-
-    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """The variables of trunk and head."""
-        return {**self.trunk.variables(inputs), **self.head.variables({**inputs, **self.trunk.gives(inputs)})}
-
-    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+    def calls(self) -> tuple[Node, ...]:
         """Trunk, head, advice."""
-        found = self.head.run(xp, variables, {**inputs, **self.trunk.run(xp, variables, inputs)})
-        return self.advice.run(xp, variables, {**inputs, **found}) if self.advice else found
+        found = [
+            Node("trunk", self.trunk, {"observation": "observation"}),
+            Node("head", self.head, {"features": "trunk.features", "mask": "mask"}),
+        ]
+        if self.advice:
+            found.append(Node("advice", self.advice, {"observation": "observation", "values": "head.values"}))
+        return tuple(found)
+
+    def results(self) -> Mapping[str, str]:
+        """The values of the last call."""
+        return {"values": "advice.values" if self.advice else "head.values"}
 
 
 class Pick(Component):

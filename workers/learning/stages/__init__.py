@@ -1,0 +1,1 @@
+"""The stages of a build: compose, complete, bind. Import them from `workers.learning.build`."""
