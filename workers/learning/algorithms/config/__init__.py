@@ -2,10 +2,14 @@
 
 import msgspec
 
+from workers.learning.algorithms.config import policy, value
+from workers.learning.algorithms.config.policy import ActorCritic, Entropy
 from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place
-from workers.learning.algorithms.config.value import DQN, NAMED, SERVED, Memory, QTable
+from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
 
-Config = DQN | QTable
+Config = DQN | QTable | ActorCritic
+NAMED: dict[str, Config] = {**value.NAMED, **policy.NAMED}
+"""Every algorithm that learns, by the name that requests use."""
 
 
 def encode(config: Config) -> bytes:
@@ -25,9 +29,13 @@ def named(name: str) -> Config:
 
 __all__ = [
     "DQN",
+    "NAMED",
     "SERVED",
+    "ActorCritic",
     "Config",
+    "Entropy",
     "Exploration",
+    "Imitation",
     "Memory",
     "Network",
     "Optimiser",

@@ -4,7 +4,16 @@ from typing import Annotated
 
 import msgspec
 
-from workers.learning.algorithms.config.shared import Count, Exploration, Network, Optimiser, Place, Positive, Share
+from workers.learning.algorithms.config.shared import (
+    Count,
+    Exploration,
+    Network,
+    NonNegative,
+    Optimiser,
+    Place,
+    Positive,
+    Share,
+)
 
 
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -17,10 +26,26 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beta: Share = 0.4
 
 
+class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Learning from demonstrations first, and beside one's own experience later (Hester et al., DQfD, 2018).
+
+    `margin`, in the unit of the reward: by how much the expert's action has to be ahead; `weight` of that loss beside
+    the usual one; `updates` on demonstrations alone before the learner acts; later, `share` of every batch is drawn
+    from them, and they are never overwritten (the first `capacity` transitions are kept).
+    """
+
+    margin: NonNegative = 0.05
+    weight: NonNegative = 1.0
+    updates: Annotated[int, msgspec.Meta(ge=0)] = 500
+    share: Share = 0.25
+    capacity: Count = 16_384
+
+
 class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     """The value-based agent; its switches are the family's members.
 
     `target_share` of the online network enters the target every `target_every` updates (1 is a hard copy).
+    `quantiles`, if not 0, of the return of each action are learned in place of its mean, which is what is exported.
     `average` is the per-update weight of the running average of the parameters that is exported, kept over the last
     `average_from` share of the training; 0 exports the last parameters.
     """
@@ -30,6 +55,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     memory: Memory = Memory()
     optimiser: Optimiser = Optimiser()
     double: bool = False
+    quantiles: Annotated[int, msgspec.Meta(ge=0, le=200)] = 0
     n_step: Count = 1
     gamma: Share = 1.0
     huber: Positive = 1.0
@@ -40,6 +66,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     target_every: Count = 1
     average: Share = 0.005
     average_from: Share = 0.5
+    imitation: Imitation | None = None
     place: Place = Place()
 
 
@@ -80,6 +107,15 @@ NAMED: dict[str, DQN | QTable] = {
     "n_step_dqn": msgspec.structs.replace(SERVED, double=True, network=DUELING, n_step=2),
     "prioritised_dqn": msgspec.structs.replace(
         SERVED, double=True, network=DUELING, memory=msgspec.structs.replace(SERVED.memory, prioritised=True)
+    ),
+    "quantile_dqn": msgspec.structs.replace(SERVED, double=True, network=DUELING, quantiles=16),
+    "apex_dqn": msgspec.structs.replace(
+        SERVED,
+        double=True,
+        network=DUELING,
+        n_step=3,
+        memory=msgspec.structs.replace(SERVED.memory, prioritised=True),
+        exploration=Exploration(schedule="apex", start=0.4),
     ),
 }
 """The members of the family by the names that requests use."""
