@@ -1,0 +1,86 @@
+"""Where policies meet: the episodes of one problem at one level under one seed, the same for everybody."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.base import Situation
+from workers.evaluation.levels import Level
+from workers.evaluation.wrappers import wrapped
+from workers.evaluation.wrappers.base import World
+
+
+class Move(NamedTuple):
+    """What a player does in B episodes.
+
+    Attributes:
+        action: [B].
+        guarded: where a heuristic answers in the policy's place, [B]; None where nothing guards.
+    """
+
+    action: NDArray[np.integer]
+    guarded: NDArray[np.bool_] | None = None
+
+
+class Player(Protocol):
+    """A policy as it would be asked: bare, or behind the guard of the service."""
+
+    def begin(self, world: World, seed: int) -> None:
+        """Episodes of ``world`` are about to be decided; who draws, draws from ``seed``."""
+        ...
+
+    def move(self, situation: Situation) -> Move:
+        """One action per episode."""
+        ...
+
+
+class Scores(NamedTuple):
+    """What a player earned in E episodes, paired by position with any other's in the same arena.
+
+    Attributes:
+        returns: [E].
+        terms: mean over the episodes of each term's sum, [T].
+        guarded: share of the decisions that the guard gave to a heuristic; None where nothing guards.
+    """
+
+    returns: NDArray[np.float32]
+    terms: NDArray[np.float64]
+    guarded: float | None
+
+
+Watcher = Callable[[Situation, NDArray[np.integer], NDArray[np.bool_]], None]
+
+
+def play(world: World, level: Level, seed: int, player: Player, watch: Watcher | None = None) -> Scores:
+    """Let ``player`` decide every episode of a fresh ``world`` at ``level`` to its end.
+
+    Args:
+        world: not disturbed yet.
+        level: what is random.
+        seed: of all that is; the same seed gives everybody the same episodes.
+        player: who decides.
+        watch: called before every step with the situation, the actions, and which episodes are still going, [B].
+    """
+    simulator = wrapped(world, level, seed)
+    player.begin(world, seed)
+    simulator.reset()
+    returns, terms = world.paid.astype(np.float64), world.terms.astype(np.float64)
+    going = np.full(world.batch, world.steps > 0)
+    guarded: list[float] = []
+    for _ in range(world.steps):
+        situation = world.situation
+        move = player.move(situation)
+        if watch is not None:
+            watch(situation, move.action, going)
+        if move.guarded is not None:
+            guarded.append(float(move.guarded[going].mean()))
+        done = simulator.step(move.action).done
+        returns += world.paid * going
+        terms += world.terms * going[:, None]
+        going &= ~done
+        if not going.any():
+            break
+    share = float(np.mean(guarded)) if guarded else None
+    return Scores(returns.astype(np.float32), terms.mean(axis=0), share)

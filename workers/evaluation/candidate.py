@@ -1,0 +1,106 @@
+"""Who is evaluated, how long, and beside whom."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from app.kinds.base import Policy
+from workers.evaluation.problem import Problem
+
+OPTIMUM, ORACLE, RANDOM, TUNER = "optimum", "oracle", "random", "tuner"
+FEWEST_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that claims to be good.
+
+    Attributes:
+        name: what reports call it.
+        contenders: artifacts, which decide behind the guard, or bare policies; several are one algorithm trained under
+            several seeds, and take turns over the evaluation's seeds.
+        curve: of its training: environment steps and return.
+    """
+
+    name: str
+    contenders: Sequence[bytes | Policy]
+    curve: Sequence[tuple[int, float]] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is played.
+
+    Attributes:
+        seeds: at least 5.
+        episodes: of each seed.
+        seed: of everything that is drawn; also names the fixed episode of L0.
+        confidence: of all intervals.
+        resamples: of the bootstrap.
+        margin: by how large a share of the best heuristic's return a candidate may be worse and still be as good.
+        trials: of the tuner.
+        tuning_episodes: that each of them plays.
+        demonstrations: episodes of each demonstrator in the check for state aliasing.
+    """
+
+    seeds: int = 5
+    episodes: int = 256
+    seed: int = 0
+    confidence: float = 0.95
+    resamples: int = 2000
+    margin: float = 0.0
+    trials: int = 40
+    tuning_episodes: int = 128
+    demonstrations: int = 32
+
+    def __post_init__(self) -> None:
+        if self.seeds < FEWEST_SEEDS:
+            raise ValueError(f"seeds must be at least {FEWEST_SEEDS}: {self.seeds}")
+        if self.episodes < 2 or self.resamples < 2:
+            raise ValueError(f"episodes and resamples must be at least 2: {self.episodes}, {self.resamples}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name."""
+        return asdict(self)
+
+
+class Listed(NamedTuple):
+    """A policy of the evaluation: its name, what it is for, and what it is."""
+
+    name: str
+    role: str
+    title: str
+
+
+def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
+    """Everybody, in the order in which to show them.
+
+    Raises:
+        ValueError: two of one name, a candidate without contenders, or none at all.
+    """
+    if not candidates:
+        raise ValueError("there is no candidate")
+    for candidate in candidates:
+        if not candidate.contenders:
+            raise ValueError(f"{candidate.name!r} has neither an artifact nor a policy")
+    everybody = [
+        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in candidates),
+        *(Listed(name, "heuristic", name) for name in problem.heuristics),
+        *_references(problem),
+    ]
+    names = [one.name for one in everybody]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"names must be unique, and none a baseline's: {', '.join(twice)}")
+    return everybody
+
+
+def _references(problem: Problem) -> list[Listed]:
+    titles: Mapping[str, str] = {
+        OPTIMUM: "the best that can be had",
+        ORACLE: "told what no policy may know",
+        TUNER: "static settings, tuned as a black box",
+        RANDOM: "any legal action",
+    }
+    there = [OPTIMUM, TUNER, RANDOM] if problem.oracle() is None else [OPTIMUM, ORACLE, TUNER, RANDOM]
+    return [Listed(name, name, titles[name]) for name in there]

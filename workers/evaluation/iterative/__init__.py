@@ -1,0 +1,1 @@
+"""What the evaluation has to know of workloads of kind ``iterative``."""

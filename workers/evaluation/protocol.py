@@ -1,0 +1,207 @@
+"""The evaluation protocol: progressive randomisation of everything that could make a policy look good by accident.
+
+Every candidate and every baseline plays the same episodes at each level, L0 to L4 (see ``levels``), under several
+seeds. A candidate passes a level where it is at least as good as the best heuristic with the confidence asked for; its
+class is the highest level up to which it passed all. ``evaluate`` does it in one go, ``EvaluationRun`` in resumable
+chunks.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.kinds.base import Policy
+from workers.evaluation.aliasing import check
+from workers.evaluation.arena import Player, Scores, play
+from workers.evaluation.baselines import RandomLegal, Tuned, tune, tuner
+from workers.evaluation.candidate import OPTIMUM, ORACLE, RANDOM, TUNER, Candidate, Settings, listed
+from workers.evaluation.heat import HeatMap
+from workers.evaluation.levels import Level
+from workers.evaluation.problem import Problem
+from workers.evaluation.records import Record, Records
+from workers.evaluation.summary import Evaluation, Summary
+
+__all__ = ["Candidate", "Evaluation", "EvaluationRun", "Settings", "evaluate"]
+
+CHUNK_SECONDS = 0.5
+DEFAULT = Settings()
+
+
+class Unit(NamedTuple):
+    """A piece of work: who plays where under which of the seeds; or the tuning (``policy`` None)."""
+
+    phase: str
+    level: Level | None = None
+    policy: str | None = None
+    seed: int = 0
+
+
+def evaluate(
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    settings: Settings = DEFAULT,
+    progress: Callable[[float, dict[str, Any]], None] | None = None,
+) -> Evaluation:
+    """Put ``candidates`` through the protocol; ``progress`` is told the share that is done, and ``live``.
+
+    Raises:
+        ValueError: two policies of one name, or no candidate.
+        IncompatibleArtifact: an artifact was made for something else.
+    """
+    run = EvaluationRun(problem, candidates, settings)
+    while not run.done:
+        run.advance()
+        if progress is not None:
+            progress(run.progress, run.live)
+    return run.result()
+
+
+class EvaluationRun:
+    """One evaluation, in chunks.
+
+    Args:
+        problem: see ``problem.problem_of``.
+        candidates: who is evaluated.
+        settings: how much is played.
+        checkpoint: what ``checkpoint`` gave for the same arguments, to go on from.
+        clock: seconds from any origin.
+
+    Raises:
+        ValueError: two policies of one name, no candidate, or the checkpoint of something else.
+        IncompatibleArtifact: an artifact was made for something else.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[Candidate],
+        settings: Settings = DEFAULT,
+        checkpoint: bytes | None = None,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.problem, self.settings, self.clock = problem, settings, clock
+        self.everybody = listed(problem, candidates)
+        self.candidates = {candidate.name: candidate for candidate in candidates}
+        self._players = {c.name: [problem.player(one) for one in c.contenders] for c in candidates}
+        self.seeds = {
+            level: np.random.SeedSequence([settings.seed, level is not Level.TRAIN]).generate_state(settings.seeds)
+            for level in Level
+        }
+        self.units = self._planned()
+        signature = [problem.kind, problem.name, settings.as_dict(), [list(one) for one in self.everybody]]
+        self.records = Records(signature, checkpoint)
+        self._result: Evaluation | None = None
+
+    def _planned(self) -> list[Unit]:
+        """Everything that there is to do, in order."""
+        levels = [level for level in Level if self.problem.unavailable(level) is None]
+        games = [
+            Unit("playing", level, one.name, seed)
+            for level in levels
+            for one in self.everybody
+            for seed in range(self.settings.seeds)
+        ]
+        return [Unit("tuning", policy=TUNER), *games, *(Unit("checking", policy=name) for name in self.candidates)]
+
+    @property
+    def done(self) -> bool:
+        """Whether ``result`` is there."""
+        return self._result is not None
+
+    @property
+    def progress(self) -> float:
+        """Share of the whole that is done, 0 to 1."""
+        return 1.0 if self.done else len(self.records) / (len(self.units) + 1)
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Seconds still to go; None before the first chunk."""
+        if not len(self.records):
+            return None
+        return 0.0 if self.done else self.records.seconds * (1 - self.progress) / self.progress
+
+    @property
+    def live(self) -> dict[str, Any]:
+        """Figures for a progress bar: phase, level and policy that come next, units done and of how many."""
+        done = len(self.records)
+        unit = self.units[done] if done < len(self.units) else Unit("done" if self.done else "summing up")
+        level = None if unit.level is None else unit.level.label
+        return {"phase": unit.phase, "level": level, "policy": unit.policy, "units": done, "of": len(self.units)}
+
+    def advance(self) -> None:
+        """Work for about half a second: some units, or the summing up at the end."""
+        begun = self.clock()
+        if len(self.records) < len(self.units):
+            while len(self.records) < len(self.units) and self.clock() - begun < CHUNK_SECONDS:
+                self.records.append(self._worked(self.units[len(self.records)]))
+        else:
+            self._result = self._summed_up()
+        self.records.seconds += self.clock() - begun
+
+    def checkpoint(self) -> bytes:
+        """Bytes to go on from."""
+        return self.records.to_bytes()
+
+    def result(self) -> Evaluation:
+        """What came out; raises RuntimeError while there is something left to do."""
+        if self._result is None:
+            raise RuntimeError("the evaluation is not done: call advance() until `done`")
+        return self._result
+
+    def _worked(self, unit: Unit) -> Record:
+        if unit.phase == "tuning":
+            seed = int(self.seeds[Level.TRAIN][0])
+            tuned = tune(self.problem, self.settings.trials, self.settings.tuning_episodes, seed)
+            return Record(told=tuned.as_dict())
+        if unit.phase == "checking":
+            return Record(told=self._checked(self.candidates[str(unit.policy)]))
+        return self._played(unit)
+
+    def _played(self, unit: Unit) -> Record:
+        level, name, settings = Level.FIXED if unit.level is None else unit.level, str(unit.policy), self.settings
+        player = self._player(name, level, unit.seed)
+        if player is None:
+            return Record()
+        heat = HeatMap(self.problem) if level is Level.SEEDS and name in self.candidates else None
+        world = self.problem.world(1 if level is Level.FIXED else settings.episodes, settings.seed)
+        watch = None if heat is None else heat.watch
+        scores: Scores = play(world, level, int(self.seeds[level][unit.seed]), player, watch)
+        told = {"terms": scores.terms.tolist(), "guarded": scores.guarded}
+        return Record(scores.returns, None if heat is None else heat.sums, told)
+
+    def _player(self, name: str, level: Level, seed: int) -> Player | None:
+        """Who decides under that name; None where there is nobody."""
+        if name in self._players:
+            contenders = self._players[name]
+            return contenders[seed % len(contenders)]
+        policy: Policy | None
+        if name == OPTIMUM:
+            policy = self.problem.optimum(level, self.settings.seed).policy
+        elif name == TUNER:
+            policy = tuner(self.problem, self._tuned)
+        else:
+            made: dict[str, Callable[[], Policy | None]] = {ORACLE: self.problem.oracle, RANDOM: RandomLegal}
+            policy = made[name]() if name in made else self.problem.heuristics[name]
+        return None if policy is None else self.problem.player(policy)
+
+    @cached_property
+    def _tuned(self) -> Tuned:
+        return Tuned.from_dict(self.records[0].told)
+
+    def _checked(self, candidate: Candidate) -> dict[str, Any]:
+        seed, encoder = int(self.seeds[Level.TRAIN][-1]), self.problem.encoder(candidate.contenders[0])
+        return check(self.problem, encoder, seed=seed, episodes=self.settings.demonstrations)
+
+    def _summed_up(self) -> Evaluation:
+        played: dict[Level, dict[str, list[Record]]] = {}
+        checked: dict[str, dict[str, Any]] = {}
+        for unit, record in zip(self.units, self.records, strict=True):
+            if unit.phase == "checking":
+                checked[str(unit.policy)] = record.told
+            elif unit.level is not None and record.returns is not None:
+                played.setdefault(unit.level, {}).setdefault(str(unit.policy), []).append(record)
+        summary = Summary(self.problem, list(self.candidates.values()), self.everybody, self.settings, played)
+        return Evaluation(summary.document(checked, self.records[0].told, self.records.seconds))

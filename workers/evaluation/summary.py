@@ -1,0 +1,299 @@
+"""What an evaluation comes to: figures with intervals, the class of every candidate, and the verdict in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
+from workers.evaluation.heat import shown
+from workers.evaluation.levels import CLASSES, TITLES, Level
+from workers.evaluation.problem import Problem, Yardstick
+from workers.evaluation.records import Record
+from workers.evaluation.statistics import Interval, Resamples, interquartile_mean, interval, profile, wins
+from workers.evaluation.wrappers import switched_on
+
+Floats = NDArray[np.float64]
+Played = Mapping[Level, Mapping[str, Sequence[Record]]]
+SCHEMA = "steward.evaluation/1"
+PROFILE_POINTS = 41
+PROFILED = (Level.SEEDS, Level.PARAMETERS, Level.COMPOSITION, Level.ENVIRONMENT)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The outcome of an evaluation.
+
+    ``document`` is plain JSON; an ``interval`` is ``{"mean", "low", "high"}``, and what can't be had is null, with a
+    ``reason`` beside it:
+
+    - ``schema``, ``kind``, ``workload``, ``settings``, ``terms``, ``term_weights``, ``seconds``;
+    - ``levels``: of ``train`` and ``L0`` to ``L4`` each ``level``, ``title``, ``description``, ``wrappers``,
+      ``available``, ``reason``, ``episodes``, ``best_heuristic``, ``optimum`` (``available``, ``exact``, ``policy``,
+      ``expected``, ``error``, ``reason``) and ``policies``, by name: ``return``, ``iqm``, ``advantage`` over the best
+      heuristic and ``probability_of_improvement`` on it (intervals), ``terms`` (mean per episode), ``guarded`` (share
+      of decisions), ``normalised`` (0: random, 1: best heuristic);
+    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, oracle, tuner, random) and ``title``, in the
+      order in which to show them;
+    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``levels`` (``level``, ``passed``, ``reason``,
+      ``advantage``, ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
+      ``gap_to_optimum``), ``heat_map`` (see ``heat.shown``), ``aliasing`` (see ``aliasing.check``), ``curve``;
+    - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
+      score is above;
+    - ``tuner``: see ``baselines.Tuned``.
+    """
+
+    document: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The document; see the class."""
+        return self.document
+
+    def class_of(self, name: str) -> str:
+        """The class of a candidate."""
+        return next(str(c["class"]) for c in self.document["candidates"] if c["name"] == name)
+
+
+class Verdict(NamedTuple):
+    """Of one candidate at one level: None where the level can't be had."""
+
+    passed: bool | None
+    reason: str
+
+
+class Standing:
+    """Everybody's scores at one level.
+
+    Attributes:
+        scores: of every policy, [S, E].
+        best: the heuristic of the highest mean return.
+    """
+
+    def __init__(
+        self, level: Level, records: Mapping[str, Sequence[Record]], heuristics: Sequence[str], settings: Settings
+    ) -> None:
+        self.level, self.records, self.settings = level, records, settings
+        self.scores: dict[str, Floats] = {
+            name: np.array([record.returns for record in played], np.float64) for name, played in records.items()
+        }
+        self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
+        self.resamples = _resamples(self.scores[self.best].shape, settings)
+
+    def mean(self, name: str) -> float:
+        """Mean return."""
+        return float(self.scores[name].mean())
+
+    def ahead(self, name: str) -> Floats:
+        """Paired difference to the best heuristic, [S, E]."""
+        return self.scores[name] - self.scores[self.best]
+
+    def interval(self, values: Floats) -> Interval:
+        """Mean of ``values`` [S, E]."""
+        return interval(float(values.mean()), self.resamples.means(values), self.settings.confidence)
+
+    def advantage(self, name: str) -> Interval:
+        """Over the best heuristic."""
+        return self.interval(self.ahead(name))
+
+    def improvement(self, name: str) -> Interval:
+        """Probability of a better episode than the best heuristic's."""
+        found = self.interval(wins(self.scores[name], self.scores[self.best]))
+        return Interval(*(min(max(part, 0.0), 1.0) for part in found))
+
+    @cached_property
+    def scale(self) -> float | None:
+        """From random to the best heuristic; None where they are equal."""
+        span = self.mean(self.best) - self.mean(RANDOM)
+        return span if span > 1e-12 else None
+
+    def normalised(self, name: str) -> Floats | None:
+        """Scores of which 0 is random's mean and 1 the best heuristic's, [S, E]."""
+        return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
+
+    def figures(self, name: str, terms: Sequence[str]) -> dict[str, Any]:
+        """One policy's row."""
+        values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
+        iqm = self.resamples.interquartile_means(values)
+        guarded = [record.told["guarded"] for record in records]
+        mean_terms = np.mean([record.told["terms"] for record in records], axis=0)
+        return {
+            "return": self.interval(values).as_dict(),
+            "iqm": interval(interquartile_mean(values), iqm, self.settings.confidence).as_dict(),
+            "terms": dict(zip(terms, map(float, mean_terms), strict=True)),
+            "guarded": None if None in guarded else float(np.mean(guarded)),
+            "advantage": self.advantage(name).as_dict(),
+            "probability_of_improvement": self.improvement(name).as_dict(),
+            "normalised": None if normalised is None else float(normalised.mean()),
+        }
+
+    def profiles(self) -> dict[str, Any] | None:
+        """Performance profiles of everybody; None where scores can't be normalised."""
+        if self.scale is None:
+            return None
+        scores = {name: (values - self.mean(RANDOM)) / self.scale for name, values in self.scores.items()}
+        low, high = np.quantile(np.concatenate(list(scores.values())), [0.01, 0.99])
+        tau = np.linspace(low, high, PROFILE_POINTS)
+        drawn = {n: profile(s, tau, self.resamples, self.settings.confidence) for n, s in scores.items()}
+        rows = {n: dict(zip(("share", "low", "high"), rows.tolist(), strict=True)) for n, rows in drawn.items()}
+        return {"level": self.level.label, "tau": tau.tolist(), "policies": rows}
+
+
+def _resamples(shape: tuple[int, ...], settings: Settings) -> Resamples:
+    """The same for all levels of one size: what happens at two of them is paired."""
+    rng = np.random.default_rng([settings.seed, 2])
+    return Resamples(shape[0], shape[1], settings.resamples, rng)
+
+
+class Summary:
+    """Puts the parts together.
+
+    Args:
+        problem, candidates, everybody, settings: of the evaluation.
+        played: what was played, by level and policy; one record for each seed.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        candidates: Sequence[Candidate],
+        everybody: Sequence[Listed],
+        settings: Settings,
+        played: Played,
+    ) -> None:
+        self.problem, self.candidates, self.everybody, self.settings = problem, candidates, everybody, settings
+        rules = [one.name for one in everybody if one.role == "heuristic"]
+        self.standings = {level: Standing(level, records, rules, settings) for level, records in played.items()}
+        self.yardsticks = {level: problem.optimum(level, settings.seed) for level in self.standings}
+
+    def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
+        """See ``Evaluation``."""
+        problem = self.problem
+        profiles = [self.standings[level].profiles() for level in PROFILED if level in self.standings]
+        return {
+            "schema": SCHEMA,
+            "kind": problem.kind,
+            "workload": problem.name,
+            "settings": self.settings.as_dict(),
+            "terms": list(problem.terms),
+            "term_weights": dict(zip(problem.terms, map(float, problem.weights), strict=True)),
+            "levels": [self._level(level) for level in Level],
+            "policies": [one._asdict() for one in self.everybody],
+            "candidates": [self._candidate(one, checked[one.name]) for one in self.candidates],
+            "profiles": [drawn for drawn in profiles if drawn is not None],
+            "tuner": tuned,
+            "seconds": seconds,
+        }
+
+    def _level(self, level: Level) -> dict[str, Any]:
+        title, description = TITLES[level]
+        standing, reason = self.standings.get(level), self.problem.unavailable(level)
+        there = self.problem.unavailable(Level.COMPOSITION) is None
+        return {
+            "level": level.label,
+            "title": title,
+            "description": description,
+            "wrappers": [wrapper.name for wrapper in switched_on(level, held_out=there)],
+            "available": standing is not None,
+            "reason": reason,
+            "episodes": 0 if standing is None else standing.scores[standing.best].size,
+            "best_heuristic": None if standing is None else standing.best,
+            "optimum": _yardstick(self.yardsticks.get(level, Yardstick(reason=reason))),
+            "policies": {}
+            if standing is None
+            else {name: standing.figures(name, self.problem.terms) for name in standing.scores},
+        }
+
+    def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
+        verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}
+        reached = _class(verdicts)
+        heat = [r.heat for r in self.standings[Level.SEEDS].records[candidate.name] if r.heat is not None]
+        return {
+            "name": candidate.name,
+            "class": "none" if reached is None else reached.label,
+            "verdict": _told(candidate.name, reached, verdicts),
+            "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
+            "heat_map": shown(self.problem, np.sum(heat, axis=0)),
+            "aliasing": aliasing,
+            "curve": [list(point) for point in candidate.curve] or None,
+        }
+
+    def _verdict(self, name: str, level: Level) -> Verdict:
+        """Whether a candidate passes a level, and why in words."""
+        standing = self.standings.get(level)
+        if standing is None:
+            return Verdict(None, str(self.problem.unavailable(level)))
+        ahead = standing.advantage(name)
+        told = (
+            f"{standing.mean(name):.5f} against {standing.mean(standing.best):.5f} of the best heuristic, "
+            f"{standing.best} (difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval "
+            f"{ahead.low:+.5f} to {ahead.high:+.5f})"
+        )
+        if ahead.low >= -self.settings.margin * abs(standing.mean(standing.best)):
+            return Verdict(True, f"at least as good: {told}")
+        if level is Level.FIXED and self._verdict(name, Level.SEEDS).passed:
+            return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {told}")
+        return Verdict(False, f"not shown to be at least as good: {told}")
+
+    def _passed(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
+        standing = self.standings.get(level)
+        told: dict[str, Any] = {"level": level.label, **verdict._asdict()}
+        if standing is None:
+            return told | dict.fromkeys(("advantage", "probability_of_improvement", "gap", "gap_to_optimum"))
+        return told | {
+            "advantage": standing.advantage(name).as_dict(),
+            "probability_of_improvement": standing.improvement(name).as_dict(),
+            "gap": self._gap(name, standing),
+            "gap_to_optimum": self._to_optimum(name, standing),
+        }
+
+    def _gap(self, name: str, there: Standing) -> dict[str, Any]:
+        """From training to the level: of the return, and of the advantage over the best heuristic."""
+        train = self.standings[Level.TRAIN]
+
+        def gap(ours: Floats, theirs: Floats) -> dict[str, float]:
+            drawn = train.resamples.means(ours) - there.resamples.means(theirs)
+            return interval(float(ours.mean() - theirs.mean()), drawn, self.settings.confidence).as_dict()
+
+        return {
+            "return": gap(train.scores[name], there.scores[name]),
+            "advantage": gap(train.ahead(name), there.ahead(name)),
+        }
+
+    def _to_optimum(self, name: str, standing: Standing) -> float | None:
+        if not self.yardsticks[standing.level].exact:
+            return None
+        best = standing.mean(OPTIMUM)
+        return (best - standing.mean(name)) / max(abs(best), 1e-12)
+
+
+def _yardstick(found: Yardstick) -> dict[str, Any]:
+    there = found.policy is not None
+    told = {"exact": found.exact, "expected": found.expected, "error": found.error, "reason": found.reason}
+    return {"available": there, "policy": OPTIMUM if there else None, **told}
+
+
+def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
+    """The highest level up to which all were passed."""
+    reached = None
+    for level in CLASSES:
+        if not verdicts[level].passed:
+            return reached
+        reached = level
+    return reached
+
+
+def _told(name: str, reached: Level | None, verdicts: Mapping[Level, Verdict]) -> str:
+    """The verdict in words."""
+    stopped = next((level for level in CLASSES if not verdicts[level].passed), None)
+    if reached is None:
+        return f"{name} is of no class: {verdicts[Level.FIXED].reason}."
+    if stopped is None:
+        return f"{name} is of class {reached.label}, the highest: {verdicts[reached].reason}."
+    title = TITLES[stopped][0]
+    return (
+        f"{name} is of class {reached.label} ({TITLES[reached][0]}): {verdicts[reached].reason}. "
+        f"It goes no further than that because of {stopped.label} ({title}): {verdicts[stopped].reason}."
+    )
