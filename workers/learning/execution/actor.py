@@ -1,0 +1,73 @@
+"""An actor process: ``python -m workers.learning.execution.actor <descriptors>``, started by `processes`.
+
+It learns nothing: it takes the learner's parameters from the board, acts, and fills slots of its ring. A byte on a pipe
+says which slot is free, a byte on another which is filled; so who has nothing to do sleeps, and who has lost the other
+side reads the end of the file, and ends.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from app.processes import die_with_parent
+from workers.learning.algorithms.config import decode
+from workers.learning.execution.distributed import Post, hire
+from workers.learning.execution.memory import Board, Field, Fields, SharedArrays
+from workers.simulators.described import SimulatorSpec
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What an actor is told; `parameters` is their number, `slots` that of the ring."""
+
+    parent: int
+    config: bytes
+    simulator: SimulatorSpec
+    post: Post
+    parameters: int
+    slots: int
+
+
+def ring_fields(delivered: Fields, slots: int) -> Mapping[str, Field]:
+    """Return the arrays of a ring, [slots, …] each; `told` is the returns' sum, and the number, of ended episodes."""
+    fields = {**delivered, "told": Field("<f8", (2,))}
+    return {name: Field(field.dtype, (slots, *field.shape)) for name, field in fields.items()}
+
+
+def read_job(file: int) -> Job:
+    """Read what the learner wrote to the file, and close it."""
+    with os.fdopen(file, "rb") as opened:
+        opened.seek(0)
+        return msgspec.msgpack.decode(opened.read(), type=Job)
+
+
+def act(job: Job, board: Board, ring_file: int, free: int, filled: int) -> None:
+    """Fill slots until the learner is gone."""
+    worker, product = hire(decode(job.config), job.simulator, job.post)
+    ring = SharedArrays(ring_fields(product.fields(), job.slots), ring_file).arrays
+    version = 0
+    while slot := os.read(free, 1):
+        news = board.read(version)
+        if news is not None:
+            version, parameters = news
+            worker.agent.load(parameters)
+        out = {name: array[slot[0]] for name, array in ring.items()}
+        product.produce(worker, board.progress, out)
+        out["told"][:] = worker.walk.tell()
+        os.write(filled, slot)
+
+
+def main(descriptors: list[str]) -> None:
+    """Take the job, and do it."""
+    job_file, board_file, ring_file, free, filled = (int(descriptor) for descriptor in descriptors)
+    job = read_job(job_file)
+    die_with_parent(job.parent)
+    try:
+        act(job, Board(job.parameters, board_file), ring_file, free, filled)
+    except BrokenPipeError:
+        sys.exit(0)  # the learner has ended
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,95 @@
+"""What every executor has in its own process: the agent, a walk of its own, and one chunk after the other."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict
+from time import perf_counter
+
+import numpy as np
+
+from workers.learning.agent import make_agent
+from workers.learning.algorithms.config import Config
+from workers.learning.execution import checkpoint as blob
+from workers.learning.execution.base import Live, Paced, Plan, Tally
+from workers.learning.execution.walk import Walk
+from workers.simulators.base import Simulator
+
+
+class Learner(Paced):
+    """Runs one agent on one simulator.
+
+    Args:
+        config: the agent.
+        environment: the simulator, freshly made.
+        plan: length and pieces.
+        seed: of everything that the learner draws.
+        clock: seconds from any origin; only differences count.
+    """
+
+    def __init__(
+        self, config: Config, environment: Simulator, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
+    ) -> None:
+        self.config, self.environment, self.plan, self.clock = config, environment, plan, clock
+        self.rng = np.random.default_rng(seed)
+        self.agent = make_agent(
+            config, environment.observation_space, environment.action_space, environment.advice, self.rng
+        )
+        self.steps, self.updates, self.elapsed = 0, 0, 0.0
+        self.live = Live()
+        self.walk = Walk(environment)
+
+    def advance(self) -> Live:
+        """Do one chunk; return its figures."""
+        self._begin()
+        begun, before, pause = self.elapsed, self.steps, self.pause
+        started = self.clock() - self.elapsed
+        self.walk.tell()
+        tally = Tally()
+        while self.steps - before < self.plan.chunk_steps and self.progress < pause:
+            self._turn(tally)
+            self.elapsed = self.clock() - started
+        tally.end(*self.walk.tell())
+        self.updates += tally.updates
+        self.live = tally.live(self.steps, self.updates, (self.steps - before) / max(self.elapsed - begun, 1e-9))
+        return self.live
+
+    def _begin(self) -> None:
+        """Make ready for a chunk."""
+
+    @abstractmethod
+    def _turn(self, tally: Tally) -> None:
+        """Take some steps, learn from them, and count both."""
+
+    def checkpoint(self) -> bytes:
+        """Return everything that this process knows, from which `restore` goes on."""
+        arrays, agent = self.agent.state(memory=self.plan.keep_memory)
+        arrays = {f"agent.{name}": value for name, value in arrays.items()}
+        simulated, plain = blob.split(self.environment.get_state(), "environment.")
+        arrays.update(simulated)
+        arrays.update(observation=self.walk.observation, mask=self.walk.mask, returns=self.walk.returns)
+        return blob.pack(
+            arrays,
+            {
+                "agent": agent,
+                "environment": plain,
+                "rng": self.rng.bit_generator.state,
+                "steps": self.steps,
+                "updates": self.updates,
+                "elapsed": self.elapsed,
+                "live": asdict(self.live),
+            },
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same config, simulator and plan; raises CheckpointError."""
+        arrays, values = blob.unpack(data)
+        self.agent.restore(blob.part(arrays, "agent."), values["agent"])
+        self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
+        walk = self.walk
+        walk.observation, walk.mask, walk.returns = (arrays[name] for name in ("observation", "mask", "returns"))
+        self.rng.bit_generator.state = values["rng"]
+        self.steps, self.updates, self.elapsed = values["steps"], values["updates"], values["elapsed"]
+        self.live = Live(**values["live"])
+
+    def close(self) -> None:
+        """Let go of processes and memory; here is nothing to let go of."""

@@ -1,0 +1,209 @@
+"""The executor over processes of one machine: actors deliver through rings in shared memory, nothing is pickled.
+
+Actors are processes of their own (`python -m …actor`), not children of `multiprocessing`: a worker of a task queue may
+have none of those, and a fresh interpreter inherits no locks and no threads. They are killed with their parent.
+"""
+
+import os
+import selectors
+import subprocess
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.learning.algorithms.config import Config, encode
+from workers.learning.execution.actor import Job, ring_fields
+from workers.learning.execution.base import ExecutionError, Plan
+from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post
+from workers.learning.execution.memory import Board, Fields, SharedArrays, nameless
+from workers.simulators.described import SimulatorSpec
+
+SLOTS = 4  # of a ring: how far an actor may be ahead
+STILLBORN = 4  # actors in a row that may end before they have delivered anything
+ROOT = Path(__file__).resolve().parents[3]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Actor:
+    """An actor process as its learner sees it: a ring, and the pipes that say which of its slots are whose."""
+
+    def __init__(self, job: Job, delivered: Fields, board: Board) -> None:
+        self.post, self.delivered, self.closed = job.post, 0, False
+        self.ring = SharedArrays(ring_fields(delivered, job.slots))
+        told, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
+        given = (told, board.shared.file, self.ring.file, free_end, filled_end)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "workers.learning.execution.actor", *map(str, given)],
+            pass_fds=given,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno() if _is_file(sys.stderr) else subprocess.DEVNULL,
+            env=_environment(),
+            start_new_session=True,  # an interrupt at the terminal is for the learner, which then ends its actors
+        )
+        for file in (told, free_end, filled_end):
+            os.close(file)
+        os.write(self.free, bytes(range(job.slots)))
+
+    def close(self) -> None:
+        """Kill it (it has nothing to lose), wait for it, and let go of ring and pipes."""
+        if not self.closed:
+            self.closed = True
+            self.process.kill()
+            self.process.wait()
+            os.close(self.free)
+            os.close(self.filled)
+            self.ring.close()
+
+
+def _written(job: Job) -> int:
+    data = msgspec.msgpack.encode(job)
+    file = nameless(len(data))
+    os.write(file, data)
+    return file
+
+
+def _is_file(stream: object) -> bool:
+    try:
+        return stream.fileno() >= 0  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _environment() -> dict[str, str]:
+    """This process's, with one thread for each library: actors are as many as there are cores for them."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+class ProcessFleet:
+    """Actor processes, their rings and the board; see `Fleet`.
+
+    Args:
+        jobs: one for each actor.
+        delivered: the arrays of one delivery.
+    """
+
+    def __init__(self, jobs: list[Job], delivered: Fields) -> None:
+        self.jobs, self.delivered = jobs, delivered
+        self.replaced, self._stillborn = 0, 0
+        self._board: Board | None = None
+        self._actors: list[Actor] = []
+        self._waiting: deque[tuple[Actor, int]] = deque()
+        self._pipes = selectors.DefaultSelector()
+        self._end = weakref.finalize(self, _end, self._actors, self._pipes)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the actors."""
+        return [actor.process.pid for actor in self._actors]
+
+    def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
+        """Write to the board; at first, start the actors."""
+        if self._board is None:
+            self._board = Board(len(parameters))
+            self._board.write(parameters, progress)
+            for job in self.jobs:
+                self._start(job)
+        else:
+            self._board.write(parameters, progress)
+
+    def _start(self, job: Job) -> None:
+        assert self._board is not None  # noqa: S101  (narrows the type)
+        actor = Actor(job, self.delivered, self._board)
+        self._actors.append(actor)
+        self._pipes.register(actor.filled, selectors.EVENT_READ, actor)
+
+    def poll(self) -> Delivery | None:
+        """Take the next filled slot; replace those who have ended."""
+        if not self._waiting:
+            for key, _ in self._pipes.select(timeout=0):
+                self._hear(key.data)
+        if not self._waiting:
+            return None
+        actor, slot = self._waiting.popleft()
+        arrays = {name: array[slot] for name, array in actor.ring.arrays.items()}
+        paid, episodes = arrays.pop("told")
+        return Delivery(arrays, float(paid), int(episodes), (actor, slot))
+
+    def _hear(self, actor: Actor) -> None:
+        slots = os.read(actor.filled, 64)
+        if slots:
+            actor.delivered += len(slots)
+            self._stillborn = 0
+            self._waiting.extend((actor, slot) for slot in slots)
+        else:
+            self._replace(actor)
+
+    def _replace(self, actor: Actor) -> None:
+        self._stillborn += actor.delivered == 0
+        self._pipes.unregister(actor.filled)
+        self._actors.remove(actor)
+        actor.close()
+        if self._stillborn >= STILLBORN:
+            status = actor.process.returncode
+            raise ExecutionError(f"{self._stillborn} actors in a row ended before they delivered anything: {status}")
+        post = actor.post._replace(generation=actor.post.generation + 1)
+        self._start(msgspec.structs.replace(self.jobs[post.lane], post=post))
+        self.replaced += 1
+
+    def release(self, delivery: Delivery) -> None:
+        """Give the slot back to its actor, if that is still there."""
+        actor, slot = delivery.token
+        if not actor.closed:
+            try:
+                os.write(actor.free, bytes([slot]))
+            except BrokenPipeError:
+                return  # it has just ended; the next `poll` replaces it
+
+    def close(self) -> None:
+        """Kill the actors; their memory goes with them."""
+        self._waiting.clear()
+        self._end()
+        if self._board is not None and self._board.shared.file >= 0:
+            self._board.close()
+
+
+def _end(actors: list[Actor], pipes: selectors.BaseSelector) -> None:
+    for actor in actors:
+        actor.process.kill()
+    for actor in actors:
+        actor.close()
+    actors.clear()
+    pipes.close()
+
+
+class Processes(Distributed):
+    """The learner here, and actors beside it; see `Learner` and `Distributed`."""
+
+    fleet: ProcessFleet
+
+    def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
+        told, parameters = encode(config), len(self.agent.parameters())
+        jobs = [Job(os.getpid(), told, simulator, post, parameters, SLOTS) for post in posts]
+        return ProcessFleet(jobs, self.product.fields())
+
+
+def spare_cores() -> int:
+    """How many actors there is room for beside the learner: one a core, at least one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores - 1)
+
+
+def make(
+    config: Config,
+    simulator: SimulatorSpec,
+    plan: Plan,
+    seed: int,
+    clock: Callable[[], float] = perf_counter,
+    *,
+    actors: int | None = None,
+) -> Processes:
+    """Make the executor; see `make_executor`. Without a number of actors there is one for each spare core."""
+    return Processes(config, simulator, plan, seed, actors or spare_cores(), clock)
