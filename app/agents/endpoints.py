@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response, status
 
 from app.agents import service
-from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, TrainRequest
+from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
 from app.idempotency.once import IdempotentPost
 from app.jobs.schemas import JobRead
@@ -57,7 +57,10 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
 
 
 @router.post(
-    "/{version}/promote", operation_id="promote_agent", summary="Promote an agent", responses=problems(404, 413, 415)
+    "/{version}/promote",
+    operation_id="promote_agent",
+    summary="Promote an agent",
+    responses=problems(404, 409, 413, 415, _409="Evidence that is required is missing."),
 )
 def promote(
     workload: WorkloadName,
@@ -67,7 +70,8 @@ def promote(
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
     """Have this version answer decisions; every API process obeys within a second."""
-    return service.promote(database, tenant, workload, version, request.reason if request else "")
+    asked = request or PromotionRequest()
+    return service.promote(database, tenant, workload, version, asked.reason, asked.require)
 
 
 @router.post(
@@ -85,6 +89,14 @@ def rollback(
 ) -> PromotionRead:
     """Take the champion back: what answered before it answers again."""
     return service.rollback(database, tenant, workload, version, request.reason if request else "")
+
+
+@router.get(
+    "/{version}/shadow", operation_id="read_shadow", summary="Read what a shadow decided", responses=problems(404)
+)
+def shadow(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ShadowRead:
+    """What this version would have decided in the runs that it was a shadow of, and the regret by the model."""
+    return service.shadow(database, tenant, workload, version)
 
 
 @router.get(

@@ -22,6 +22,17 @@ Algorithm = Literal[
 ]
 
 
+Requirement = Literal["shadow", "off_policy"]
+Requirements = Annotated[
+    list[Requirement],
+    Field(
+        max_length=2,
+        description="Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the "
+        "domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.",
+    ),
+]
+
+
 class TrainRequest(BaseModel):
     """What may be said about a training; all of it is optional."""
 
@@ -40,6 +51,7 @@ class TrainRequest(BaseModel):
     promote: bool = Field(
         default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
     )
+    require: Requirements = []
 
 
 class AgentRead(BaseModel):
@@ -66,6 +78,7 @@ class PromotionRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Annotated[str, Field(max_length=500)] = ""
+    require: Requirements = []
 
 
 class PromotionRead(BaseModel):
@@ -76,3 +89,26 @@ class PromotionRead(BaseModel):
     previous: int | None = Field(description="The one that answered before.")
     reason: str
     revision: int
+
+
+class Interval(BaseModel):
+    """A mean with its 95 % interval; null where one value alone says nothing of its spread."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+class ShadowRead(BaseModel):
+    """What an agent would have decided in the runs that it was a shadow of."""
+
+    workload: str
+    agent: int
+    runs: int
+    decisions: int
+    failures: int = Field(description="Decisions in which it failed.")
+    agreement: float | None = Field(description="Share of its decisions that were what was decided.")
+    gain: Interval | None = Field(
+        description="Per run: the sum of what the domain model expects of its steps over those that were taken, in "
+        "return. It is the regret of not having followed it; below 0, of following it."
+    )

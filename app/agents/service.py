@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.agents import repository
-from app.agents.schemas import AgentRead, PromotionRead, TrainRequest
+from app.agents import evidence, repository
+from app.agents.schemas import AgentRead, PromotionRead, Requirement, ShadowRead, TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Promotion, Workload
 from app.domain_models import repository as models
@@ -99,6 +100,13 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
         return repository.listed(session, workload.id, request), workload
 
 
+def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:
+    """What a version would have decided in the runs that it was a shadow of."""
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        return evidence.shadow(session, workload, require(session, workload, version).version)
+
+
 class PolicyFile(NamedTuple):
     """An exported policy, and the strong tag of its content."""
 
@@ -115,11 +123,20 @@ def policy(database: Database, tenant: str, name: str, version: int) -> PolicyFi
     return PolicyFile(data, f'"{hashlib.sha256(data).hexdigest()}"', f"{workload.name}-{version}.safetensors")
 
 
-def promote(database: Database, tenant: str, name: str, version: int, reason: str) -> PromotionRead:
-    """Have a version answer from now on; promoting the champion again changes nothing."""
+def promote(
+    database: Database, tenant: str, name: str, version: int, reason: str, required: Sequence[Requirement] = ()
+) -> PromotionRead:
+    """Have a version answer from now on; promoting the champion again changes nothing.
+
+    Raises:
+        Conflict: evidence that is required is missing; it says which.
+    """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         agent = require(session, workload, version)
+        lacking = evidence.missing(session, workload, version, required)
+        if lacking:
+            raise Conflict(f"agent {version} of {workload.name!r} is not promoted: {'; '.join(lacking)}")
         previous = workload.champion
         why = reason or "promoted by request"
         if previous != version:

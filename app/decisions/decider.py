@@ -18,7 +18,8 @@ from app.decisions import reasons
 from app.decisions.basis import Basis
 from app.decisions.forecast import Forecast, forecast
 from app.decisions.reasons import Circumstances, Reason
-from app.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason
+from app.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
+from app.decisions.shadow import Shadow, beside
 from app.kinds.base import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
@@ -40,19 +41,22 @@ class Steps(NamedTuple):
         chosen: the allocation that the policy had chosen, [B, R].
         verdict: what the guard made of it, [B].
         outside: for each way of being outside of the experience, which runs are, [B].
+        shadows: what each run's shadow would have done; empty when no run has one.
     """
 
     levels: Levels
     chosen: Levels
     verdict: list[int]
     outside: dict[str, NDArray[np.bool_]]
+    shadows: list[EncodedShadow | None]
 
 
 class Subject(NamedTuple):
-    """Whom a decision is for: the run (None for a state given in full) and its last reported iteration."""
+    """Whom a decision is for: the run (None for a state given in full), its last reported iteration, its shadow."""
 
     run: str | None
     reported: int | None
+    shadow: Shadow | None = None
 
 
 def decide(basis: Basis, state: State, subjects: Sequence[Subject], now: datetime) -> list[bytes]:
@@ -78,19 +82,22 @@ def _fallback(basis: Basis, state: State, subject: Subject, now: datetime, failu
 def _answered(
     basis: Basis, state: State, subjects: Sequence[Subject], now: datetime, artifact: Artifact | None, failure: str
 ) -> list[bytes]:
-    steps = _steps(basis, state, artifact)
+    steps = _steps(basis, state, subjects, artifact)
     if failure:
         return _render(basis, state, steps, subjects, now, _Voice("fallback", basis.heuristic, "fallback", failure))
     name = artifact.policy.name if artifact else basis.heuristic
     return _render(basis, state, steps, subjects, now, _Voice(basis.source, name, *basis.preface))
 
 
-def _steps(basis: Basis, state: State, artifact: Artifact | None) -> Steps:
-    decided = guard.decide(Situation(basis.projector, state, view(basis.projector, state)), artifact)
+def _steps(basis: Basis, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
+    situation = Situation(basis.projector, state, view(basis.projector, state))
+    decided = guard.decide(situation, artifact)
     levels = step(basis.layout, state.levels, decided.action)
     same = decided.chosen is decided.action
     chosen = levels if same else step(basis.layout, state.levels, decided.chosen)
-    return Steps(levels, chosen, decided.verdict.tolist(), decided.outside)
+    wanted = [subject.shadow for subject in subjects]
+    shadows = beside(basis, situation, decided.action, wanted) if any(wanted) else []
+    return Steps(levels, chosen, decided.verdict.tolist(), decided.outside, shadows)
 
 
 def row(state: State, index: int) -> State:
@@ -137,6 +144,7 @@ def _render(
             predicted={} if done else predictions[i],
             valid_for_iterations=0 if done else 1,
             decided_at=moment,
+            shadow=steps.shadows[i] if steps.shadows else None,
         )
         out.append(msgspec.json.encode(decision))
     return out

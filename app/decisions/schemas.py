@@ -28,6 +28,16 @@ class EncodedInterval(msgspec.Struct, frozen=True):
     level: float
 
 
+class EncodedShadow(msgspec.Struct, frozen=True):
+    """`ShadowStep`."""
+
+    agent: int
+    allocation: msgspec.Raw | None
+    agrees: bool
+    gain: float | None
+    problem: str | None
+
+
 class EncodedDecision(msgspec.Struct, frozen=True):
     """`Decision`, with parts that are encoded already."""
 
@@ -45,6 +55,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
     predicted: dict[str, EncodedInterval]
     valid_for_iterations: int
     decided_at: str
+    shadow: EncodedShadow | None = None
 
 
 class DecisionReason(BaseModel):
@@ -63,6 +74,19 @@ class PredictedMetric(BaseModel):
     low: float
     high: float
     level: float = Field(examples=[0.9])
+
+
+class ShadowStep(BaseModel):
+    """What another agent would have decided; it is written down, and changes nothing."""
+
+    agent: int = Field(description="Version of the shadow.")
+    allocation: dict[str, float] | None = Field(description="What it would allocate; null when it failed.")
+    agrees: bool = Field(description="Whether it is the step that was decided.")
+    gain: float | None = Field(
+        description="Expected return of its step less that of the decided one under the domain model, each allocation "
+        "then held: the regret of not having followed it."
+    )
+    problem: str | None = Field(description="What failed, if something did.")
 
 
 class Decision(BaseModel):
@@ -85,3 +109,4 @@ class Decision(BaseModel):
     predicted: dict[str, PredictedMetric] = Field(description="The next iteration's metrics at this allocation.")
     valid_for_iterations: int = Field(description="For how many iterations it holds; 0 once the run is complete.")
     decided_at: datetime
+    shadow: ShadowStep | None = Field(default=None, description="The run's shadow, if it has one.")

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.decisions.shadow import Shadow
 from app.kinds.iterative.layout import Layout
 from app.runs.repository import RUNNING, Loaded
 
@@ -24,6 +25,7 @@ class Live(msgspec.Struct, eq=False):
         state_row: the packed state, [S].
         targets: the run's own targets by metric.
         digest, decision: of the last reported iteration; empty before the first.
+        shadow: the agent that is asked beside, if there is one.
     """
 
     id: str
@@ -36,6 +38,7 @@ class Live(msgspec.Struct, eq=False):
     targets: dict[str, float]
     digest: str
     decision: bytes
+    shadow: Shadow | None
 
     @property
     def running(self) -> bool:
@@ -43,7 +46,7 @@ class Live(msgspec.Struct, eq=False):
         return self.state == RUNNING
 
 
-def from_loaded(loaded: Loaded) -> Live:
+def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
     """A run as it stands in the database."""
     run, last = loaded.run, loaded.last
     return Live(
@@ -57,6 +60,7 @@ def from_loaded(loaded: Loaded) -> Live:
         targets=run.targets or {},
         digest=last.digest if last else "",
         decision=msgspec.json.encode(last.decision) if last else b"",
+        shadow=shadow,
     )
 
 

@@ -33,6 +33,7 @@ from app.database.writer import Writer
 from app.decisions.bases import Bases
 from app.decisions.basis import Basis
 from app.decisions.decider import Subject, decide
+from app.decisions.shadow import Shadows
 from app.errors import Conflict, FieldError, Invalid, NotFound, Unavailable
 from app.hot import LARGEST_BATCH, Gathering
 from app.kinds.iterative.state import advance, pack, unpack
@@ -108,7 +109,7 @@ class Reporter:
 
     def __init__(self, database: Database, bases: Bases, clock: Callable[[], datetime] = utc_now) -> None:
         self._database, self._bases, self._clock = database, bases, clock
-        self._runs = LiveCache()
+        self._runs, self._shadows = LiveCache(), Shadows(database)
         self._pending: list[Item] = []
         self._moving: set[str] = set()
         self._writers = [database.writer() for _ in range(1 if database.is_sqlite else CONCURRENT)]
@@ -157,7 +158,8 @@ class Reporter:
             loaded = repository.load(session, tenant, run)
         if loaded is None:
             raise NotFound(f"no run {run!r}; start one with POST /runs")
-        return from_loaded(loaded)
+        version = loaded.run.shadow_version
+        return from_loaded(loaded, None if version is None else self._shadows.get(loaded.run.workload_id, version))
 
     async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
         """The decision that an earlier report was answered with, if this is the same report."""
@@ -344,6 +346,6 @@ def _evaluated(items: Sequence[Item], now: datetime) -> list[Ready]:
     metrics = np.array([item.metrics for item in items])
     features = np.array([item.features for item in items]).reshape(batch, len(layout.features))
     after = advance(basis.projector, state, levels, metrics, features)
-    subjects = [Subject(item.live.id, item.iteration) for item in items]
+    subjects = [Subject(item.live.id, item.iteration, item.live.shadow) for item in items]
     decisions = decide(basis, after, subjects, now)
     return [Ready(*parts) for parts in zip(items, decisions, pack(after), strict=True)]

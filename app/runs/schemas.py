@@ -25,6 +25,11 @@ class RunStart(BaseModel):
     features: dict[Name, Finite] | None = Field(
         default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
     )
+    shadow: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
+        default=None,
+        description="Version of an agent that is asked beside the one that answers: its steps are written down with "
+        "each decision, and change nothing.",
+    )
 
 
 class RunStarted(BaseModel):
@@ -44,6 +49,7 @@ class RunRead(BaseModel):
     state: RunState
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
     agent: int | None = Field(description="Version of the agent when the run started.")
+    shadow: int | None = Field(default=None, description="Version of the agent that is asked beside it.")
     targets: dict[str, float]
     iterations: int = Field(description="How many iterations are reported; the number of the next one.")
     decision: Decision = Field(description="The last decision.")

@@ -9,16 +9,19 @@ from typing import Any
 import msgspec
 from sqlalchemy.orm import Session
 
+from app.agents import repository as agents
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
 from app.decisions.basis import Basis
 from app.decisions.decider import begin_with
 from app.decisions.service import check_targets, encode_features
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.idempotency.once import Record, no_record
 from app.kinds.iterative.state import begin, pack
 from app.pagination import PageRequest, Slice
+from app.policies import artifact
+from app.policies.base import IncompatibleArtifact
 from app.runs import repository
 from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStart, RunStarted
 from app.samples import service as samples
@@ -32,7 +35,7 @@ def start(
     """Start a run: its first decision is the model's initial allocation.
 
     Raises:
-        Invalid, InvalidInput: targets or features that the workload hasn't.
+        Invalid, InvalidInput: targets, features or a shadow that the workload hasn't, or a shadow of another layout.
     """
     targets = check_targets(basis, dict(body.targets), "/targets", basis.layout.targets.tolist())
     features = [encode_features(basis, body.features)] if body.features is not None else None
@@ -46,6 +49,7 @@ def start(
         workload_id=serving.workload_id,
         spec_version=serving.spec_version,
         agent_version=serving.agent_version,
+        shadow_version=body.shadow,
         state=repository.RUNNING,
         targets=dict(body.targets),
         state_vector=plain_row(pack(state._replace(levels=levels[None]))[0].tolist()),
@@ -55,9 +59,28 @@ def start(
     )
     started = RunStarted(id=run.id, workload=serving.name, agent=serving.agent_version, decision=run.decision)
     with database.session() as session:
+        if body.shadow is not None:
+            _check_shadow(session, basis, body.shadow)
         repository.add(session, run)
         record(session, started)
     return started
+
+
+def _check_shadow(session: Session, basis: Basis, version: int) -> None:
+    """A shadow must be there, and fit the workload as it stands."""
+    found = agents.artifact(session, basis.serving.workload_id, version)
+    if found is None:
+        newest = agents.latest_version(session, basis.serving.workload_id)
+        accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
+        raise _invalid_shadow(f"no agent {version}; accepted: {accepted}", version)
+    try:
+        artifact.load(found.artifact).check(basis.layout)
+    except IncompatibleArtifact as error:
+        raise _invalid_shadow(str(error), version) from error
+
+
+def _invalid_shadow(message: str, version: int) -> Invalid:
+    return Invalid(f"/shadow: {message}", errors=[FieldError("/shadow", message, version)])
 
 
 def plain_row(values: list[float]) -> list[Any]:
@@ -92,6 +115,7 @@ def _read(session: Session, tenant: str, identifier: str) -> RunRead:
         state=run.state,
         spec_version=run.spec_version,
         agent=run.agent_version,
+        shadow=run.shadow_version,
         targets=run.targets or {},
         iterations=run.next_iteration,
         decision=loaded.last.decision if loaded.last else run.decision,

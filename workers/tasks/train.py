@@ -98,6 +98,8 @@ def verdict(given: TrainInput, report: dict[str, Any], champion: int | None) -> 
         return False, reason
     if not given.request.promote:
         return False, f"good enough, but not promoted, as was asked for: {reason}"
+    if given.request.require:
+        return False, f"good enough, and waits for {' and '.join(given.request.require)}: {reason}"
     if champion != given.champion:
         present = "a heuristic" if champion is None else f"agent {champion}"
         return False, f"the champion was changed during the training, and {present} was not its rival: {reason}"

@@ -1,0 +1,112 @@
+"""What speaks for an agent besides its simulator: shadow runs, and logged runs scored off-policy.
+
+A promotion can require either; it is refused, with what is missing, while the evidence does not allow it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import fmean, stdev
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.agents.schemas import Interval, Requirement, ShadowRead
+from app.database.tables import Evaluation, Iteration, Run, Workload
+
+FEWEST_RUNS = 5
+TOLERANCE = 5e-4  # of return: a loss below it is within the noise of the domain model
+LARGEST = 1_000  # shadow runs, the newest
+LARGEST_SEARCH = 100  # evaluations, the newest
+CONFIDENCE = 1.96  # standard errors of a 95 % interval
+
+
+def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
+    """What the agent would have decided in the runs that it was a shadow of."""
+    newest = (
+        select(Run.id)
+        .where(Run.workload_id == workload.id, Run.shadow_version == version)
+        .order_by(Run.created_at.desc())
+        .limit(LARGEST)
+    )
+    rows = session.execute(
+        select(Iteration.run_id, Iteration.decision)
+        .where(Iteration.run_id.in_(newest))
+        .order_by(Iteration.run_id, Iteration.iteration)
+    )
+    runs = [[decision.get("shadow") for _, decision in run] for _, run in groupby(rows, key=lambda row: row[0])]
+    return _summary(workload.name, version, runs)
+
+
+def _summary(workload: str, version: int, runs: Sequence[Sequence[dict[str, Any] | None]]) -> ShadowRead:
+    steps = [step for run in runs for step in run if step is not None]
+    answered = [step for step in steps if step["problem"] is None]
+    per_run = [sum(step["gain"] or 0.0 for step in run if step is not None) for run in runs]
+    return ShadowRead(
+        workload=workload,
+        agent=version,
+        runs=len(runs),
+        decisions=len(steps),
+        failures=len(steps) - len(answered),
+        agreement=fmean(step["agrees"] for step in answered) if answered else None,
+        gain=interval(per_run) if per_run else None,
+    )
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Mean and 95 % interval; one value alone says nothing of its spread."""
+    mean = fmean(values)
+    if len(values) < 2:
+        return Interval(mean=mean, low=None, high=None)
+    half = CONFIDENCE * stdev(values) / math.sqrt(len(values))
+    return Interval(mean=mean, low=mean - half, high=mean + half)
+
+
+def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
+    """What the evidence lacks for a promotion that requires it, in words; empty when nothing does."""
+    found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
+    told = [found[name](session, workload, version) for name in dict.fromkeys(required)]
+    return [text for text in told if text]
+
+
+def _missing_shadow(session: Session, workload: Workload, version: int) -> str:
+    seen = shadow(session, workload, version)
+    if seen.runs < FEWEST_RUNS:
+        return (
+            f"shadow: needs {FEWEST_RUNS} runs beside which it decided, has {seen.runs}; start runs with "
+            f'"shadow": {version}'
+        )
+    if seen.failures:
+        return f"shadow: it failed in {seen.failures} of {seen.decisions} decisions"
+    return _judged("shadow", seen.gain)
+
+
+def _missing_off_policy(session: Session, workload: Workload, version: int) -> str:
+    """The newest evaluation that scored the version on logged runs counts."""
+    reports = session.scalars(
+        select(Evaluation.report)
+        .where(Evaluation.workload_id == workload.id)
+        .order_by(Evaluation.created_at.desc())
+        .limit(LARGEST_SEARCH)
+    )
+    for report in reports:
+        scored = (report.get("off_policy") or {}).get(str(version))
+        if scored is not None:
+            break
+    else:
+        return f"off_policy: nothing has scored agent {version} on logged runs; ask for it with POST /evaluations"
+    if "replay" not in scored:
+        return f"off_policy: {scored.get('reason', 'it could not be scored')}"
+    if scored["runs"] < FEWEST_RUNS:
+        return f"off_policy: needs {FEWEST_RUNS} logged runs, has {scored['runs']}"
+    return _judged("off_policy", Interval(**scored["replay"]["advantage"]))
+
+
+def _judged(name: str, gain: Interval | None) -> str:
+    if gain is None or gain.low is None or gain.low < -TOLERANCE:
+        told = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
+        return f"{name}: it may be worse than what was done: expected gain in return per run {told}"
+    return ""
