@@ -28,15 +28,14 @@ def make_agent(
         advice: where the observation holds one number per action, in the unit of the reward; or None.
         rng: draws the starting values, and later the batches; the executor's own.
         backend: in place of the config's: one that only acts needs no gradients.
-        backend: in place of the config's: one that only acts needs no gradients.
 
     Raises:
         BuildError: the config does not fit the spaces; names component and input.
     """
     if isinstance(config, ActorCritic):
         return ActorCriticAgent(
-            config, observation, actions, advice, backend or backend or get_backend(resolve(config.place)), rng
+            config, observation, actions, advice, backend or get_backend(resolve(config.place)), rng
         )
     if isinstance(config, DQN):
-        return ValueAgent(config, observation, actions, advice, backend or backend or get_backend(resolve(config.place)), rng)
+        return ValueAgent(config, observation, actions, advice, backend or get_backend(resolve(config.place)), rng)
     return TableAgent(config, observation, actions, advice)
