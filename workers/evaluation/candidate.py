@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from app.kinds.base import Policy
+from workers.evaluation.levels import CLASSES, Level
 from workers.evaluation.problem import Problem
 
 OPTIMUM, ORACLE, RANDOM, TUNER = "optimum", "oracle", "random", "tuner"
@@ -41,6 +42,7 @@ class Settings:
         trials: of the tuner.
         tuning_episodes: that each of them plays.
         demonstrations: episodes of each demonstrator in the check for state aliasing.
+        level: the highest that is played, ``L0`` to ``L4``.
     """
 
     seeds: int = 5
@@ -52,12 +54,19 @@ class Settings:
     trials: int = 40
     tuning_episodes: int = 128
     demonstrations: int = 32
+    level: str = "L4"
 
     def __post_init__(self) -> None:
         if self.seeds < FEWEST_SEEDS:
             raise ValueError(f"seeds must be at least {FEWEST_SEEDS}: {self.seeds}")
         if self.episodes < 2 or self.resamples < 2:
             raise ValueError(f"episodes and resamples must be at least 2: {self.episodes}, {self.resamples}")
+        if self.level not in {level.label for level in CLASSES}:
+            raise ValueError(f"level must be L0 to L4: {self.level!r}")
+
+    def skipped(self, level: Level) -> str | None:
+        """Why ``level`` is not played though it could be, or None when it is."""
+        return f"not asked for: judged up to {self.level}" if level.label > self.level and level in CLASSES else None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name."""

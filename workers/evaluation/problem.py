@@ -146,13 +146,14 @@ class Problem(Protocol):
         ...
 
 
-def problem_of(spec: Any, table: Any, held_out: Sequence[Any] = ()) -> Problem:
+def problem_of(spec: Any, table: Any, held_out: Sequence[Any] = (), without: str | None = None) -> Problem:
     """The problem of a workload.
 
     Args:
         spec: the workload's, of any kind.
         table: the domain model that answers.
         held_out: domain models fitted to executions that ``table`` has not seen; without one there is no L3.
+        without: why there is none, where the caller knows.
 
     Raises:
         LookupError: no evaluation is known for the kind.
@@ -162,4 +163,5 @@ def problem_of(spec: Any, table: Any, held_out: Sequence[Any] = ()) -> Problem:
     problems = {"iterative": IterativeProblem}
     if spec.kind not in problems:
         raise LookupError(f"no evaluation is known for workloads of kind {spec.kind!r}; known: {', '.join(problems)}")
-    return problems[spec.kind](spec, table, held_out)
+    more = {} if without is None else {"without": without}
+    return problems[spec.kind](spec, table, held_out, **more)

@@ -97,7 +97,7 @@ class EvaluationRun:
 
     def _planned(self) -> list[Unit]:
         """Everything that there is to do, in order."""
-        levels = [level for level in Level if self.problem.unavailable(level) is None]
+        levels = [one for one in Level if (self.settings.skipped(one) or self.problem.unavailable(one)) is None]
         games = [
             Unit("playing", level, one.name, seed)
             for level in levels

@@ -187,9 +187,13 @@ class Summary:
             "seconds": seconds,
         }
 
+    def _unavailable(self, level: Level) -> str | None:
+        """Why a level was not played."""
+        return self.settings.skipped(level) or self.problem.unavailable(level)
+
     def _level(self, level: Level) -> dict[str, Any]:
         title, description = TITLES[level]
-        standing, reason = self.standings.get(level), self.problem.unavailable(level)
+        standing, reason = self.standings.get(level), self._unavailable(level)
         there = self.problem.unavailable(Level.COMPOSITION) is None
         return {
             "level": level.label,
@@ -209,13 +213,14 @@ class Summary:
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
         verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}
         reached = _class(verdicts)
-        heat = [r.heat for r in self.standings[Level.SEEDS].records[candidate.name] if r.heat is not None]
+        seeds = self.standings.get(Level.SEEDS)
+        heat = [] if seeds is None else [r.heat for r in seeds.records[candidate.name] if r.heat is not None]
         return {
             "name": candidate.name,
             "class": "none" if reached is None else reached.label,
             "verdict": _told(candidate.name, reached, verdicts),
             "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
-            "heat_map": shown(self.problem, np.sum(heat, axis=0)),
+            "heat_map": shown(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,
             "curve": [list(point) for point in candidate.curve] or None,
         }
@@ -224,7 +229,7 @@ class Summary:
         """Whether a candidate passes a level, and why in words."""
         standing = self.standings.get(level)
         if standing is None:
-            return Verdict(None, str(self.problem.unavailable(level)))
+            return Verdict(None, str(self._unavailable(level)))
         ahead = standing.advantage(name)
         told = (
             f"{standing.mean(name):.5f} against {standing.mean(standing.best):.5f} of the best heuristic, "

@@ -35,6 +35,8 @@ PROGRESS = tuple(np.linspace(0, 1, 11).round(3).tolist())
 RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())
 OTHER_PARAMETERS = "it is the optimum at the registered targets and weights under the policies' own model; here {} too"
 
+NOTHING_HELD_OUT = "no model of held-out executions was given: too few executions to hold any out"
+
 
 @dataclass(frozen=True)
 class Bare:
@@ -89,11 +91,13 @@ class IterativeProblem:
     terms: Sequence[str] = TERMS
     heuristics: Mapping[str, Policy] = HEURISTICS
 
-    def __init__(self, spec: Spec, table: ModelTable, held_out: Sequence[ModelTable] = ()) -> None:
+    def __init__(
+        self, spec: Spec, table: ModelTable, held_out: Sequence[ModelTable] = (), without: str = NOTHING_HELD_OUT
+    ) -> None:
         self.layout = Layout(spec)
         self.name = spec.name
         self.weights: Sequence[float] = tuple(map(float, self.layout.weights))
-        self.table = table
+        self.table, self.without = table, without
         self.projector = Projector(self.layout, table, np.float32)
         self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
         self._entries = names(self.layout)
@@ -118,7 +122,7 @@ class IterativeProblem:
     def unavailable(self, level: Level) -> str | None:
         """See ``Problem``."""
         if level is Level.COMPOSITION and not self.held_out:
-            return "no model of held-out executions was given: too few executions to hold any out"
+            return self.without
         return None
 
     @cached_property
