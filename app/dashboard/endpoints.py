@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from app.dashboard.page import overview
 from app.dependencies import FromDatabase, Tenant
+from app.evaluations import service as evaluations
 from app.jobs import service as jobs
 from app.pagination import PageRequest
 from app.runs import service as runs
@@ -19,11 +20,13 @@ router = APIRouter()
 
 @router.get("/", include_in_schema=False, response_class=HTMLResponse)
 def dashboard(database: FromDatabase, tenant: Tenant) -> HTMLResponse:
-    """Workloads, the latest runs with their last decision, and the latest jobs."""
+    """Workloads, the latest runs with their last decision, and the latest evaluations and jobs."""
     found_jobs, names = jobs.listed(database, tenant, PageRequest(ROWS), None, None)
+    judged, judged_names = evaluations.listed(database, tenant, PageRequest(ROWS), None)
     page = overview(
         [workloads.read(workload) for workload in workloads.listed(database, tenant, PageRequest(ROWS)).rows],
         runs.latest(database, tenant, ROWS),
+        [evaluations.read(evaluation, judged_names[evaluation.workload_id]) for evaluation in judged.rows],
         [jobs.read(job, names[job.workload_id]) for job in found_jobs.rows],
     )
     return HTMLResponse(page, headers={"Cache-Control": "no-store"})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from html import escape
 
+from app.evaluations.schemas import EvaluationRead
 from app.jobs.schemas import JobRead
 from app.runs.schemas import RunRead
 from app.workloads.schemas import WorkloadRead
@@ -39,13 +41,19 @@ def link(path: str, text: str) -> Link:
     return Link(f'<a href="{escape(path)}">{escape(text)}</a>')
 
 
-def overview(workloads: Sequence[WorkloadRead], runs: Sequence[RunRead], jobs: Sequence[JobRead]) -> str:
+def overview(
+    workloads: Sequence[WorkloadRead],
+    runs: Sequence[RunRead],
+    evaluations: Sequence[EvaluationRead],
+    jobs: Sequence[JobRead],
+) -> str:
     """The whole page."""
     parts = [
         table("Workloads", ["name", "resources", "iterations", "answers", "targets"], map(workload_row, workloads)),
         table(
             "Latest runs", ["run", "workload", "state", "iteration", "allocation", "by", "reason"], map(run_row, runs)
         ),
+        table("Latest evaluations", ["report", "workload", "class", "created"], map(evaluation_row, evaluations)),
         table("Latest jobs", ["job", "workload", "type", "state", "progress", "created"], map(job_row, jobs)),
     ]
     return PAGE.format(style=STYLE, body="\n".join(parts))
@@ -88,15 +96,30 @@ def run_row(run: RunRead) -> list[str]:
     ]
 
 
+def evaluation_row(evaluation: EvaluationRead) -> list[str]:
+    """Link to the page, and the class of each agent."""
+    found = [f"agent {verdict.agent}: {verdict.level or 'none'}" for verdict in evaluation.verdicts]
+    return [
+        link(f"/evaluations/{evaluation.id}/report", evaluation.id[:8]),
+        evaluation.workload,
+        ", ".join(found),
+        moment(evaluation.created_at),
+    ]
+
+
+def moment(at: datetime) -> str:
+    """To the second."""
+    return at.strftime("%Y-%m-%d %H:%M:%S")
+
+
 def job_row(job: JobRead) -> list[str]:
     """Identity, state and progress."""
     failed = f": {job.error.get('detail', '')}" if job.error else ""
-    moment = job.created_at.strftime("%Y-%m-%d %H:%M:%S")
     return [
         link(f"/jobs/{job.id}", job.id[:8]),
         job.workload,
         job.type,
         job.state + failed,
         f"{job.progress:.0%}",
-        moment,
+        moment(job.created_at),
     ]

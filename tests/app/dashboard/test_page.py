@@ -6,6 +6,8 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from app.dashboard.page import Link, table
+from app.database.engine import Database
+from tests.app.evaluations.published import publish_evaluation
 
 
 class Texts(HTMLParser):
@@ -31,7 +33,7 @@ def page(client: TestClient) -> Texts:
 
 
 def test_an_empty_service_says_so(client: TestClient) -> None:
-    assert page(client).texts.count("none yet") == 3
+    assert page(client).texts.count("none yet") == 4
 
 
 def test_workloads_and_the_last_decisions_are_shown(client: TestClient, workload: str) -> None:
@@ -44,8 +46,16 @@ def test_workloads_and_the_last_decisions_are_shown(client: TestClient, workload
     assert {f"/workloads/{workload}", f"/runs/{run['id']}", "/docs"} <= set(found.links)
 
 
-def test_every_link_answers(client: TestClient, workload: str) -> None:
+def test_an_evaluation_is_linked_with_what_it_found(client: TestClient, workload: str, backend: Database) -> None:
+    made = publish_evaluation(backend, workload, agent=3)
+    found = page(client)
+    assert "agent 3: L2" in found.texts
+    assert f"/evaluations/{made}/report" in found.links
+
+
+def test_every_link_answers(client: TestClient, workload: str, backend: Database) -> None:
     client.post("/runs", json={"workload": workload})
+    publish_evaluation(backend, workload)
     statuses = {path: client.get(path).status_code for path in page(client).links if path != "/readyz"}
     assert set(statuses.values()) == {200}
 
