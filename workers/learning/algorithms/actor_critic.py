@@ -101,17 +101,19 @@ class ActorCriticAgent:
     def _estimated(self, batch: Batch) -> Batch:
         """Advantages and targets of the examples, [B·T]; `old` are the values now."""
         shape, behaviour = (-1, self.config.rollout), batch["log_prob"]
+        off_policy = self.config.estimator == "vtrace"
         with self.backend.without_gradient():
-            fetches = ("critic.value", "chance.log_prob") if self.config.estimator == "vtrace" else ("critic.value",)
+            fetches = ("critic.value", "chance.log_prob") if off_policy else ("critic.value",)
             feeds = {port: batch[port] for port in ("observation", "mask", "action")}
             found = self.bound.run(fetches, feeds)
             last = self.bound.run(("critic.value",), {"observation": batch["last_observation"]})["critic.value"]
+            log_prob = found["chance.log_prob"] if off_policy else behaviour
             trajectories = {
                 "rewards": batch["reward"].reshape(shape),
                 "ends": batch["done"].reshape(shape),
                 "values": found["critic.value"].reshape(shape),
                 "last": last,
-                "log_probs": found.get("chance.log_prob", behaviour).reshape(shape),
+                "log_probs": log_prob.reshape(shape),
                 "behaviours": behaviour.reshape(shape),
             }
             estimate = self.bound.run(("estimate.advantage", "estimate.target"), trajectories)
