@@ -1,7 +1,7 @@
-"""The value-based agent: DQN with its switches (double, dueling, n-step, prioritised, hard or soft target)."""
+"""The value-based agent: DQN and its switches (double, dueling, n-step, prioritised, quantiles, hard or soft target)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from workers.learning.algorithms import graph
 from workers.learning.algorithms.base import Acted, Actions, Experience, LearnStats, Masks, Observations
 from workers.learning.algorithms.config import DQN, Optimiser
 from workers.learning.backends import Backend
+from workers.learning.backends.base import flatten
 from workers.learning.build import Bound, bind, complete, compose
 from workers.learning.components.exploration import ApeX, Ladder, Linear, Schedule
 from workers.learning.components.n_step import NStep
+from workers.learning.components.quantile import mean_of_quantiles, spread
 from workers.learning.components.replay import Replay
 from workers.learning.execution.checkpoint import part
 from workers.learning.spaces import Space
@@ -57,7 +59,8 @@ class ValueAgent:
         completed = complete(compose(graph.INPUTS, nodes), graph.root_spaces(observation, actions, self.noise))
         self.bound: Bound = bind(completed, backend, rng)
         self.backend, self.schedule = backend, schedule(config)
-        self.memory: Replay = next(node.component for node in nodes if isinstance(node.component, Replay))
+        memories = {node.name: node.component for node in nodes if isinstance(node.component, Replay)}
+        self.memory, self.demonstrations = memories["memory"], memories.get("demonstrations")
         self.n_step: NStep = next(node.component for node in nodes if isinstance(node.component, NStep))
         self.report = self.bound.report
         self.updates, self.slabs, self._averaging = 0, 0, False
@@ -121,23 +124,56 @@ class ValueAgent:
         ):
             return None
         loss, rate = 0.0, learning_rate(self.config.optimiser, progress)
+        shown = 0 if self.config.imitation is None else round(self.config.batch * self.config.imitation.share)
         for _ in range(self.config.updates_per_slab):
-            risen = min(1.0, (self.updates + 1) / max(self.config.optimiser.ramp, 1))
-            loss += self._update(rate * risen, progress)
+            loss += self._update(rate, progress, shown)
         explored = float(self.schedule.epsilon(progress, LADDER).mean())
         return LearnStats(self.config.updates_per_slab, loss / self.config.updates_per_slab, rate, explored)
 
-    def _update(self, rate: float, progress: float) -> float:
-        batch, places = self.memory.sample(self.config.batch)
-        feeds = {f"memory.{name}": self.backend.asarray(value) for name, value in batch.items()}
+    def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
+        """Keep what an expert did, and learn from it alone for as many updates as the config says.
+
+        What is left of the window at the end is not used. Raises ValueError where the config has no imitation, or
+        nothing was shown.
+        """
+        wanted, kept = self.config.imitation, self.demonstrations
+        if wanted is None or kept is None:
+            raise ValueError("the config has no imitation: demonstrations have no place in this agent")
+        window = NStep(self.config.n_step, self.config.gamma)
+        window.allocate(self.n_step.spaces, rng)
+        for slab in slabs:
+            shown = window.run(None, {}, slab._asdict())
+            kept.insert({port: value[: kept.capacity - kept.size] for port, value in shown.items()})
+        if not kept.size:
+            raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
+        rate = self.config.optimiser.rate
+        losses = [self._update(rate, 0.0, self.config.batch) for _ in range(wanted.updates)]
+        return LearnStats(wanted.updates, float(np.mean(losses)) if losses else 0.0, rate, 0.0)
+
+    def _update(self, rate: float, progress: float, shown: int) -> float:
+        """One step along the gradient of a batch of which `shown` examples are demonstrations."""
+        feeds, places = self._batch(min(shown, self.config.batch))
         with self.backend.without_gradient():
             feeds.update(self.bound.run(("target.target",), feeds))
-        found, gradient = self.bound.gradient("loss.loss", ("loss.loss", "loss.error"), feeds)
-        self.memory.reprioritise(places, self.backend.to_numpy(found["loss.error"]))
+        loss = "loss.loss" if self.config.imitation is None else "joined.loss"
+        found, gradient = self.bound.gradient(loss, (loss, "loss.error"), feeds)
+        self.memory.reprioritise(places, self.backend.to_numpy(found["loss.error"])[: len(places)])
         self.updates += 1
-        self._step(gradient, rate)
+        self._step(gradient, rate * min(1.0, self.updates / max(self.config.optimiser.ramp, 1)))
         self._synchronise(progress)
-        return float(found["loss.loss"].mean())
+        return float(found[loss].mean())
+
+    def _batch(self, shown: int) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        """Own experience first, then `shown` demonstrations; and where the former stand."""
+        own, give = self.config.batch - shown, self.backend.asarray
+        batch, places = self.memory.sample(own) if own else ({}, np.zeros(0, np.int64))
+        if self.demonstrations is None:
+            return {f"memory.{name}": give(value) for name, value in batch.items()}, places
+        extra, _ = self.demonstrations.sample(shown)
+        joined = {port: np.concatenate([batch[port], extra[port]]) for port in batch} if own else extra
+        feeds = {f"memory.{name}": give(value) for name, value in joined.items()}
+        feeds["expert"] = give((np.arange(self.config.batch) >= own).astype(np.float32))
+        return feeds, places
 
     def _step(self, gradient: Any, rate: float) -> None:
         online = self.bound.stores["online"]
@@ -182,6 +218,8 @@ class ValueAgent:
         if memory:
             arrays.update({f"memory.{name}": value for name, value in self.memory.state().items()})
             arrays.update({f"n_step.{name}": value for name, value in self.n_step.state().items()})
+        if self.demonstrations is not None:  # they can't be gathered anew, so they always go along
+            arrays.update({f"demonstrations.{name}": value for name, value in self.demonstrations.state().items()})
         return arrays, {"updates": self.updates, "slabs": self.slabs, "averaging": self._averaging}
 
     def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
@@ -194,6 +232,8 @@ class ValueAgent:
         if "memory.position" in arrays:
             self.memory.restore(part(arrays, "memory."))
             self.n_step.restore(part(arrays, "n_step."))
+        if self.demonstrations is not None:
+            self.demonstrations.restore(part(arrays, "demonstrations."))
 
     def parameters(self) -> NDArray[np.float32]:
         """The online network's, [P]."""
@@ -204,15 +244,45 @@ class ValueAgent:
         self.backend.assign(self.bound.stores["online"], self.backend.asarray(parameters))
 
     def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
-        """A `network` policy: its config, and its layers' arrays by name."""
+        """A `network` policy: its config, and its layers' arrays by name; of quantiles their mean, which is linear."""
         views = self.bound.stores["online"].cut(self.backend.to_numpy(self._exported()))
-        arrays = {name: view.copy() for name, view in views.items()}
-        used = self.advice if self.config.network.advice else None
-        network = self.config.network
-        config = {
+        if self.config.quantiles:
+            return "network", self._described(), mean_of_quantiles(views, self.config.quantiles)
+        return "network", self._described(), {name: view.copy() for name, view in views.items()}
+
+    def _described(self) -> dict[str, Any]:
+        used, network = self.advice if self.config.network.advice else None, self.config.network
+        return {
             "layers": list(network.layers),
             "activation": network.activation,
             "dueling": network.dueling,
             "advice": None if used is None else [used.start, used.stop],
         }
-        return "network", config, arrays
+
+    def start_from(self, arrays: Mapping[str, NDArray[Any]], config: Mapping[str, Any] | None = None) -> None:
+        """Go on from a published network: its arrays become the online and the target network, moments start anew.
+
+        Args:
+            arrays: as `export` gives them; quantiles all start at the mean.
+            config: the policy's, to be compared with this agent's.
+
+        Raises:
+            ValueError: it is another network than this agent's; says in what.
+        """
+        own = self._described()
+        other = {name: config[name] for name in own if name in config and config[name] != own[name]} if config else {}
+        if other:
+            raise ValueError(f"the published network has {other}, this agent { {name: own[name] for name in other} }")
+        given = spread(arrays, self.config.quantiles) if self.config.quantiles else arrays
+        views = self.bound.stores["online"].views
+        wanted = {name: tuple(view.shape) for name, view in views.items()}
+        found = {name: np.shape(value) for name, value in given.items()}
+        if wanted != found:
+            wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+            told = ", ".join(f"{name}: {found.get(name, 'none')} for {wanted.get(name, 'none')}" for name in wrong)
+            raise ValueError(f"the published network does not fit this agent's spaces and layers ({told})")
+        flat = self.backend.asarray(flatten({name: given[name] for name in views}))
+        for name in SET:
+            self.backend.assign(self.bound.stores[name], flat)
+        self.first, self.second = (self.backend.asarray(np.zeros(len(flat), np.float32)) for _ in range(2))
+        self.updates, self._averaging = 0, False

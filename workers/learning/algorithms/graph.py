@@ -6,9 +6,19 @@ from workers.learning.algorithms.config import DQN
 from workers.learning.build import Node
 from workers.learning.components.base import Component
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
+from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
+from workers.learning.components.quantile import (
+    DuelingQuantileHead,
+    PickQuantiles,
+    QuantileAdvice,
+    QuantileHead,
+    QuantileHuber,
+    QuantileNetwork,
+    QuantileTarget,
+)
 from workers.learning.components.replay import TRANSITION, PrioritisedReplay, Replay
 from workers.learning.components.value import Huber, Target
 from workers.learning.spaces import Space, Spaces, reals, unit
@@ -25,14 +35,25 @@ INPUTS = (
     "rate",
     "target_parameters",
     "share",
+    "expert",
 )
-LEARN_FEEDS = tuple(f"memory.{port}" for port in (*TRANSITION, "weight"))
 
 
 def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
     """Return the spaces of the root inputs, for an environment's observation and action space."""
     mask = spaces.MultiBinary(int(actions.n))
-    numbers = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share", "reward")
+    numbers = (
+        "parameters",
+        "gradient",
+        "first",
+        "second",
+        "count",
+        "rate",
+        "target_parameters",
+        "share",
+        "reward",
+        "expert",
+    )
     return {
         "observation": observation,
         "action": actions,
@@ -42,15 +63,19 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
         "mask": mask,
         "epsilon": unit(),
         "noise": unit(noise),
-        **{name: reals() for name in numbers},
+        **{name: reals() for name in (*numbers, "expert")},
     }
 
 
-def network(config: DQN, actions: int, advice: slice | None) -> QNetwork:
-    """Return the Q-network of a config."""
+def network(config: DQN, actions: int, advice: slice | None) -> Component:
+    """Return the Q-network of a config: observation, mask → values [N] (and quantiles [N, K])."""
+    trunk = Trunk(config.network.layers, config.network.activation)
+    used = advice if config.network.advice else None
+    if config.quantiles:
+        many = (DuelingQuantileHead if config.network.dueling else QuantileHead)(actions, config.quantiles)
+        return QuantileNetwork(trunk, many, QuantileAdvice(used.start, used.stop) if used else None)
     head = DuelingHead(actions) if config.network.dueling else LinearHead(actions)
-    skip = Advice(advice.start, advice.stop) if advice is not None and config.network.advice else None
-    return QNetwork(Trunk(config.network.layers, config.network.activation), head, skip)
+    return QNetwork(trunk, head, Advice(used.start, used.stop) if used else None)
 
 
 def explorer(config: DQN, actions: spaces.Discrete) -> Component:
@@ -69,38 +94,54 @@ def memory(config: DQN) -> Replay:
 def nodes(config: DQN, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
     """Return the nodes: act, remember, target, loss, optimise, synchronise."""
     q = network(config, int(actions.n), advice)
-    next_wire = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
-    select = "q_next.values" if config.double else "q_target.values"
-    chosen = [Node("q_next", q, next_wire)] if config.double else []
+    given = {"values": "q.values", "mask": "mask", "epsilon": "epsilon", "noise": "noise"}
+    both = {"online": "parameters", "target": "target_parameters", "share": "share"}
     return [
         Node("q", q, {"observation": "observation", "mask": "mask"}),
-        Node(
-            "explore",
-            explorer(config, actions),
-            {"values": "q.values", "mask": "mask", "epsilon": "epsilon", "noise": "noise"},
-        ),
+        Node("explore", explorer(config, actions), given),
         Node("n_step", NStep(config.n_step, config.gamma), {port: port for port in STEP}),
         Node("memory", memory(config), {port: f"n_step.{port}" for port in TRANSITION}),
-        Node("q_target", q, next_wire, variables="target"),
-        *chosen,
-        Node(
-            "target",
-            Target(),
-            {
-                "reward": "memory.reward",
-                "discount": "memory.discount",
-                "mask": "memory.next_mask",
-                "select": select,
-                "evaluate": "q_target.values",
-            },
-        ),
-        Node("q_learn", q, {"observation": "memory.observation", "mask": "memory.mask"}),
-        Node("pick", Pick(), {"values": "q_learn.values", "action": "memory.action"}),
-        Node(
-            "loss",
-            Huber(config.huber),
-            {"predicted": "pick.taken", "target": "target.target", "weight": "memory.weight"},
-        ),
+        *learning(config, q),
+        *imitating(config),
         Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
-        Node("synchronise", Synchroniser(), {"online": "parameters", "target": "target_parameters", "share": "share"}),
+        Node("synchronise", Synchroniser(), both),
+    ]
+
+
+def learning(config: DQN, q: Component) -> list[Node]:
+    """Return what gives `target.target`, `loss.loss` and `loss.error` of a batch from the memory."""
+    following = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
+    chosen = [Node("q_next", q, following)] if config.double else []
+    kind = "quantiles" if config.quantiles else "values"
+    wires = {
+        **{port: f"memory.{port}" for port in ("reward", "discount")},
+        "mask": "memory.next_mask",
+        "select": "q_next.values" if config.double else "q_target.values",
+        "evaluate": f"q_target.{kind}",
+    }
+    loss = QuantileHuber(config.huber) if config.quantiles else Huber(config.huber)
+    return [
+        Node("q_target", q, following, variables="target"),
+        *chosen,
+        Node("target", QuantileTarget() if config.quantiles else Target(), wires),
+        Node("q_learn", q, {"observation": "memory.observation", "mask": "memory.mask"}),
+        Node(
+            "pick",
+            PickQuantiles() if config.quantiles else Pick(),
+            {kind: f"q_learn.{kind}", "action": "memory.action"},
+        ),
+        Node("loss", loss, {"predicted": "pick.taken", "target": "target.target", "weight": "memory.weight"}),
+    ]
+
+
+def imitating(config: DQN) -> list[Node]:
+    """Return the memory of demonstrations, and what joins the large-margin loss to the other; nothing without them."""
+    wanted = config.imitation
+    if wanted is None:
+        return []
+    seen = {"mask": "memory.mask", "action": "memory.action", "expert": "expert"}
+    return [
+        Node("demonstrations", Replay(wanted.capacity), {port: f"n_step.{port}" for port in TRANSITION}),
+        Node("margin", LargeMargin(wanted.margin), {"values": "q_learn.values", **seen}),
+        Node("joined", Joined(wanted.weight), {"loss": "loss.loss", "other": "margin.loss"}),
     ]

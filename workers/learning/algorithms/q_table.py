@@ -1,6 +1,7 @@
 """Tabular Q-learning (Watkins, 1989) on a discretised observation, for whole slabs at once."""
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,15 @@ class TableAgent:
         explored = float(self.schedule.epsilon(progress, len(target)).mean())
         return LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
+    def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
+        """Learn from what an expert did as from one's own experience; what it never tried keeps its advice."""
+        stats, updates = None, 0
+        for slab in slabs:
+            self.remember(slab)
+            stats = self.learn(0.0, rng)
+            updates += stats is not None
+        return LearnStats(updates, stats.loss if stats else 0.0, self.config.rate, 0.0)
+
     def forget(self) -> None:
         """Nothing is remembered beyond a slab."""
 
@@ -170,6 +180,20 @@ class TableAgent:
         used = self.advice if self.config.advice else None
         advice = None if used is None else [used.start, used.stop]
         return "table", {**self.discretiser.config, "advice": advice}, {"q": self.table}
+
+    def start_from(self, arrays: Mapping[str, NDArray[Any]], config: Mapping[str, Any] | None = None) -> None:
+        """Go on from a published table: its cells, cut as its policy's config says, count as visited often.
+
+        Raises ValueError where the config is missing, or the table has another number of cells or actions.
+        """
+        if config is None:
+            raise ValueError("a table can't be read without its policy's config, which says how its cells are cut")
+        made = Discretiser({name: config[name] for name in ("entries", "low", "high", "bins")})
+        if arrays["q"].shape != (made.cells, self.actions):
+            wanted = made.cells, self.actions
+            raise ValueError(f"the published table has {arrays['q'].shape} cells and actions, wanted is {wanted}")
+        self.discretiser, self.table = made, np.array(arrays["q"], np.float32)
+        self.visits = np.full(self.table.shape, 1.0 / self.config.rate)
 
 
 def _namespace() -> Any:
