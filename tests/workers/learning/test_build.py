@@ -10,6 +10,7 @@ from workers.learning.backends import get_backend
 from workers.learning.backends.base import BackendError
 from workers.learning.build import (
     BindError,
+    Completed,
     ComposeError,
     DeadLockError,
     IncompleteInputError,
@@ -20,7 +21,8 @@ from workers.learning.build import (
     compose,
 )
 from workers.learning.components.base import Arrays, Component, Variable
-from workers.learning.components.network import LinearHead, Pick, QNetwork, Trunk
+from workers.learning.components.composite import Composite
+from workers.learning.components.network import Advice, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.spaces import Spaces, reals
 
 Q_WIRES = {"observation": "observation", "mask": "mask"}
@@ -39,6 +41,45 @@ class Add(Component):
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         return {"sum": inputs["left"] + inputs["right"] + variables["bias"]}
+
+
+class Pair(Composite):
+    """Two inner calls of `Add`, by default first, then second; `calls` may be wired wrongly on purpose."""
+
+    takes: ClassVar = ("x", "y")
+
+    def __init__(self, first: dict[str, str], second: dict[str, str], result: str = "second.sum") -> None:
+        self.one, self.other, self.wires, self.result = Add(), Add(), (first, second), result
+
+    def calls(self) -> tuple[Node, ...]:
+        return Node("first", self.one, self.wires[0]), Node("second", self.other, self.wires[1])
+
+    def results(self) -> dict[str, str]:
+        return {"sum": self.result}
+
+
+FIRST, SECOND = {"left": "x", "right": "y"}, {"left": "first.sum", "right": "y"}
+
+
+class Outer(Composite):
+    """A composite in a composite."""
+
+    takes: ClassVar = ("x", "y")
+
+    def __init__(self, inner: Component) -> None:
+        self.inner = inner
+
+    def calls(self) -> tuple[Node, ...]:
+        return (Node("inner", self.inner, {"x": "x", "y": "y"}),)
+
+    def results(self) -> dict[str, str]:
+        return {"sum": "inner.sum"}
+
+
+def nested(pair: Pair, shape: tuple[int, ...] = ()) -> Completed:
+    """The pair, two levels deep."""
+    graph = compose(["x", "y"], [Node("outer", Outer(pair), {"x": "x", "y": "y"})])
+    return complete(graph, {"x": reals(*shape), "y": reals()})
 
 
 def q_network() -> QNetwork:
@@ -103,6 +144,66 @@ def test_a_shared_component_must_see_the_same_spaces() -> None:
     )
     with pytest.raises(SpaceMismatchError, match=r"'p.trunk'.*shared with 'q.trunk'"):
         complete(graph, {**SPACES, "wide": reals(9)})
+
+
+def test_inner_calls_compute_in_order_and_own_their_variables_by_path() -> None:
+    bound = bind(nested(Pair(FIRST, SECOND)), get_backend("numpy"), np.random.default_rng(0))
+    views = bound.stores["online"].views
+    assert set(views) == {"inner.first/bias", "inner.second/bias"}
+    x, y = np.ones(3, np.float32), np.full(3, 2.0, np.float32)
+    found = bound.run(("outer.sum", "outer.inner.first.sum"), {"x": x, "y": y})
+    first = x + y + views["inner.first/bias"]
+    np.testing.assert_array_equal(found["outer.inner.first.sum"], first)
+    np.testing.assert_array_equal(found["outer.sum"], first + y + views["inner.second/bias"])
+    fed = bound.run(("outer.sum",), {"outer.inner.first.sum": x, "y": y})["outer.sum"]
+    np.testing.assert_array_equal(fed, x + y + views["inner.second/bias"])
+
+
+def test_an_inner_call_of_what_is_not_in_the_composite_is_named() -> None:
+    with pytest.raises(ComposeError, match=r"'outer.inner.second': input 'left' is wired to 'third.sum', which is not"):
+        nested(Pair(FIRST, {"left": "third.sum", "right": "y"}))
+    with pytest.raises(ComposeError, match=r"'outer.inner.second' has no input 'middle'; it takes left, right"):
+        nested(Pair(FIRST, {"middle": "first.sum"}))
+    with pytest.raises(ComposeError, match=r"'outer.inner': output 'sum' is 'third.sum', which is not in the graph"):
+        nested(Pair(FIRST, SECOND, "third.sum"))
+    looped = Outer(Add())
+    looped.inner = looped
+    with pytest.raises(ComposeError, match=r"'loop.inner' holds itself"):
+        compose(["x", "y"], [Node("loop", looped, {"x": "x", "y": "y"})])
+
+
+def test_an_inner_input_that_is_incomplete_is_named() -> None:
+    with pytest.raises(IncompleteInputError, match=r"'outer.inner.second': nothing is wired to its input 'right'"):
+        nested(Pair(FIRST, {"left": "first.sum"}))
+    with pytest.raises(IncompleteInputError, match=r"'outer.inner.second'.*'left'.*'outer.inner.first.total'"):
+        nested(Pair(FIRST, {"left": "first.total", "right": "y"}))
+    with pytest.raises(IncompleteInputError, match=r"'outer': nothing is wired to its input 'y'"):
+        complete(compose(["x"], [Node("outer", Outer(Pair(FIRST, SECOND)), {"x": "x"})]), {"x": reals()})
+
+
+def test_inner_calls_that_wait_for_each_other_are_named() -> None:
+    said = (
+        r"'outer.inner.first' \(input 'right'\) waits for 'outer.inner.second', 'outer.inner.second' \(input 'left'\)"
+    )
+    with pytest.raises(DeadLockError, match=said):
+        nested(Pair({"left": "x", "right": "second.sum"}, SECOND))
+
+
+def test_what_waits_for_a_dead_lock_is_not_taken_for_it() -> None:
+    pair = [Node("b", Add(), {"left": "x", "right": "c.sum"}), Node("c", Add(), {"left": "x", "right": "b.sum"})]
+    graph = compose(["x"], [Node("a", Add(), {"left": "x", "right": "b.sum"}), *pair])
+    with pytest.raises(DeadLockError) as caught:
+        complete(graph, {"x": reals()})
+    assert "'b' (input 'right') waits for 'c'" in str(caught.value)
+    assert "'a'" not in str(caught.value)
+
+
+def test_a_mismatch_inside_is_named_by_path_component_and_input() -> None:
+    with pytest.raises(SpaceMismatchError, match=r"node 'outer.inner.first': component 'Add': input 'left' has space"):
+        nested(Pair(FIRST, SECOND), (4,))
+    graph = compose([*SPACES], [Node("q", QNetwork(Trunk((8,)), LinearHead(3), Advice(0, 4)), Q_WIRES)])
+    with pytest.raises(SpaceMismatchError, match=r"node 'q.advice': component 'Advice': input 'observation'"):
+        complete(graph, SPACES)
 
 
 def test_nodes_of_one_component_share_variables_and_sets_differ() -> None:
