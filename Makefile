@@ -3,7 +3,9 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# What is installed beside the service: `make test EXTRAS=dev,jax,ray` tests the optional parts too.
+EXTRAS ?= dev
+STAMP := $(VENV)/.installed-$(EXTRAS)
 export STEWARD_DATA ?= $(shell test -d ../shared/data && cd ../shared/data && pwd)
 # pip finds local wheels by PIP_FIND_LINKS; uv reads its own variable.
 ifdef PIP_FIND_LINKS
@@ -18,7 +20,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]' -e clients/python
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS)]' -e clients/python
 	@touch $@
 
 test: setup
@@ -31,7 +33,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 bench: setup
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev,bench]'
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),bench,jax]'
 	$(BIN)/python -m benchmarks $(ARGS)
 
 demo: setup

@@ -1,0 +1,86 @@
+"""Every algorithm on every shared problem: return beside the best heuristic and the exact optimum, with intervals.
+
+``STEWARD_DATA=… python -m benchmarks.algorithms [PROBLEM …]``. Each algorithm learns by itself (nothing else competes)
+for a quarter of a million to a million environment steps, with three seeds; the exported policy is judged behind the
+guard on 4,096 fresh episodes, the same for all. The interval is that of the mean over seeds of the paired difference to
+the best heuristic (95 %, by the seeds' and the episodes' spread).
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import statistics
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.problems import PROBLEMS, problem
+from workers.learning.train import Training
+
+ALGORITHMS = ("tabular_q", "dqn", "dueling_double_dqn", "prioritised_dqn", "quantile_dqn", "a2c", "ppo", "vtrace")
+SEEDS, BUDGET = 3, 500_000
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client would ask for."""
+
+    algorithm: str
+    seed: int
+    budget: int | None = BUDGET
+
+
+def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORITHMS) -> list[Row]:
+    """One row for each algorithm on each problem."""
+    return [row(name, algorithm) for name in names or PROBLEMS for algorithm in algorithms]
+
+
+def trained(name: str, algorithm: str, seed: int) -> dict[str, Any]:
+    """The report of one training."""
+    chosen = problem(name)
+    training = Training(chosen.spec, chosen.table, Request(algorithm, seed))
+    while not training.done:
+        training.advance()
+    return training.result().report
+
+
+def row(name: str, algorithm: str) -> Row:
+    """An algorithm's return on a problem beside the best heuristic's."""
+    reports = [trained(name, algorithm, seed) for seed in range(1, SEEDS + 1)]
+    best = reports[0]["best_heuristic"]
+    value = statistics.fmean(report["return"]["mean"] for report in reports)
+    theirs = statistics.fmean(report["heuristics"][best]["mean"] for report in reports)
+    gaps = [report["gap_to_optimum"] for report in reports]
+    told = "no exact optimum" if None in gaps else f"gap to the optimum {spread([100 * gap for gap in gaps], '%')}"
+    ahead, half = difference(reports)
+    return {
+        "name": f"{name}: {algorithm}, ahead {ahead:+.5f} [{ahead - half:+.5f}, {ahead + half:+.5f}], {told}",
+        "value": value,
+        "unit": "return",
+        "peer": best,
+        "peer_value": theirs,
+        "ratio": None,
+        "goal": f"at least as good (paired, 95 %): {'met' if ahead - half >= 0 else 'missed'}",
+    }
+
+
+def difference(reports: list[dict[str, Any]]) -> tuple[float, float]:
+    """Mean over seeds of the paired difference to the best heuristic, and half of its 95 % interval."""
+    means = [report["advantage"]["mean"] for report in reports]
+    within = statistics.fmean(((r["advantage"]["high"] - r["advantage"]["low"]) / 3.92) ** 2 for r in reports)
+    between = statistics.variance(means)
+    return statistics.fmean(means), 1.96 * ((between + within) / len(means)) ** 0.5
+
+
+def spread(values: list[float], unit: str) -> str:
+    """Mean and range."""
+    return f"{statistics.fmean(values):.2f} {unit} ({min(values):.2f} to {max(values):.2f})"
+
+
+if __name__ == "__main__":
+    from benchmarks.__main__ import show
+
+    for chosen in sys.argv[1:] or PROBLEMS:
+        show(f"algorithms on {chosen}", results([chosen]))

@@ -1,0 +1,215 @@
+"""How soon a learner is within 5 % of the exact optimum, beside stable-baselines3, on four shared problems.
+
+``STEWARD_DATA=… taskset -c 0 python -m benchmarks.time_to_optimum [PROBLEM …]``. Seconds of processor time on one core,
+median of ten seeds, until the greedy policy's mean return over 2,048 fresh episodes is within 5 % of the exact
+optimum's. What a learner needs before its first step (building, compiling) counts; evaluation does not. Everybody is
+paid in expectation (`ExpectedSimulator`) on the same simulator with fixed targets, and sees the same observation, the
+model's projections included.
+
+*As served* our networks start from those projections (the advice skip): where the untrained agent is there at once,
+its time says so, and is to be read as that. The *network alone* does without. The peers have the settings below; both
+are tried with three seeds, and the better one goes on to ten. A learner that does not get there is counted at its
+limit, so that its ratio is a bound.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import statistics
+import sys
+import time
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.kinds.base import Choice, Situation
+from app.kinds.iterative.layout import Layout
+from app.policies.network import NetworkPolicy
+from benchmarks.problems import Problem, problem
+from workers.evaluation.judge import Court
+from workers.evaluation.optimum import solve
+from workers.learning.algorithms.config import Config, Network, Place, named
+from workers.learning.execution import Plan, make_executor
+from workers.simulators.described import SimulatorSpec
+from workers.simulators.expected import ExpectedSimulator
+
+CHOSEN = ("ellis-kmeans", "ellis-logisticregression", "pollux-bert", "pollux-yolov3")
+WITHIN, EPISODES, SEEDS, TRIED = 0.05, 2_048, 10, 3
+ENVIRONMENTS, CHUNK_STEPS, LIMIT_SECONDS = 512, 10_240, 30.0
+GOALS = {"torch": 10.0, "jax": 20.0}
+OURS = ("dueling_double_dqn", "ppo")
+PEERS: dict[str, dict[str, Any]] = {
+    "DQN": {
+        "learning_rate": 1e-3,
+        "buffer_size": 100_000,
+        "learning_starts": 4_000,
+        "batch_size": 256,
+        "train_freq": 1,
+        "gradient_steps": 4,
+        "target_update_interval": 500,
+        "exploration_fraction": 0.2,
+        "exploration_final_eps": 0.02,
+    },
+    "PPO": {
+        "learning_rate": 3e-3,
+        "n_steps": 30,
+        "batch_size": 1920,
+        "n_epochs": 10,
+        "gae_lambda": 0.95,
+        "ent_coef": 0.0,
+    },
+}
+PEER_ENVIRONMENTS = {"DQN": 64, "PPO": 128}
+PEER_STEPS = {"DQN": 300_000, "PPO": 1_000_000}
+PEER_CHECKS = 40
+Row = dict[str, Any]
+
+
+def results(names: list[str] | None = None) -> list[Row]:
+    """Per problem: our learners, as served and by the network alone, beside the better peer."""
+    return [row for name in names or CHOSEN for row in compared(Bar(problem(name)))]
+
+
+class Bar:
+    """A problem, and whether a policy is within 5 % of its optimum."""
+
+    def __init__(self, chosen: Problem) -> None:
+        self.problem = chosen
+        self.court = Court(chosen.spec, chosen.table, 77, EPISODES)
+        self.optimum = self.mean(solve(self.court.layout, self.court.table).policy)
+
+    def mean(self, policy: Any) -> float:
+        """Its mean return."""
+        return float(self.court.score(policy).returns.mean())
+
+    def reached(self, policy: Any) -> bool:
+        """Whether it is near enough."""
+        return self.mean(policy) >= self.optimum - WITHIN * abs(self.optimum)
+
+
+def compared(bar: Bar) -> list[Row]:
+    """All figures of one problem."""
+    tried = {name: [peer_time(bar, name, seed) for seed in range(TRIED)] for name in PEERS}
+    best = min(tried, key=lambda name: statistics.median(tried[name]))
+    times = tried[best] + [peer_time(bar, best, seed) for seed in range(TRIED, SEEDS)]
+    told = ", ".join(f"{name} {seconds(tried[name])}" for name in PEERS)
+    return [
+        ours(bar, algorithm, backend, advice, (f"stable-baselines3 {best}", times, told))
+        for backend in backends()
+        for algorithm in OURS
+        for advice in (True, False)
+    ]
+
+
+def backends() -> list[str]:
+    """Torch, and jax where it is installed."""
+    return ["torch", *(["jax"] if find_spec("jax") else [])]
+
+
+def seconds(times: list[float]) -> str:
+    """Median and range."""
+    return f"{statistics.median(times):.2f} s [{min(times):.2f}, {max(times):.2f}]"
+
+
+def ours(bar: Bar, algorithm: str, backend: str, advice: bool, peer: tuple[str, list[float], str]) -> Row:
+    """One of our learners beside the peer."""
+    times = [our_time(bar, configured(algorithm, backend, advice), seed) for seed in range(SEEDS)]
+    name, theirs, tried = peer
+    how = "as served" if advice else "network alone"
+    value, peer_value = statistics.median(times), statistics.median(theirs)
+    goal, ratio = GOALS[backend], peer_value / value
+    return {
+        "name": f"{bar.problem.name}: {algorithm}, {backend}, {how}, {seconds(times)} (three seeds each: {tried})",
+        "value": value,
+        "unit": "s",
+        "peer": f"{name} {seconds(theirs)}",
+        "peer_value": peer_value,
+        "ratio": ratio,
+        "goal": f"≥ {goal:g} × sooner: {'met' if ratio >= goal else 'missed'}",
+    }
+
+
+def configured(algorithm: str, backend: str, advice: bool) -> Config:
+    """A config as it is served, on a backend, with or without the advice skip."""
+    config = named(algorithm)
+    network = getattr(config, "network", Network())
+    return msgspec.structs.replace(
+        config, network=msgspec.structs.replace(network, advice=advice), place=Place(backend=backend)
+    )
+
+
+def our_time(bar: Bar, config: Config, seed: int) -> float:
+    """Seconds of processor time until our learner is there, or its limit."""
+    chosen = bar.problem
+    start = time.process_time()
+    described = SimulatorSpec.iterative(chosen.spec, chosen.table, ENVIRONMENTS, seed, expected=True)
+    learner = make_executor("serial", config, described, Plan(10**9, CHUNK_STEPS, 10**6), seed, time.process_time)
+    spent = time.process_time() - start
+    while spent < LIMIT_SECONDS:
+        start = time.process_time()
+        learner.advance()
+        spent += time.process_time() - start
+        _, described_policy, arrays = learner.agent.export()
+        if bar.reached(NetworkPolicy.build({"algorithm": "learned", **described_policy}, dict(arrays))):
+            return spent
+    return LIMIT_SECONDS
+
+
+def peer_time(bar: Bar, name: str, seed: int) -> float:
+    """Seconds of processor time until the peer is there, evaluated some forty times."""
+    import stable_baselines3
+    import torch
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    from benchmarks.peer_environment import PeerEnvironment
+
+    torch.set_num_threads(1)
+    steps = PEER_STEPS[name]
+    state = {"start": time.process_time(), "next": steps // PEER_CHECKS, "found": LIMIT_SECONDS}
+
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            if self.num_timesteps < state["next"]:
+                return True
+            spent = time.process_time() - state["start"]
+            if bar.reached(PeerPolicy(self.model, name)):
+                state["found"] = min(spent, LIMIT_SECONDS)
+                return False
+            state["next"] += steps // PEER_CHECKS
+            state["start"] = time.process_time() - spent
+            return spent < LIMIT_SECONDS
+
+    layout = Layout(bar.problem.spec)
+    simulator = ExpectedSimulator(layout, bar.problem.table, PEER_ENVIRONMENTS[name], seed)
+    kwargs = {"policy_kwargs": {"net_arch": [64, 64]}, "gamma": 1.0, "seed": seed, **PEERS[name]}
+    peer = getattr(stable_baselines3, name)("MlpPolicy", PeerEnvironment(simulator), **kwargs)
+    peer.learn(steps, callback=Watch())
+    return float(state["found"])
+
+
+class PeerPolicy:
+    """A stable-baselines3 model as one of our policies: its best legal action."""
+
+    def __init__(self, model: Any, name: str) -> None:
+        self.model, self.name = model, name
+
+    def act(self, situation: Situation) -> Choice:
+        """Mask its values (DQN) or logits (PPO), and take the best."""
+        import torch
+
+        with torch.no_grad():
+            seen = torch.from_numpy(np.ascontiguousarray(situation.view.observation, np.float32))
+            policy = self.model.policy
+            scores = policy.q_net(seen) if self.name == "DQN" else policy.get_distribution(seen).distribution.logits
+        return Choice(np.where(situation.view.mask, scores.numpy(), -np.inf).argmax(axis=1))
+
+
+if __name__ == "__main__":
+    from benchmarks.__main__ import show
+
+    for chosen in sys.argv[1:] or CHOSEN:
+        show(f"time to optimum: {chosen}", results([chosen]))
