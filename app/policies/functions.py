@@ -1,5 +1,6 @@
 """Forward passes as pure functions over the Python array API: one source for acting, learning and checking."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -37,3 +38,79 @@ def masked(values: Array, mask: Array) -> Array:
 
 
 ACTIVATIONS = {"relu": relu, "tanh": tanh}
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(−x)), elementwise, without overflow."""
+    return 0.5 * array_namespace(x).tanh(0.5 * x) + 0.5
+
+
+def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
+    """One step of a gated recurrent unit (Cho et al., 2014): what is remembered afterwards, [B, H].
+
+    ``inputs`` [B, D] and ``memory`` [B, H]; ``arrays`` are ``input.weight`` [3H, D], ``input.bias`` [3H],
+    ``memory.weight`` [3H, H] and ``memory.bias`` [3H]: reset, update and new gate, in this order.
+    """
+    wide = memory.shape[1]
+    given = linear(inputs, arrays["input.weight"], arrays["input.bias"])
+    kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
+    reset = sigmoid(given[:, :wide] + kept[:, :wide])
+    update = sigmoid(given[:, wide : 2 * wide] + kept[:, wide : 2 * wide])
+    new = array_namespace(inputs).tanh(given[:, 2 * wide :] + reset * kept[:, 2 * wide :])
+    return new + update * (memory - new)
+
+
+def pooled(hidden: Array, mask: Array) -> Array:
+    """Mean of ``hidden`` [B, K, H] over the candidates that ``mask`` [B, K] has: [B, 1, H]; zeros where it has none."""
+    xp = array_namespace(hidden)
+    legal = xp.astype(mask, hidden.dtype)[:, :, None]
+    return xp.sum(hidden * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True).clip(1.0)
+
+
+def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array) -> Array:
+    """What each candidate sees of those that ``mask`` [B, K] has, by dot-product attention: [B, K, H] → [B, K, H].
+
+    ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head).
+    """
+    xp = array_namespace(hidden)
+    scores = (hidden @ query.T) @ xp.matrix_transpose(hidden @ key.T) / hidden.shape[2] ** 0.5
+    scores = xp.where(mask[:, None, :], scores, xp.full_like(scores, -1e30))
+    weights = xp.exp(scores - xp.max(scores, axis=2, keepdims=True))
+    weights = weights * xp.astype(mask, hidden.dtype)[:, None, :]
+    weights = weights / xp.sum(weights, axis=2, keepdims=True).clip(1e-30)
+    return weights @ (hidden @ value.T)
+
+
+def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
+    """Features of each of any number of candidates, [B, K, F] → [B, K, H]; their order does not matter.
+
+    ``config``: ``layers``, widths of the network that every candidate goes through; ``context``, what it then sees of
+    all legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``; ``joint``, widths of the network
+    over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``; for a context ``context.weight``;
+    for attention ``query.weight``, ``key.weight``, ``value.weight``.
+    """
+    activation, hidden = ACTIVATIONS[config["activation"]], observation
+    for i in range(len(config["layers"])):
+        hidden = activation(linear(hidden, arrays[f"each.{i}.weight"], arrays[f"each.{i}.bias"]))
+    seen = None
+    if config["context"] == "mean":
+        seen = pooled(hidden, mask)
+    elif config["context"] == "attention":
+        seen = attended(hidden, mask, arrays["query.weight"], arrays["key.weight"], arrays["value.weight"])
+    for i in range(len(config["joint"])):
+        hidden = linear(hidden, arrays[f"joint.{i}.weight"], arrays[f"joint.{i}.bias"])
+        if i == 0 and seen is not None:
+            hidden = hidden + seen @ arrays["context.weight"].T
+        hidden = activation(hidden)
+    return hidden
+
+
+def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
+    """One score per candidate, [B, K, F] → [B, K]; permuting candidates permutes scores.
+
+    ``config`` and ``arrays`` as ``encoded`` has them, and ``advantage.weight`` [1, H], ``advantage.bias``. Where
+    ``config["advice"]`` names a feature (as ``[start, stop]``, one long), that feature is added.
+    """
+    hidden = encoded(observation, mask, arrays, config)
+    found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]
+    return found if config["advice"] is None else found + observation[:, :, config["advice"][0]]

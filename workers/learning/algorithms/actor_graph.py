@@ -2,15 +2,24 @@
 
 from gymnasium import spaces
 
+from workers.learning.algorithms import sets
 from workers.learning.algorithms.config import ActorCritic
 from workers.learning.build import Node
 from workers.learning.components.advantage import GAE, Estimator, Normalise, VTrace
+from workers.learning.components.base import Component
 from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.network import LinearHead, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
-from workers.learning.components.policy_gradient import ActorCriticLoss, ClippedSurrogate, Surrogate, ValueLoss
+from workers.learning.components.policy_gradient import (
+    ActorCriticLoss,
+    ClippedSurrogate,
+    Surprise,
+    Surrogate,
+    ValueLoss,
+)
 from workers.learning.components.policy_network import Critic, PolicyNetwork, TemperedAdvice
-from workers.learning.components.rollout import SLAB, Rollout
+from workers.learning.components.recurrent import GRU
+from workers.learning.components.rollout import SLAB, RecurrentRollout, Rollout, stacked
 from workers.learning.spaces import Space, Spaces, reals, unit
 
 EXAMPLE = ("observation", "mask", "action", "log_prob", "advantage", "target", "old")
@@ -19,15 +28,24 @@ TRAJECTORY = ("rewards", "ends", "values", "last", "log_probs", "behaviours")
 """What the estimator is fed, [B, T] each, but `last` [B]."""
 FLAT = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share")
 INPUTS = (*SLAB, "noise", *TRAJECTORY, "advantage", "target", "old", "entropy_weight", *FLAT)
+CORE = ("sequence", "begins", "memory")
+"""What a recurrent core is fed, in place of observations."""
 POLICY, CRITIC = "policy.", "critic."
 """Where the variables of the two networks stand in the flat vector, by name."""
+
+
+def inputs(config: ActorCritic) -> tuple[str, ...]:
+    """Return the names of the root inputs."""
+    return (*INPUTS, *CORE) if config.recurrent else INPUTS
 
 
 def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
     """Return the spaces of the root inputs, for an environment's observation and action space."""
     mask, steps = spaces.MultiBinary(int(actions.n)), config.rollout
     numbers = ("reward", "log_prob", "last", "advantage", "target", "old", "entropy_weight", *FLAT)
+    core = _core_spaces(config, observation) if config.recurrent else {}
     return {
+        **core,
         "observation": observation,
         "mask": mask,
         "action": actions,
@@ -41,16 +59,28 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
     }
 
 
-def policy(config: ActorCritic, actions: int, advice: slice | None) -> PolicyNetwork:
-    """Return the actor's network."""
+def _core_spaces(config: ActorCritic, observation: Space) -> Spaces:
+    return {
+        "sequence": stacked(observation, config.rollout),
+        "begins": spaces.MultiBinary(config.rollout),
+        "memory": reals(config.recurrent or 0),
+    }
+
+
+def policy(config: ActorCritic, actions: int, advice: slice | None) -> Component:
+    """Return the actor's network: observation, mask → logits."""
     wanted = config.network
+    if wanted.scorer is not None:
+        return sets.scorer(wanted.scorer, wanted, advice, config.temperature, "logits")
     used = advice if wanted.advice else None
     skip = None if used is None else TemperedAdvice(used.start, used.stop, config.temperature)
     return PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(actions), skip)
 
 
-def critic(config: ActorCritic) -> Critic:
-    """Return the critic's network; it shares nothing with the actor's."""
+def critic(config: ActorCritic) -> Component:
+    """Return the critic's network; it shares nothing with the actor's (but a recurrent core)."""
+    if config.network.scorer is not None:
+        return sets.critic(config.network.scorer, config.network)
     return Critic(Trunk(config.network.layers, config.network.activation))
 
 
@@ -67,11 +97,16 @@ def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -
 
 
 def _acting(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
+    seen = {"observation": "core.observation" if config.recurrent else "observation", "mask": "mask"}
+    core = [Node("core", GRU(config.recurrent), {port: port for port in CORE})] if config.recurrent else []
+    value = critic(config)
+    rollout = (RecurrentRollout if config.recurrent else Rollout)(config.rollout)
     return [
-        Node("policy", policy(config, int(actions.n), advice), {"observation": "observation", "mask": "mask"}),
-        Node("critic", critic(config), {"observation": "observation"}),
+        *core,
+        Node("policy", policy(config, int(actions.n), advice), seen),
+        Node("critic", value, {port: seen[port] for port in value.takes}),
         Node("draw", Draw(actions), {"logits": "policy.logits", "mask": "mask", "noise": "noise"}),
-        Node("rollout", Rollout(config.rollout), {port: port for port in SLAB}),
+        Node("rollout", rollout, {port: port for port in rollout.takes}),
     ]
 
 
@@ -88,17 +123,16 @@ def _learning(config: ActorCritic) -> list[Node]:
             surrogate,
             {"log_prob": "chance.log_prob", "behaviour": "log_prob", "advantage": "advantage"},
         ),
+        Node("surprise", Surprise(), {"log_prob": "chance.log_prob"}),
         Node("error", ValueLoss(config.value_clip), {"value": "critic.value", "target": "target", "old": "old"}),
-        Node(
-            "loss",
-            ActorCriticLoss(config.value_weight),
-            {
-                "policy": "surrogate.loss",
-                "value": "error.loss",
-                "entropy": "chance.entropy",
-                "entropy_weight": "entropy_weight",
-            },
-        ),
+        _summed("loss", config, "surrogate.loss"),
+        _summed("cloned", config, "surprise.loss"),
         Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
         Node("synchronise", Synchroniser(), {"online": "parameters", "target": "target_parameters", "share": "share"}),
     ]
+
+
+def _summed(name: str, config: ActorCritic, policy_loss: str) -> Node:
+    """The loss of an example: the policy's, the value's and the entropy's."""
+    rest = {"value": "error.loss", "entropy": "chance.entropy", "entropy_weight": "entropy_weight"}
+    return Node(name, ActorCriticLoss(config.value_weight), {"policy": policy_loss, **rest})

@@ -43,6 +43,21 @@ class ClippedSurrogate(Surrogate):
         return {"loss": -xp.where(bounded < free, bounded, free), "divergence": ratio - 1.0 - moved, "cut": cut}
 
 
+class Surprise(Component):
+    """−log π(action): the loss of who should do the same (behaviour cloning)."""
+
+    takes: ClassVar = ("log_prob",)
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number."""
+        self.scalar(inputs, "log_prob")
+        return {"loss": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Negate."""
+        return {"loss": -inputs["log_prob"]}
+
+
 class ValueLoss(Component):
     """Half the squared error of the value.
 

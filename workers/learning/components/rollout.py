@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from workers.learning.components.base import Arrays, HostArrays, Memory
@@ -14,12 +15,14 @@ KEPT = ("observation", "mask", "action", "reward", "done", "log_prob")
 
 
 class Rollout(Memory):
-    """`steps` slabs [B] in; then B trajectories out, [B, steps, …], with the observation after the last step.
+    """`steps` slabs [B] in; then B trajectories out, [B, steps, …], with observation and mask after the last step.
 
     In between, nothing comes out ([0, steps, …]). Slabs must follow one another: all of the same B environments.
     """
 
-    takes: ClassVar = SLAB
+    takes: ClassVar[tuple[str, ...]] = SLAB
+    once: ClassVar[tuple[str, ...]] = ()
+    """Inputs of which what came with the first slab is kept."""
 
     def __init__(self, steps: int) -> None:
         if steps < 1:
@@ -29,10 +32,12 @@ class Rollout(Memory):
         self.slabs: dict[str, NDArray[Any]] = {}
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """The slab's spaces, one entry per step; `last_observation` as observed."""
+        """The slab's spaces, one entry per step; `last_observation`, `last_mask` as observed."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
-        return {**{port: stacked(inputs[port], self.steps) for port in KEPT}, "last_observation": inputs["observation"]}
+        kept = {port: stacked(inputs[port], self.steps) for port in KEPT}
+        last = {"last_observation": inputs["observation"], "last_mask": inputs["mask"]}
+        return {**kept, **{port: inputs[port] for port in self.once}, **last}
 
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
         """Start empty; the storage is made with the first slab, which says how many environments there are."""
@@ -58,7 +63,11 @@ class Rollout(Memory):
             raise ValueError(f"a slab of {batch} environments follows one of {len(self.slabs['reward'])}")
         for port in KEPT:
             self.slabs[port][:, self.filled] = slab[port]
+        if not self.filled:
+            for port in self.once:
+                self.slabs[port][:] = slab[port]
         self.slabs["last_observation"][:] = slab["next_observation"]
+        self.slabs["last_mask"][:] = slab["next_mask"]
         self.filled += 1
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
@@ -76,10 +85,15 @@ class Rollout(Memory):
         self.filled = int(state["filled"][0])
 
 
+class RecurrentRollout(Rollout):
+    """The same, with the memory [B, H] that a recurrent core had before the first slab."""
+
+    takes: ClassVar = (*SLAB, "memory")
+    once: ClassVar = ("memory",)
+
+
 def stacked(space: Space, steps: int) -> Space:
     """The space of `steps` examples in a row."""
-    from gymnasium import spaces
-
     if isinstance(space, spaces.Discrete):
         return spaces.MultiDiscrete(np.full(steps, space.n))
     shape = (steps, *(space.shape or ()))

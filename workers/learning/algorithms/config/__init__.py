@@ -3,8 +3,8 @@
 import msgspec
 
 from workers.learning.algorithms.config import policy, value
-from workers.learning.algorithms.config.policy import ActorCritic, Entropy
-from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place
+from workers.learning.algorithms.config.policy import ActorCritic, Cloning, Entropy
+from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place, Scorer
 from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
 
 Config = DQN | QTable | ActorCritic
@@ -32,6 +32,7 @@ __all__ = [
     "NAMED",
     "SERVED",
     "ActorCritic",
+    "Cloning",
     "Config",
     "Entropy",
     "Exploration",
@@ -41,6 +42,7 @@ __all__ = [
     "Optimiser",
     "Place",
     "QTable",
+    "Scorer",
     "decode",
     "encode",
     "named",

@@ -15,6 +15,19 @@ class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fraction: Share = 1.0
 
 
+class Cloning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Behaviour cloning before the training (Pomerleau, 1991): what an expert did becomes likely.
+
+    Demonstrations are gone over `epochs` times in minibatches of `batch`, at the learning rate `rate`; `entropy` is the
+    weight of the policy's entropy beside −log π, and keeps it from being too sure to explore later.
+    """
+
+    epochs: Count = 8
+    batch: Count = 1_024
+    rate: Positive = 3e-3
+    entropy: NonNegative = 0.05
+
+
 class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="actor_critic"):
     """The actor-critic agent; its switches are the family's members.
 
@@ -24,7 +37,8 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     `epochs` times in random minibatches of `batch` examples (None: all at once), until the policy has moved by more
     than 1.5 · `stop` nats (None: never). `value_clip` bounds the critic's moves likewise. `asynchronous` says that
     actors may compute gradients and apply them to shared parameters (A3C).
-    `average` is as in `DQN`.
+    With `recurrent` units, a gated core remembers what was seen earlier in the episode; such an agent acts in
+    environments, but can't be exported: what is served keeps nothing between decisions. `average` is as in `DQN`.
     """
 
     network: Network = Network()
@@ -48,6 +62,8 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     average: Share = 0.0
     average_from: Share = 0.5
     asynchronous: bool = False
+    recurrent: Count | None = None
+    cloning: Cloning = Cloning()
     place: Place = Place()
 
 

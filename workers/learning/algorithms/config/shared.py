@@ -10,13 +10,29 @@ NonNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
+class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One network for every candidate of a set of any size, and in any order: observations [K, F] → K scores.
+
+    `layers` are gone through by each candidate alone; then it sees the `context` of all legal ones: none, their mean
+    (Zaheer et al., 2017) or what it attends to (Vaswani et al., 2017); then come the `joint` layers.
+    """
+
+    layers: tuple[Count, ...] = (32, 16)
+    context: Literal["none", "mean", "attention"] = "mean"
+    joint: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (8,)
+
+
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Q = advice + head(trunk(observation)). `advice` uses the environment's per-action advice where it gives one."""
+    """Q = advice + head(trunk(observation)). `advice` uses the environment's per-action advice where it gives one.
+
+    A `scorer` takes the place of `layers` and head where an observation is a set of candidates.
+    """
 
     layers: tuple[Count, ...] = (64, 64)
     activation: Literal["relu", "tanh"] = "relu"
     dueling: bool = False
     advice: bool = True
+    scorer: Scorer | None = None
 
 
 class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
