@@ -113,7 +113,10 @@ def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, 
 
 
 class Distributed(Learner):
-    """The learner in this process, and a fleet of actors; see `Learner` for the arguments."""
+    """The learner in this process, and a fleet of actors; see `Learner` for the arguments.
+
+    `deliveries` counts what was taken from actors; the rest are the learner's own steps.
+    """
 
     def __init__(
         self,
@@ -128,6 +131,7 @@ class Distributed(Learner):
         stand(self.agent, actors, actors + 1)
         self.product = product_of(config, self.agent, self.walk)
         self.fleet = self._fleet(config, simulator, [Post(lane, actors + 1, 0, seed) for lane in range(actors)])
+        self.deliveries = 0
         self._own = Worker(self.agent, self.walk, self.rng)
 
     @abstractmethod
@@ -144,6 +148,7 @@ class Distributed(Learner):
         else:
             stats = self.product.consume(self.agent, delivery.arrays, progress, self.rng)
             tally.end(delivery.paid, delivery.episodes)
+            self.deliveries += 1
             self.fleet.release(delivery)
         self.steps += self.product.slabs * self.environment.batch
         tally.learn(stats)

@@ -25,7 +25,6 @@ from workers.learning.execution.distributed import Delivery, Distributed, Fleet,
 from workers.learning.execution.memory import Board, Fields, SharedArrays, nameless
 from workers.simulators.described import SimulatorSpec
 
-SLOTS = 4  # of a ring: how far an actor may be ahead
 STILLBORN = 4  # actors in a row that may end before they have delivered anything
 ROOT = Path(__file__).resolve().parents[3]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -38,6 +37,7 @@ class Actor:
         self.post, self.delivered, self.closed = job.post, 0, False
         self.ring = SharedArrays(ring_fields(delivered, job.slots))
         told, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
+        os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
         given = (told, board.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "workers.learning.execution.actor", *map(str, given)],
@@ -49,7 +49,6 @@ class Actor:
         )
         for file in (told, free_end, filled_end):
             os.close(file)
-        os.write(self.free, bytes(range(job.slots)))
 
     def close(self) -> None:
         """Kill it (it has nothing to lose), wait for it, and let go of ring and pipes."""
@@ -186,7 +185,7 @@ class Processes(Distributed):
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
         told, parameters = encode(config), len(self.agent.parameters())
-        jobs = [Job(os.getpid(), told, simulator, post, parameters, SLOTS) for post in posts]
+        jobs = [Job(os.getpid(), told, simulator, post, parameters, self.product.slots) for post in posts]
         return ProcessFleet(jobs, self.product.fields())
 
 
