@@ -135,6 +135,7 @@ class EvaluationRun:
         """Work for about half a second: some units, or the summing up at the end."""
         begun = self.clock()
         if len(self.records) < len(self.units):
+            self.records.append(self._worked(self.units[len(self.records)]))
             while len(self.records) < len(self.units) and self.clock() - begun < CHUNK_SECONDS:
                 self.records.append(self._worked(self.units[len(self.records)]))
         else:

@@ -100,7 +100,7 @@ class IterativeProblem:
         self.table, self.without = table, without
         self.projector = Projector(self.layout, table, np.float32)
         self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
-        self._entries = names(self.layout)
+        self.entries = names(self.layout)
         self._known: dict[int, Yardstick] = {}
 
     def player(self, contender: bytes | Policy) -> Player:
@@ -181,7 +181,7 @@ class IterativeProblem:
             ("measured.", "{} over its target (log)"),
             ("effect.", "run effect on {} (standard deviations)"),
         ):
-            for index, entry in enumerate(self._entries):
+            for index, entry in enumerate(self.entries):
                 if entry.startswith(prefix):
                     return index, told.format(entry.removeprefix(prefix))
         raise LookupError("an observation always has a run effect")
@@ -190,7 +190,7 @@ class IterativeProblem:
         """See ``Problem``."""
         layout, observation = self.layout, situation.view.observation
         moved = layout.deltas.sum(axis=1)[action] / layout.largest_action
-        return observation[:, self._entries.index("progress")], observation[:, self._height[0]], moved
+        return observation[:, self.entries.index("progress")], observation[:, self._height[0]], moved
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
         """See ``Problem``."""
@@ -210,7 +210,7 @@ class IterativeProblem:
     def told(self, situation: Situation, row: int) -> dict[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
-        return {name: round(float(value), 4) for name, value in zip(self._entries, values, strict=True)}
+        return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}
 
     def action_name(self, action: int) -> str:
         """See ``Problem``."""
