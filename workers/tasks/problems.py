@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.policies.base import IncompatibleArtifact
 from workers.estimators.base import CriterionMissed, EstimationError, TooLittleData
+from workers.learning.backends import BackendError
+from workers.learning.execution import ExecutionError
 from workers.learning.train import Untrainable
 
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),
     CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),
     Untrainable: ("/problems/untrainable", "No agent can be had"),
+    ExecutionError: ("/problems/untrainable", "No agent can be had"),
+    BackendError: ("/problems/untrainable", "No agent can be had"),
+    IncompatibleArtifact: ("/problems/incompatible-agent", "Agent of another layout"),
     EstimationError: ("/problems/no-model", "No domain model can be had"),
 }
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from app.queue import FIT, TRAIN
+from app.queue import EVALUATE, FIT, TRAIN, TRIAL
 from workers.celery import celery
 from workers.tasks.base import run_job
 
 FIT_LIMIT_SECONDS = 3600
 TRAIN_LIMIT_SECONDS = 24 * 3600
+EVALUATE_LIMIT_SECONDS = 24 * 3600
 
 
 @celery.task(name=FIT, acks_late=True, ignore_result=True, time_limit=FIT_LIMIT_SECONDS)
@@ -24,3 +25,19 @@ def train_agent(job_id: str) -> None:
     from workers.tasks.train import train
 
     run_job(job_id, train)
+
+
+@celery.task(name=TRIAL, acks_late=True, ignore_result=True, time_limit=TRAIN_LIMIT_SECONDS)
+def train_trial(job_id: str) -> None:
+    """Take one learner of a training up to its next comparison."""
+    from workers.tasks.sweep import trial
+
+    run_job(job_id, trial)
+
+
+@celery.task(name=EVALUATE, acks_late=True, ignore_result=True, time_limit=EVALUATE_LIMIT_SECONDS)
+def evaluate_agents(job_id: str) -> None:
+    """Judge the agents that a job names."""
+    from workers.tasks.evaluate import evaluate
+
+    run_job(job_id, evaluate)

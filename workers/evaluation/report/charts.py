@@ -20,7 +20,7 @@ WIDTH = 640
 ROW = 20  # pixels of one policy in a plot with a row for each
 OWN = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#c2255c", "#1864ab", "#a61e4d", "#5c940d")
 RULES = ("#495057", "#868e96", "#adb5bd", "#748ffc", "#e599f7", "#63e6be", "#ffc078", "#ced4da")
-ROLES = {"optimum": "#212529", "oracle": "#212529", "random": "#ff8787", "tuner": "#f59f00"}
+ROLES = {"optimum": "#212529", "oracle": "#099268", "random": "#ff8787", "tuner": "#f59f00"}
 DASHES = {
     "candidate": [1, 0],
     "heuristic": [5, 3],
@@ -34,7 +34,7 @@ TERMS = ("#c92a2a", "#1971c2", "#f08c00", "#5f3dc4", "#2f9e44")
 
 def figure(chart: Any, caption: str) -> Markup:
     """A plot as an image inside the page; nothing runs in it, and its names can't collide with another's."""
-    definition = chart.configure_view(stroke=None).configure_title(anchor="start", fontSize=13).to_dict()
+    definition = chart.configure_view(stroke=None).configure_title(anchor="start", fontSize=13).to_dict(validate=False)
     drawn = vl_convert.vegalite_to_svg(definition, allowed_base_urls=[])
     source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
     return element("figure", element("img", src=source, alt=caption), element("figcaption", caption))
@@ -136,7 +136,7 @@ def curves(candidates: Sequence[Json], palette: Palette) -> Any | None:
 
 
 def profile(found: Json, palette: Palette) -> Any | None:
-    """Share of one level's episodes whose normalised score exceeds tau, with its band."""
+    """Share of one level's episodes whose normalised score exceeds tau, with the bands of the agents."""
     rows = [
         {"policy": name, "tau": tau, "share": share, "low": low, "high": high}
         for name, values in found["policies"].items()
@@ -144,14 +144,20 @@ def profile(found: Json, palette: Palette) -> Any | None:
     ]
     if not rows:
         return None
-    names = list(found["policies"])
+    names = [name for name in palette.names if name in found["policies"]]
+    own = data([row for row in rows if row["policy"] in palette.own])
     base = alt.Chart(data(rows)).encode(
         x=alt.X("tau:Q", title="normalised score τ (0: random, 1: best heuristic)", scale=alt.Scale(nice=False))
     )
-    band = base.mark_area(opacity=0.15).encode(
-        y=alt.Y("low:Q", title="share of episodes above τ", axis=alt.Axis(format="%")),
-        y2="high:Q",
-        color=palette.colour(names),
+    share = alt.Y("low:Q", title="share of episodes above τ", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
+    band = (
+        base.mark_area(opacity=0.2)
+        .properties(data=own)
+        .encode(
+            y=share,
+            y2="high:Q",
+            color=palette.colour(names),
+        )
     )
     line = base.mark_line().encode(y="share:Q", color=palette.colour(names), strokeDash=palette.dash(names))
     return alt.layer(band, line).properties(width=WIDTH - 160, height=210)

@@ -46,6 +46,7 @@ def page(report: Json) -> str:
         section("Performance profiles", *_profiles(report, palette)),
         section("Terms of the reward", *_terms(report, palette)),
         section("What the agents do", *_heat_maps(candidates)),
+        section("On runs that really happened", *_off_policy(report.get("off_policy"))),
         section("Aliasing of the observations", *_aliasing(candidates)),
         section("The tuner of static settings", *_tuner(report.get("tuner"))),
         section("Settings", tables.settings(report), *_held_out(report.get("held_out"))),
@@ -149,6 +150,10 @@ def _heat_maps(candidates: Sequence[Json]) -> list[Markup]:
         for candidate in candidates
         if candidate.get("heat_map")
     ]
+
+
+def _off_policy(found: Json | None) -> list[Markup]:
+    return [tables.off_policy(found)] if found else []
 
 
 def _aliasing(candidates: Sequence[Json]) -> list[Markup]:

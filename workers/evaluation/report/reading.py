@@ -20,4 +20,9 @@ ALIASING = """\
 Observations with conflicting labels are states that the agent sees as one though the right action differs; “return
 lost” is what any choice of one action for each of them must cost."""
 
-READING = (LEVELS, FIGURES, GAP, ALIASING)
+OFF_POLICY = """\
+On runs that really happened, replay puts an agent into each logged run, with that run's own residuals on the domain
+model's predictions; the doubly robust estimate corrects the model by importance sampling (Thomas and Brunskill, 2016),
+and rests on as many runs as “effective runs” says (Kish, 1965)."""
+
+READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)

@@ -127,6 +127,30 @@ def examples(candidate: Json) -> Markup:
     return table(["observation", "states", "right actions", "return lost"], rows) if rows else Markup("")
 
 
+def off_policy(found: Json) -> Markup:
+    """What each agent would have earned on the runs that really happened."""
+    rows = []
+    for version, scored in found.items():
+        if "replay" not in scored:
+            rows.append([f"agent {version}", f"not scored: {scored.get('reason')}", *[NOTHING] * 6])
+            continue
+        replay, sampled = scored["replay"], scored["importance"]
+        rows.append(
+            [
+                f"agent {version}",
+                count(scored["runs"]),
+                interval(scored["logged"]),
+                interval(replay["return"]),
+                interval(replay["advantage"], signed=True),
+                interval(sampled["doubly_robust"]),
+                number(sampled["effective_sample_size"]) + ("" if sampled["trusted"] else " (too few)"),
+                percent(scored["agreement"]),
+            ]
+        )
+    head = ["agent", "runs", "return that was had", "return in replay", "over what was had", "doubly robust"]
+    return table([*head, "effective runs", "decides alike"], rows)
+
+
 def settings(report: Json) -> Markup:
     """What the evaluation was run with."""
     known = {name.replace("_", " "): value for name, value in report["settings"].items()}
