@@ -1,11 +1,14 @@
 """The simulator for learners: paid what was to be expected of a step, instead of what luck made of it."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import RETURN_SCALE, view
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.stakes import Stakes
 from app.kinds.iterative.state import State, advance, expect
@@ -28,29 +31,43 @@ class ExpectedSimulator(IterativeSimulator):
         self, layout: Layout, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, nodes: int = 3
     ) -> None:
         super().__init__(layout, table, batch, seed, ranges)
-        places, weights = np.polynomial.hermite_e.hermegauss(nodes)
-        self._places = places.astype(np.float32)
-        self._weights = (weights / weights.sum()).astype(np.float32)
+        self.outcomes = outcomes(nodes)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
         """As ever, but paid in expectation."""
         episodes = self._current()
-        expected = self._expected(episodes.state, step(self.layout, episodes.state.levels, actions), episodes.given)
+        levels = step(self.layout, episodes.state.levels, actions)
+        expected = expectation(self.projector, episodes.state, levels, episodes.given, self.outcomes)
         expected -= episodes.potential
         expected *= RETURN_SCALE
         return super().step(actions)._replace(reward=expected)
 
-    def _expected(self, before: State, levels: NDArray[np.integer], given: Stakes) -> Array:
-        """E[reward + potential afterwards], [B]."""
-        projector = self.projector
-        known = expect(projector, before, levels, before.features)
-        spread = np.sqrt(before.variance + projector.drift_variance + projector.noise_variance)
-        ending = before.iteration + 1 >= self.layout.iterations
-        total = np.zeros(self.batch, np.float32)
-        for place, weight in zip(self._places, self._weights, strict=True):
-            measured = np.exp(known.logs + before.effect + place * spread)
-            measured[:, self.layout.seconds] += known.pause
-            after = advance(projector, before, levels, measured, before.features, known)
-            total += weight * reward(before.weights, terms(projector, before, after, given))
-            total += weight * np.where(ending, 0, potential(view(projector, after, given)))
-        return total
+
+class Outcomes(NamedTuple):
+    """Where the average is taken: standard deviations from the mean, and weights that sum to 1, [nodes] each."""
+
+    places: Array
+    weights: Array
+
+
+def outcomes(nodes: int) -> Outcomes:
+    """Gauss–Hermite nodes of the standard normal distribution."""
+    places, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    return Outcomes(places.astype(np.float32), (weights / weights.sum()).astype(np.float32))
+
+
+def expectation(
+    projector: Projector, before: State, levels: NDArray[np.integer], given: Stakes, outcomes: Outcomes
+) -> Array:
+    """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R]."""
+    known = expect(projector, before, levels, before.features)
+    spread = np.sqrt(before.variance + projector.drift_variance + projector.noise_variance)
+    ending = before.iteration + 1 >= projector.layout.iterations
+    total = np.zeros_like(before.cost)
+    for place, weight in zip(*outcomes, strict=True):
+        measured = np.exp(known.logs + before.effect + place * spread)
+        measured[:, projector.layout.seconds] += known.pause
+        after = advance(projector, before, levels, measured, before.features, known)
+        total += weight * reward(before.weights, terms(projector, before, after, given))
+        total += weight * np.where(ending, 0, potential(view(projector, after, given)))
+    return total

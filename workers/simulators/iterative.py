@@ -69,8 +69,6 @@ class IterativeSimulator:
         self.projector = Projector(layout, table, np.float32)
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
-        self._noise_sd = np.sqrt(self.projector.noise_variance)
-        self._drift_sd = np.sqrt(self.projector.drift_variance)
         self._episodes: _Episodes | None = None
         self._stock = self._open(0)
 
@@ -114,8 +112,8 @@ class IterativeSimulator:
         episodes, projector = self._current(), self.projector
         before, effect, given = episodes.state, episodes.effect, episodes.given
         levels = step(self.layout, before.levels, actions)
-        if self._drift_sd.any():
-            effect = effect + self._normal(effect.shape) * self._drift_sd
+        if projector.drift_sd.any():
+            effect = effect + self._normal(effect.shape) * projector.drift_sd
         after = self._run(before, levels, effect)
         seen = view(projector, after, given)
         done = after.iteration >= self.layout.iterations
@@ -159,25 +157,17 @@ class IterativeSimulator:
         return self.random.standard_normal(shape, np.float32)
 
     def _run(self, before: State, levels: NDArray[np.integer], effect: Array) -> State:
-        """The runs after an iteration at ``levels`` under their true ``effect``."""
-        expected = expect(self.projector, before, levels, before.features)
-        measured = self._normal(effect.shape)
-        measured *= self._noise_sd
-        measured += effect
-        measured += expected.logs
-        np.exp(measured, out=measured)
-        measured[:, self.layout.seconds] += expected.pause
-        return advance(self.projector, before, levels, measured, before.features, expected)
+        return ran(self.projector, before, levels, effect, self._normal(effect.shape))
 
     def _open(self, count: int) -> _Episodes:
-        return self._seen(*self._begin(count))
+        return self._seen(*self.begin(count))
 
     def _seen(self, state: State, effect: Array) -> _Episodes:
         given = stakes(self.projector, state)
         seen = view(self.projector, state, given)
         return _Episodes(state, effect, given, seen, potential(seen))
 
-    def _begin(self, count: int) -> tuple[State, Array]:
+    def begin(self, count: int) -> tuple[State, Array]:
         """``count`` runs after their first report, and their true effects."""
         projector = self.projector
         state = self._unstarted(min(count, VARIETY))
@@ -256,6 +246,20 @@ class IterativeSimulator:
         taken = _rows(self._stock, slice(count))
         self._stock = _rows(self._stock, slice(count, None))
         return taken
+
+
+def ran(projector: Projector, before: State, levels: NDArray[np.integer], effect: Array, noise: Array) -> State:
+    """The runs after an iteration at ``levels`` [B, R] under their true ``effect`` [B, M].
+
+    ``noise`` [B, M], drawn from the standard normal distribution, is used up.
+    """
+    expected = expect(projector, before, levels, before.features)
+    noise *= projector.noise_sd
+    noise += effect
+    noise += expected.logs
+    measured: Array = np.exp(noise, out=noise)
+    measured[:, projector.layout.seconds] += expected.pause
+    return advance(projector, before, levels, measured, before.features, expected)
 
 
 def _arrays(episodes: _Episodes) -> list[Array]:

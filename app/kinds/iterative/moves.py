@@ -65,7 +65,7 @@ class Moves:
 
     def rate(self, levels: Indices, worth: Array) -> Array:
         """Σ of what each action's goal allocates × what a unit is ``worth`` [R, B], from ``levels`` [B, R] → [N, B]."""
-        held = np.empty((len(worth) + 1, len(levels)), self._projector.dtype)
+        held = np.empty_like(worth, self._projector.dtype, "C", shape=(len(worth) + 1, len(levels)))
         held[1:] = worth
         (worth * self._projector.units(levels).T).sum(axis=0, out=held[0])
         return self._units @ held

@@ -250,7 +250,7 @@ def expected_size(mean: Array, deviation: Array) -> Array:
 def _observation(projector: Projector, state: State, given: Stakes, course: _Course, expected: Array) -> Array:
     """[D, B]: one entry of all runs after another, as every entry is computed."""
     layout, dtype = projector.layout, projector.dtype
-    out = np.empty((layout.observation_size, len(state.iteration)), dtype)
+    out = np.empty_like(given.reference, dtype, shape=(layout.observation_size, len(state.iteration)))
     resources, metrics, targeted = len(layout.resources), len(layout.metrics), len(projector.targeted)
     np.multiply(state.levels.T, projector.level_scale, out=out[:resources])
     row = resources + targeted

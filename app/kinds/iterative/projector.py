@@ -29,7 +29,7 @@ class Projector:
     """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
 
     Attributes:
-        effect_variance, noise_variance, drift_variance: of the log metrics, [M].
+        effect_variance, noise_variance, drift_variance: of the log metrics, [M]; noise_sd, drift_sd: their roots.
         change_seconds: [R].
         minima, steps, largest: of the resources' grids, [R].
         grid_levels: levels of every allocation of the grid, [A, R].
@@ -45,6 +45,7 @@ class Projector:
         self.effect_variance = self._cast(table.effect_sd**2)
         self.noise_variance = self._cast(np.maximum(table.noise_sd, 1e-3) ** 2)
         self.drift_variance = self._cast(table.drift_sd**2)
+        self.noise_sd, self.drift_sd = np.sqrt(self.noise_variance), np.sqrt(self.drift_variance)
         self.effect_scale = np.sqrt(self.effect_variance + self.noise_variance)
         self.change_seconds = self._cast(table.change_seconds)
         self.minima = self._cast([r.minimum for r in layout.spec.resources])

@@ -24,7 +24,7 @@ def terms(projector: Projector, before: State, after: State, given: Stakes | Non
     ``given`` spares computing the runs' stakes again.
     """
     reference = reference_cost(projector, before) if given is None else given.reference
-    out = np.empty((3, len(after.iteration)), projector.dtype)
+    out = np.empty_like(after.cost, projector.dtype, shape=(3, len(after.iteration)))
     _misses(projector, after, out[0])
     np.divide(after.cost - before.cost, reference, out=out[1])
     moved = over_columns(np.abs(after.levels - before.levels)) * (before.iteration > 0)
@@ -62,13 +62,13 @@ def _misses(projector: Projector, after: State, total: Array) -> None:
     """Put the relative misses that are due, weighted, into ``total`` [B]."""
     iterations = projector.layout.iterations
     total[:] = 0
-    ended = np.flatnonzero(after.iteration >= iterations)
+    ended = after.iteration >= iterations
     for i, metric in enumerate(projector.layout.spec.metrics):
         if metric.target is None:
             continue
         if metric.scope == "iteration":
             ratio = after.measured[:, i] / after.targets[:, i]
             total += miss(metric.goal, ratio) * (metric.weight / iterations)
-        elif len(ended):
-            ratio = after.elapsed[ended, i] / after.targets[ended, i]
-            total[ended] += metric.weight * miss(metric.goal, ratio)
+        else:
+            ratio = after.elapsed[:, i] / after.targets[:, i]
+            total += miss(metric.goal, ratio) * (ended * projector.dtype.type(metric.weight))
