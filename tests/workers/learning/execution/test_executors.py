@@ -40,9 +40,21 @@ class TestSerial(ExecutorContract):
     name: ClassVar[str] = "serial"
     exact: ClassVar[bool] = True
 
+    @pytest.mark.parametrize("keep_memory", [True, False])
+    def test_paused_and_resumed_is_the_same_as_not_paused(self, make: Callable[..., Any], keep_memory: bool) -> None:
+        self.resumes(make, keep_memory)
+
 
 class TestProcesses(DistributedContract):
     name: ClassVar[str] = "processes"
+
+    @pytest.mark.parametrize("config", CONFIGS)
+    def test_the_same_config_learns_as_well_as_in_series(self, make: Callable[..., Any], config: str) -> None:
+        self.learns_as_well_as_in_series(make, config)
+
+    @pytest.mark.parametrize("keep_memory", [True, False])
+    def test_paused_and_resumed_is_as_good_as_not_paused(self, make: Callable[..., Any], keep_memory: bool) -> None:
+        self.resumes(make, keep_memory)
 
     def kill(self, executor: Any) -> None:
         os.kill(executor.fleet.pids[0], signal.SIGKILL)

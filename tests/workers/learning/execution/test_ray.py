@@ -1,0 +1,63 @@
+"""The executor contract on a local Ray cluster, one for the module: its start takes several seconds."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, Plan, make_executor, simulator
+from workers.learning.execution import ExecutionError
+
+WITHOUT = """
+import sys
+sys.modules["ray"] = None
+from tests.contracts.executor import CONFIGS, Plan, make_executor, simulator
+try:
+    make_executor("ray", CONFIGS["double"], simulator(), Plan(64), 0)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    ray = pytest.importorskip("ray", reason="Ray is not installed (the optional extra `ray`)")
+    ray.init(
+        num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False, configure_logging=False
+    )
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+class TestRay(DistributedContract):
+    name: ClassVar[str] = "ray"
+
+    @pytest.mark.parametrize("config", ["n_step_prioritised", "vtrace"])
+    def test_the_same_config_learns_as_well_as_in_series(self, make: Callable[..., Any], config: str) -> None:
+        self.learns_as_well_as_in_series(make, config)
+
+    def test_paused_and_resumed_is_as_good_as_not_paused(self, make: Callable[..., Any]) -> None:
+        self.resumes(make, keep_memory=True)
+
+    def kill(self, executor: Any) -> None:
+        executor.fleet.ray.kill(executor.fleet.actors[0])
+
+    def test_closing_ends_its_actors_and_leaves_the_cluster_of_others(self, cluster: Any) -> None:
+        executor: Any = make_executor("ray", CONFIGS["double"], simulator(), Plan(10**9, BATCH), 0)
+        self.ready(executor)
+        actor = executor.fleet.actors[0]
+        executor.close()
+        with pytest.raises(cluster.exceptions.RayActorError):
+            cluster.get(actor.produce.remote(executor.agent.parameters(), 0.0))
+        assert cluster.is_initialized()
+
+
+def test_without_ray_the_extra_is_named() -> None:
+    told = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, env=os.environ)
+    assert told.stdout.startswith(ExecutionError.__name__)
+    assert "steward[ray]" in told.stdout

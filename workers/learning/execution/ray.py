@@ -1,0 +1,159 @@
+"""The executor over a Ray cluster: the same learner and the same deliveries as `processes`, carried by Ray.
+
+Ray is an optional extra. Where no cluster is connected, the one that `RAY_ADDRESS` names is, or else a local one is
+started, and ended with the training. An actor has a few requests in flight, no more, so it can't run away from its
+learner; each request brings the parameters of the moment at which it was made.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.learning.algorithms.config import Config, decode, encode
+from workers.learning.execution.base import ExecutionError, Plan
+from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, hire
+from workers.learning.execution.processes import STILLBORN, spare_cores
+from workers.simulators.described import SimulatorSpec
+
+LOCAL = {"num_cpus": None, "include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise ExecutionError("executor 'ray' needs the extra of that name: pip install 'steward[ray]'") from error
+
+
+class RemoteActor:
+    """What runs on the cluster: acts when asked, on the parameters that it is sent."""
+
+    def __init__(self, config: bytes, simulator: SimulatorSpec, post: Post) -> None:
+        self.worker, self.product = hire(decode(config), simulator, post)
+
+    def produce(self, parameters: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
+        """Return one delivery, and the returns' sum and the number of the episodes that ended."""
+        self.worker.agent.load(np.array(parameters))
+        out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
+        self.product.produce(self.worker, progress, out)
+        return out, *self.worker.walk.tell()
+
+
+class RayFleet:
+    """Actors on the cluster; see `Fleet`.
+
+    Args:
+        config: the agent's, as JSON.
+        simulator: what they act in.
+        posts: one for each actor.
+        slots: requests in flight at each.
+    """
+
+    def __init__(self, config: bytes, simulator: SimulatorSpec, posts: list[Post], slots: int) -> None:
+        self.ray, self.config, self.simulator, self.posts, self.slots = _ray(), config, simulator, posts, slots
+        self.replaced, self._stillborn = 0, 0
+        self.actors: dict[int, Any] = {}
+        self._asked: dict[Any, int] = {}  # what is in flight → lane
+        self._delivered: set[int] = set()
+        self._parameters = np.zeros(0, np.float32)
+        self._shown: Any = None
+        self._progress, self._started, self._owner = 0.0, False, False
+
+    def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
+        """Keep for the requests to come; at first, start the actors."""
+        self._parameters, self._progress, self._shown = parameters, progress, None
+        if not self._started:
+            self._started = True
+            if not self.ray.is_initialized():
+                self.ray.init(**LOCAL)
+                self._owner = True
+            for post in self.posts:
+                self._start(post)
+
+    def _start(self, post: Post) -> None:
+        remote = self.ray.remote(num_cpus=1, max_restarts=0)(RemoteActor)
+        self.posts[post.lane] = post
+        self.actors[post.lane] = remote.remote(self.config, self.simulator, post)
+        for _ in range(self.slots):
+            self._ask(post.lane)
+
+    def _ask(self, lane: int) -> None:
+        if self._shown is None:
+            self._shown = self.ray.put(self._parameters)
+        self._asked[self.actors[lane].produce.remote(self._shown, self._progress)] = lane
+
+    def poll(self) -> Delivery | None:
+        """Take what an actor has answered; replace those who have ended."""
+        if not self._asked:
+            return None
+        answered, _ = self.ray.wait(list(self._asked), num_returns=1, timeout=0)
+        if not answered:
+            return None
+        lane = self._asked.pop(answered[0])
+        try:
+            arrays, paid, episodes = self.ray.get(answered[0])
+        except self.ray.exceptions.RayActorError as error:
+            self._replace(lane, error)
+            return None
+        self._delivered.add(lane)
+        self._stillborn = 0
+        return Delivery(arrays, paid, episodes, self.actors[lane])
+
+    def _replace(self, lane: int, error: Exception) -> None:
+        self._stillborn += lane not in self._delivered
+        if self._stillborn >= STILLBORN:
+            raise ExecutionError(f"{self._stillborn} actors in a row ended before they delivered anything") from error
+        self._asked = {request: other for request, other in self._asked.items() if other != lane}
+        self._delivered.discard(lane)
+        post = self.posts[lane]
+        self._start(post._replace(generation=post.generation + 1))
+        self.replaced += 1
+
+    def release(self, delivery: Delivery) -> None:
+        """Ask the actor for the next, if it is still there."""
+        lane = next((lane for lane, actor in self.actors.items() if actor is delivery.token), None)
+        if lane is not None:
+            self._ask(lane)
+
+    def close(self) -> None:
+        """Kill the actors; end the cluster too, if it was started here."""
+        for actor in self.actors.values():
+            self.ray.kill(actor)
+        self.actors, self._asked = {}, {}
+        if self._owner:
+            self._owner = False
+            self.ray.shutdown()
+
+
+class OnRay(Distributed):
+    """The learner here, and actors on a cluster; see `Learner` and `Distributed`."""
+
+    fleet: RayFleet
+
+    def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
+        return RayFleet(encode(config), simulator, posts, self.product.slots)
+
+
+def cluster_cores(ray: Any) -> int:
+    """How many actors there is room for: a core each, and one for the learner, if a cluster is connected already."""
+    if not ray.is_initialized():
+        return spare_cores()
+    resources: Mapping[str, float] = ray.cluster_resources()
+    return max(1, int(resources.get("CPU", 1.0)) - 1)
+
+
+def make(
+    config: Config,
+    simulator: SimulatorSpec,
+    plan: Plan,
+    seed: int,
+    clock: Callable[[], float] = perf_counter,
+    *,
+    actors: int | None = None,
+) -> OnRay:
+    """Make the executor; see `make_executor`. Without a number of actors there is one for each spare core."""
+    return OnRay(config, simulator, plan, seed, actors or cluster_cores(_ray()), clock)
