@@ -1,0 +1,259 @@
+"""The actor-critic family on planted problems with exact solutions."""
+
+import msgspec
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.policies.network import NetworkPolicy
+from tests.workers.learning import environments, suite
+from tests.workers.learning.suite import greedy_return, trained
+from workers.learning.agent import make_agent
+from workers.learning.algorithms.actor_critic import ActorCriticAgent
+from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, decode, encode, named
+from workers.learning.execution.serial import Plan, Serial
+from workers.learning.execution.walk import Walk
+from workers.learning.imitation import demonstrate
+from workers.learning.spaces import reals
+
+SMALL = ActorCritic(
+    network=Network(layers=(32,), activation="tanh"),
+    optimiser=Optimiser(rate=1e-2, clip=0.5),
+    entropy=Entropy(start=0.2),
+    rollout=6,
+)
+replace = msgspec.structs.replace
+VARIANTS = {
+    "a2c": SMALL,
+    "a3c": replace(SMALL, asynchronous=True, rollout=5),
+    "ppo": replace(SMALL, surrogate="clipped", epochs=3, batch=192, stop=0.03),
+    "vtrace": replace(SMALL, estimator="vtrace", trace=1.0, epochs=2),
+}
+SWITCHES = {
+    **VARIANTS,
+    "value_clip": replace(VARIANTS["ppo"], value_clip=0.5, average=0.1),
+    "plain": replace(SMALL, normalise=False, trace=0.8, optimiser=Optimiser(rate=5e-3)),
+}
+
+
+def on_workload(config: ActorCritic) -> ActorCritic:
+    """With the same switches, without the advice that would do most of the work."""
+    return replace(
+        config,
+        network=Network(layers=(32,), activation="tanh", advice=False),
+        optimiser=Optimiser(rate=5e-3, clip=0.5, hold=0.3),
+        entropy=Entropy(start=0.4),
+        rollout=3,
+    )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_grids_way(name: str) -> None:
+    suite.check_the_grids_way(VARIANTS[name], 300)
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_identity(name: str) -> None:
+    suite.check_identity(SWITCHES[name], 180)
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, "value_clip"])
+def test_within_two_percent_of_exact_value_iteration(name: str) -> None:
+    suite.check_finite_horizon(SWITCHES[name])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_within_two_percent_of_a_workloads_optimum(name: str) -> None:
+    suite.check_workload(on_workload(VARIANTS[name]), 450)
+
+
+@pytest.mark.parametrize("config", SWITCHES.values(), ids=SWITCHES)
+def test_same_seed_same_result_and_another_seed_another(config: ActorCritic) -> None:
+    suite.check_same_seed(config)
+
+
+@pytest.mark.parametrize("keep_memory", [True, False])
+@pytest.mark.parametrize("config", SWITCHES.values(), ids=SWITCHES)
+def test_resumed_from_a_checkpoint_is_bit_equal(config: ActorCritic, keep_memory: bool) -> None:
+    suite.check_resumed(config, keep_memory=keep_memory)
+
+
+@pytest.mark.parametrize("name", ["a2c", "ppo"])
+def test_who_is_paid_for_the_wrong_thing_does_the_wrong_thing(name: str) -> None:
+    paid, meant = environments.identity(32, 0), environments.identity(32, 0)
+    paid.rewards = -paid.rewards
+    assert greedy_return(trained(VARIANTS[name], paid, 120), meant) == 0.0
+
+
+def test_a_policy_that_may_not_move_does_not_learn() -> None:
+    environment = environments.finite_horizon(64, 0)
+    held = replace(VARIANTS["ppo"], optimiser=Optimiser(rate=1e-9))
+    assert greedy_return(trained(held, environment, 120), environment) < environment.best() - 0.1
+
+
+def test_the_first_step_too_far_leaves_the_rollout() -> None:
+    environment = environments.finite_horizon(64, 0)
+    eager = replace(VARIANTS["ppo"], stop=1e-6, optimiser=Optimiser(rate=0.05))
+    patient = replace(eager, stop=None)
+    assert trained(eager, environment, 6).updates <= 2
+    assert trained(patient, environments.finite_horizon(64, 0), 6).updates == 6
+
+
+def agent_for(environment: environments.Planted, config: ActorCritic, seed: int = 0) -> ActorCriticAgent:
+    found = make_agent(
+        config,
+        environment.observation_space,
+        environment.action_space,
+        environment.advice,
+        np.random.default_rng(seed),
+    )
+    assert isinstance(found, ActorCriticAgent)
+    return found
+
+
+def test_a_gradient_applied_is_what_learning_does() -> None:
+    """A3C's two halves, one after the other, are A2C's one step, to the bit."""
+    agents, rng = [], np.random.default_rng(3)
+    for _ in range(2):
+        environment = environments.finite_horizon(32, 5)
+        agent, walk, draws = agent_for(environment, VARIANTS["a3c"]), Walk(environment), np.random.default_rng(9)
+        assert agent.gradient(0.0, rng) is None
+        for _ in range(VARIANTS["a3c"].rollout):
+            agent.remember(walk.slab(agent, 0.0, draws))
+        agents.append(agent)
+    one, other = agents
+    stats = one.learn(0.2, rng)
+    found = other.gradient(0.2, rng)
+    assert stats is not None
+    assert found is not None
+    assert found[0].shape == other.parameters().shape
+    assert found[1] == stats
+    before = other.parameters()
+    other.apply(found[0], 0.2)
+    assert (other.parameters() != before).any()
+    np.testing.assert_array_equal(other.parameters(), one.parameters())
+
+
+def test_an_actor_that_takes_the_learners_parameters_acts_as_it_does() -> None:
+    environment = environments.finite_horizon(64, 0)
+    learner = trained(VARIANTS["a2c"], environment, 60).agent
+    actor = agent_for(environment, VARIANTS["a2c"], seed=8)
+    observation, mask = environment.reset()
+    before = actor.act(observation, mask, 0.0, np.random.default_rng(1))
+    actor.load(learner.parameters())
+    one, other = (agent.act(observation, mask, 0.0, np.random.default_rng(1)) for agent in (actor, learner))
+    np.testing.assert_array_equal(one.action, other.action)
+    np.testing.assert_array_equal(one.log_prob, other.log_prob)
+    assert (before.log_prob != one.log_prob).any()
+
+
+def test_rollouts_of_other_actors_are_refused_where_they_do_not_fit() -> None:
+    environment = environments.finite_horizon(32, 0)
+    agent, walk = agent_for(environment, SMALL), Walk(environment)
+    agent.remember(walk.slab(agent, 0.0, np.random.default_rng(0)))
+    smaller = environments.finite_horizon(8, 0)
+    with pytest.raises(ValueError, match="8 environments follows one of 32"):
+        agent.remember(Walk(smaller).slab(agent, 0.0, np.random.default_rng(0)))
+
+
+def test_an_untrained_agent_does_what_it_is_advised_by_temperature() -> None:
+    batch = 40_000
+    advised = replace(SMALL, temperature=0.5)
+    agent = make_agent(advised, reals(5), spaces.Discrete(3), slice(1, 4), np.random.default_rng(0))
+    observation = np.tile(np.array([9.0, 0.2, -0.3, 0.0, 9.0], np.float32), (batch, 1))
+    mask = np.tile([True, True, False], (batch, 1))
+    acted = agent.act(observation, mask, 0.0, np.random.default_rng(1))
+    wanted = np.exp(np.array([0.2, -0.3]) / 0.5)
+    wanted /= wanted.sum()
+    shares = np.bincount(acted.action, minlength=3) / batch
+    assert (np.abs(shares[:2] - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / batch)).all()  # four standard errors
+    assert shares[2] == 0.0
+    np.testing.assert_allclose(np.exp(acted.log_prob), wanted[acted.action], rtol=1e-5)
+
+
+def test_export_is_what_the_learner_would_do_in_the_rewards_unit() -> None:
+    environment = environments.finite_horizon(64, 0)
+    environment.advice = slice(0, 3)
+    runner = trained(replace(VARIANTS["ppo"], network=Network(layers=(32, 16)), average=0.2), environment, 60)
+    kind, config, arrays = runner.agent.export()
+    assert (kind, config) == (
+        "network",
+        {"layers": [32, 16], "activation": "relu", "dueling": False, "advice": [0, 3]},
+    )
+    policy = NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
+    states = np.eye(len(environment.rewards), dtype=np.float32)
+    served = policy.q_values(states, environment.legal)
+    own = runner.agent.values(states, environment.legal)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(served[environment.legal], own[environment.legal], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(served.argmax(axis=1), runner.agent.greedy(states, environment.legal))
+
+
+def test_a_clone_does_what_its_expert_does_and_is_the_better_start() -> None:
+    environment = environments.finite_horizon(64, 0)
+    rng, agent = np.random.default_rng(0), agent_for(environment, SMALL)
+    shown = demonstrate(environment, environments.Expert(environment), 62)
+    stats = agent.imitate(shown, rng)
+    assert stats.updates == SMALL.cloning.epochs * 10 * 1  # whole rollouts of 6 slabs, of one minibatch each
+    states = np.eye(len(environment.rewards), dtype=np.float32)
+    assert environment.worth(agent.greedy(states, environment.legal)) >= environment.best() - 0.02
+    with pytest.raises(ValueError, match="nothing was shown"):
+        agent.imitate([], rng)
+
+
+def test_a_clone_of_a_heuristic_on_a_workload() -> None:
+    """It ends up near what it was shown: between it and the optimum, but for 2 % (standard error 0.2 %)."""
+    workload, rule = suite.workload(), HEURISTICS["threshold"]
+    config = replace(on_workload(VARIANTS["a2c"]), cloning=Cloning(epochs=6, rate=1e-2))
+    runner = Serial(config, workload.simulator(128, 0), Plan(128, 128), 0)
+    untrained = suite.exported_gap(runner, workload)
+    runner.agent.imitate(demonstrate(workload.simulator(128, 4), rule, 90), runner.rng)  # type: ignore[attr-defined]
+    shown, found = workload.gap(rule), suite.exported_gap(runner, workload)
+    assert found <= shown + 0.02
+    assert found < untrained / 2
+
+
+def test_a_published_agent_goes_on_where_it_was() -> None:
+    environment = environments.finite_horizon(64, 0)
+    first = trained(VARIANTS["ppo"], environment, 120)
+    _, config, arrays = first.agent.export()
+    second = agent_for(environment, VARIANTS["ppo"], seed=5)
+    second.start_from(arrays, config)
+    states = np.eye(len(environment.rewards), dtype=np.float32)
+    before: np.ndarray = first.agent.values(states, environment.legal)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(second.values(states, environment.legal), before, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="layers"):
+        second.start_from(arrays, {**config, "layers": [64]})
+    with pytest.raises(ValueError, match=r"trunk\.0\.bias"):
+        second.start_from({**arrays, "trunk.0.bias": np.zeros(7, np.float32)})
+
+
+@pytest.mark.parametrize("name", ["a2c", "a3c", "ppo", "vtrace"])
+def test_configs_go_to_json_and_back(name: str) -> None:
+    config = named(name)
+    assert isinstance(config, ActorCritic)
+    assert decode(encode(config)) == config
+    assert config.asynchronous == (name == "a3c")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"type": "actor_critic", "clip": 1.5}', r"\$\.clip"),
+        ('{"type": "actor_critic", "estimator": "td"}', r"\$\.estimator"),
+        ('{"type": "actor_critic", "entropy": {"start": -1}}', r"\$\.entropy\.start"),
+        ('{"type": "actor_critic", "network": {"scorer": {"joint": []}}}', r"\$\.network\.scorer\.joint"),
+    ],
+)
+def test_a_bad_config_is_refused_naming_the_field(text: str, place: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=place):
+        decode(text)
+
+
+def test_the_entropys_weight_follows_its_schedule() -> None:
+    """Paid for nothing but entropy, a policy stays even; paid for nothing at all, it need not."""
+    environment = environments.identity(32, 0)
+    environment.rewards[:] = 0.0
+    broad = replace(SMALL, entropy=Entropy(start=1.0, end=1.0), normalise=False)
+    runner = trained(broad, environment, 60)
+    assert runner.live.exploration == pytest.approx(np.log(5), rel=1e-3)
