@@ -12,24 +12,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import statistics
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, problem
-from workers.learning.train import Training
+from workers.learning.train import Request, Training
 
 ALGORITHMS = ("tabular_q", "dqn", "dueling_double_dqn", "prioritised_dqn", "quantile_dqn", "a2c", "ppo", "vtrace")
 SEEDS, BUDGET = 3, 500_000
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a client would ask for."""
-
-    algorithm: str
-    seed: int
-    budget: int | None = BUDGET
 
 
 def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORITHMS) -> list[Row]:
@@ -40,7 +30,7 @@ def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORI
 def trained(name: str, algorithm: str, seed: int) -> dict[str, Any]:
     """The report of one training."""
     chosen = problem(name)
-    training = Training(chosen.spec, chosen.table, Request(algorithm, seed))
+    training = Training(chosen.spec, chosen.table, Request(algorithm, BUDGET, seed))
     while not training.done:
         training.advance()
     return training.result().report

@@ -58,7 +58,7 @@ def _child_begins(**_: Any) -> None:
 
 def _warm_up() -> None:
     """Import what the tasks need, so that the first job need not wait for it."""
-    for module in ("workers.tasks.fit", "workers.tasks.train"):
+    for module in ("workers.tasks.fit", "workers.tasks.train", "workers.tasks.sweep"):
         import_module(module)
 
 

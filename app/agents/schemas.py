@@ -19,7 +19,16 @@ Algorithm = Literal[
     "dueling_double_dqn",
     "n_step_dqn",
     "prioritised_dqn",
+    "quantile_dqn",
+    "apex_dqn",
+    "a2c",
+    "a3c",
+    "ppo",
+    "vtrace",
 ]
+Expert = Literal["hold", "static_best", "threshold", "pid", "model_predictive", "planner"]
+LARGEST_VERSION = 2**31 - 1
+MOST_SEEDS = 64
 
 
 Requirement = Literal["shadow", "off_policy"]
@@ -40,12 +49,34 @@ class TrainRequest(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"algorithm": "dueling_double_dqn", "budget": 2_000_000}]}
     )
 
-    algorithm: Algorithm = Field(default="auto", description="`auto` lets several compete and keeps the best.")
+    algorithm: Algorithm = Field(
+        default="auto",
+        description="`auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone "
+        "on from, its own.",
+    )
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
-        default=None, description="Environment steps to train for; default: chosen by the algorithm."
+        default=None,
+        description="Environment steps for each seed, shared by the algorithms that compete; default: as many as fit "
+        "into some seconds.",
     )
     seed: Seed = 0
-    model: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
+    seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] = Field(
+        default=1, description="How many seeds are tried, from `seed` on, on all workers at once; the best is kept."
+    )
+    executor: Literal["serial", "processes", "ray"] = Field(
+        default="serial",
+        description="In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra).",
+    )
+    backend: Literal["auto", "torch", "jax"] = Field(
+        default="auto", description="What networks are computed on; jax is an extra."
+    )
+    start_from: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
+        default=None, description="Version of an agent to go on training; what comes of it is a new version."
+    )
+    imitate: Expert | None = Field(
+        default=None, description="Begin by imitating a heuristic, or the planner, in the simulator."
+    )
+    model: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None, description="Version of the domain model to train on; default: the newest."
     )
     promote: bool = Field(

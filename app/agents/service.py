@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.agents import evidence, repository
+from app.agents import combinations, evidence, repository
 from app.agents.schemas import AgentRead, PromotionRead, Requirement, ShadowRead, TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Promotion, Workload
 from app.domain_models import repository as models
 from app.domain_models import service as domain_models
-from app.errors import Conflict, FieldError, NotFound
+from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.idempotency.once import Record, no_record
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
@@ -31,11 +31,15 @@ def request_training(
 
     Raises:
         Conflict: there is no sample or no model yet; it says what to do.
+        Invalid: parts of the request contradict each other, or there is no agent to go on from.
         NotFound: no model of that version.
     """
     with database.session() as session:
+        combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         asked = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
+        if request.start_from is not None:
+            combinations.check_start(request, require_start(session, workload, request.start_from))
         job = jobs.create(session, job_type="train", workload_id=workload.id, request=asked, tenant=tenant)
         answer = jobs.read(job, workload.name)
         record(session, answer)
@@ -67,6 +71,21 @@ def require(session: Session, workload: Workload, version: int) -> Agent:
         newest = repository.latest_version(session, workload.id)
         known = f"the newest is {newest}" if newest else f"train one with POST /workloads/{workload.name}/agents"
         raise NotFound(f"workload {workload.name!r} has no agent {version}; {known}")
+    return agent
+
+
+def require_start(session: Session, workload: Workload, version: int) -> Agent:
+    """The agent that a training is to go on from.
+
+    Raises:
+        Invalid: there is none of that number.
+    """
+    agent = repository.find(session, workload.id, version)
+    if agent is None:
+        newest = repository.latest_version(session, workload.id)
+        known = f"the newest is {newest}" if newest else "there is none yet"
+        message = f"must be the version of an agent of {workload.name!r}; {known}"
+        raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, version)])
     return agent
 
 

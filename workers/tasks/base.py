@@ -17,6 +17,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Self
 
@@ -104,6 +105,18 @@ class RunningJob:
         Raises:
             LeaseLost, Cancelled, Stopping: see the module.
         """
+
+        def tell(kept: bytes | None, now: datetime) -> bool:
+            return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept, now)
+
+        self.report(tell, checkpoint)
+
+    def report(self, tell: Callable[[bytes | None, datetime], bool], checkpoint: Callable[[], bytes]) -> None:
+        """Have progress told when it is due, by `tell`: given a checkpoint or none, it says whether to cancel.
+
+        Raises:
+            LeaseLost, Cancelled, Stopping: see the module.
+        """
         self.check()
         if self._is_stopping():
             leases.release(self.database, self.lease, checkpoint(), utc_now())
@@ -113,7 +126,7 @@ class RunningJob:
             return
         kept = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
         try:
-            if leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept, utc_now()):
+            if tell(kept, utc_now()):
                 self._cancelled.set()
         except SQLAlchemyError as error:
             if not is_lost(error):

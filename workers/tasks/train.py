@@ -1,4 +1,4 @@
-"""Train an agent on a workload's domain model, in resumable chunks."""
+"""Train an agent on a workload's domain model, in resumable chunks; several learners are a matter of `sweep`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
-from workers.learning.train import TrainedAgent, Training
+from workers.learning.train import Request, Start, TrainedAgent, Training
 from workers.tasks.base import RunningJob
 
 
@@ -21,6 +21,8 @@ class TrainInput(NamedTuple):
     """What a training needs; no session is open any more.
 
     Attributes:
+        asked: as it came over HTTP.
+        request: the same, for the learning engine.
         champion: version of the agent that answers now; None: the heuristics do.
         champion_artifact: its policy, which must be beaten.
     """
@@ -29,43 +31,70 @@ class TrainInput(NamedTuple):
     spec_version: int
     table: ModelTable
     model_version: int
-    request: TrainRequest
+    asked: TrainRequest
+    request: Request
     champion: int | None
     champion_artifact: bytes | None
 
 
-def load(job: RunningJob) -> TrainInput:
-    """Read spec, model and champion into arrays.
+def load(session: Session, workload_id: str, request: dict[str, Any]) -> TrainInput:
+    """Read spec, model, champion and the agent that is gone on from into arrays.
 
     Raises:
-        LookupError: the model is not there any more.
+        LookupError: the model, or that agent, is not there any more.
     """
-    request = TrainRequest.model_validate(job.lease.request)
-    with job.database.reading() as session:
-        workload = session.get_one(Workload, job.lease.workload_id)
-        stored = domain_models.table(session, workload.id, request.model)
-        answers = workload.champion
-        champion = None if answers is None else agent_rows.artifact(session, workload.id, answers)
+    asked = TrainRequest.model_validate(request)
+    workload = session.get_one(Workload, workload_id)
+    stored = domain_models.table(session, workload.id, asked.model)
     if stored is None:
-        raise LookupError(f"domain model {request.model} is not there any more")
+        raise LookupError(f"domain model {asked.model} is not there any more")
+    answers = workload.champion
+    champion = None if answers is None else agent_rows.artifact(session, workload.id, answers)
     return TrainInput(
         spec=Spec.model_validate(workload.spec),
         spec_version=workload.spec_version,
         table=ModelTable.from_bytes(stored.table),
         model_version=stored.version,
-        request=request,
+        asked=asked,
+        request=_request(session, workload_id, asked),
         champion=answers,
         champion_artifact=None if champion is None else champion.artifact,
     )
 
 
+def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request:
+    start = None
+    if asked.start_from is not None:
+        agent = agent_rows.find(session, workload_id, asked.start_from)
+        if agent is None:
+            raise LookupError(f"agent {asked.start_from} is not there any more")
+        start = Start(agent.version, agent.algorithm, agent.artifact)
+    return Request(
+        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.backend, asked.imitate, start
+    )
+
+
 def train(job: RunningJob) -> None:
-    """Train from the last checkpoint, judge, and publish."""
-    given = load(job)
+    """Train from the last checkpoint, judge, and publish; with several learners, take the next step of their sweep."""
+    from workers.tasks import sweep
+
+    with job.database.reading() as session:
+        given = load(session, job.lease.workload_id, job.lease.request)
+    if sweep.has_many(given.request):
+        sweep.lead(job, given)
+    else:
+        alone(job, given)
+
+
+def alone(job: RunningJob, given: TrainInput) -> None:
+    """Train one learner, or none, in this process."""
     training = Training(given.spec, given.table, given.request, job.lease.checkpoint, champion=given.champion_artifact)
-    while not training.done:
-        training.advance()
-        job.progress(training.progress, training.eta_seconds, training.live, training.checkpoint)
+    try:
+        while not training.done:
+            training.advance()
+            job.progress(training.progress, training.eta_seconds, training.live, training.checkpoint)
+    finally:
+        training.close()
     trained = training.result()
     job.publish(lambda session: publish(session, job.lease.workload_id, given, trained))
 
@@ -81,7 +110,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
             spec_version=given.spec_version,
             model_version=given.model_version,
             algorithm=str(trained.report["algorithm"]),
-            seed=given.request.seed,
+            seed=int(trained.report["seed"]),
             report=trained.report,
             artifact=trained.artifact,
             promote=promote,
@@ -96,10 +125,10 @@ def verdict(given: TrainInput, report: dict[str, Any], champion: int | None) -> 
     reason = str(report["reason"])
     if not report["promoted"]:
         return False, reason
-    if not given.request.promote:
+    if not given.asked.promote:
         return False, f"good enough, but not promoted, as was asked for: {reason}"
-    if given.request.require:
-        return False, f"good enough, and waits for {' and '.join(given.request.require)}: {reason}"
+    if given.asked.require:
+        return False, f"good enough, and waits for {' and '.join(given.asked.require)}: {reason}"
     if champion != given.champion:
         present = "a heuristic" if champion is None else f"agent {champion}"
         return False, f"the champion was changed during the training, and {present} was not its rival: {reason}"

@@ -1,0 +1,65 @@
+"""What of a training request goes together with what."""
+
+from __future__ import annotations
+
+from app.agents.schemas import TrainRequest
+from app.database.tables import Agent
+from app.errors import FieldError, Invalid
+
+UNLEARNED = ("seeds", "executor", "backend", "start_from", "imitate")
+"""What the planner has no use for: it plans, and learns nothing."""
+IN_ONE_PROCESS = ("executor", "backend")
+"""What a table has no use for."""
+
+
+def check(request: TrainRequest) -> None:
+    """Refuse what can't be meant together.
+
+    Raises:
+        Invalid: it names every field that contradicts another.
+    """
+    errors = [*_unlearned(request), *_tabular(request), *_beginnings(request)]
+    if errors:
+        raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
+
+
+def check_start(request: TrainRequest, agent: Agent) -> None:
+    """Refuse to go on from an agent by another algorithm than its own, or from one that has learned nothing.
+
+    Raises:
+        Invalid: it says which algorithm would do.
+    """
+    if agent.algorithm == "planner":
+        message = f"must be an agent that learned; agent {agent.version} is a plan"
+        raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, agent.version)])
+    if request.algorithm not in ("auto", agent.algorithm):
+        message = f"must be {agent.algorithm!r}, which trained agent {agent.version}, or be left out"
+        raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, request.algorithm)])
+
+
+def _unlearned(request: TrainRequest) -> list[FieldError]:
+    if request.algorithm != "planner":
+        return []
+    return _useless(request, UNLEARNED, "must be left out with algorithm 'planner', which learns nothing")
+
+
+def _tabular(request: TrainRequest) -> list[FieldError]:
+    if request.algorithm != "tabular_q":
+        return []
+    return _useless(request, IN_ONE_PROCESS, "must be left out with algorithm 'tabular_q', which has no network")
+
+
+def _beginnings(request: TrainRequest) -> list[FieldError]:
+    if request.start_from is None or request.imitate is None:
+        return []
+    message = "must be left out with start_from: an agent that is gone on from has a beginning already"
+    return [FieldError("/imitate", message, request.imitate)]
+
+
+def _useless(request: TrainRequest, names: tuple[str, ...], message: str) -> list[FieldError]:
+    fields = TrainRequest.model_fields
+    return [
+        FieldError(f"/{name}", message, getattr(request, name))
+        for name in names
+        if getattr(request, name) != fields[name].default
+    ]

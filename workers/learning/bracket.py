@@ -1,0 +1,123 @@
+"""Successive halving (Jamieson & Talwalkar, 2016): many trials begin, the worst stop early, the best is published.
+
+Pure rules, whoever runs the trials. A trial's budget is cut by rungs; at each rung all trials that are still there
+are compared by the return of the best policy that each has had so far, on the same validation episodes, and one in
+`REDUCTION` goes on. So what is stopped has never been better than what goes on, and what is published is the best of
+all that was ever compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+REDUCTION = 3
+FIRST = 0.1  # share of a trial's budget after which trials are first compared
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A trial that is to be made."""
+
+    algorithm: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A trial as it stands.
+
+    Attributes:
+        rungs: how many comparisons it has reached.
+        score: return of its best policy so far on the validation episodes; None before its first comparison.
+        ended: why it goes no further; None while it does.
+    """
+
+    entry: Entry
+    rungs: int = 0
+    score: float | None = None
+    ended: str | None = None
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What needs no training and competes from the first comparison on; an `exact` one can't be beaten."""
+
+    name: str
+    score: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What follows from a comparison: positions of the trials that go on, and why others are stopped.
+
+    With nobody to go on, it is over.
+    """
+
+    survivors: tuple[int, ...]
+    stopped: Mapping[int, str]
+
+
+class Bracket:
+    """The rungs of a number of trials.
+
+    Attributes:
+        shares: of a trial's budget at which trials are compared, ascending; the last is 1.
+        field: how many trials go up to each of them.
+        work: trial budgets that it takes in all.
+    """
+
+    def __init__(self, trials: int) -> None:
+        if trials < 1:
+            raise ValueError("a bracket needs a trial at least")
+        field = [trials]
+        while field[-1] > 1:
+            field.append(ceil(field[-1] / REDUCTION))
+        rungs = len(field) - 1
+        self.field = tuple(field)
+        self.shares = (*(FIRST ** (1 - rung / rungs) for rung in range(rungs)), 1.0)
+        before = (0.0, *self.shares)
+        self.work = sum(n * (share - last) for n, share, last in zip(self.field, self.shares, before, strict=False))
+
+    def budget(self, whole: float) -> float:
+        """What each trial may use at most, of a budget that all of them share but that none exceeds.
+
+        `whole`: in trial budgets.
+        """
+        return min(1.0, whole / self.work)
+
+    def decide(self, standings: Sequence[Standing], rival: Rival | None = None) -> Decision:
+        """Compare the trials that go on, all of which have reached the same rung."""
+        present = [i for i, standing in enumerate(standings) if standing.ended is None]
+        if not present:
+            return Decision((), {})
+        rung = standings[present[0]].rungs
+        ranked = sorted(present, key=lambda i: -_score(standings[i]))
+        if rival is not None and rival.exact and rival.score >= _score(standings[ranked[0]]):
+            return Decision((), dict.fromkeys(present, self._beaten(rung, rival)))
+        if rung >= len(self.field):
+            return Decision((), dict.fromkeys(present, ""))
+        kept = self.field[rung]
+        stopped = {i: self._reason(rung, place, len(present), kept) for place, i in enumerate(ranked) if place >= kept}
+        return Decision(tuple(sorted(ranked[:kept])), stopped)
+
+    def _reason(self, rung: int, place: int, of: int, kept: int) -> str:
+        share = self.shares[rung - 1]
+        return f"number {place + 1} of {of} after {share:.0%} of its budget, where {kept} went on"
+
+    def _beaten(self, rung: int, rival: Rival) -> str:
+        share = self.shares[rung - 1]
+        return f"not above the {rival.name}, which is exactly optimal, after {share:.0%} of its budget"
+
+
+def best(standings: Sequence[Standing], rival: Rival | None = None) -> int | None:
+    """The position of the trial to publish; None: the rival, or nobody where there is none."""
+    scored = [i for i, standing in enumerate(standings) if standing.score is not None]
+    found = max(scored, key=lambda i: _score(standings[i]), default=None)
+    if found is None or (rival is not None and rival.score >= _score(standings[found])):
+        return None
+    return found
+
+
+def _score(standing: Standing) -> float:
+    return float("-inf") if standing.score is None else standing.score

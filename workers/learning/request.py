@@ -1,0 +1,101 @@
+"""What a training is asked for, and the trials that come of it."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.observation import names
+from workers.learning.algorithms.config import DQN, Config, Imitation, QTable, named
+from workers.learning.algorithms.config.shared import Place
+from workers.learning.bracket import Entry
+
+PLANNER = "planner"
+LARGEST_SEED = 2**31
+COMPETING = ("dueling_double_dqn", "ppo", "quantile_dqn")
+"""The algorithms that `auto` tries, beside the planner."""
+TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
+
+
+class Untrainable(ValueError):
+    """No agent can be had by what was asked for; the message says why."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """An agent to go on from: its version, what trained it, and its artifact."""
+
+    version: int
+    algorithm: str
+    artifact: bytes
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.config.named`.
+        budget: environment steps for each seed, shared by the algorithms that compete; None for the default, which is
+            a limit of working seconds.
+        seed: of everything that is drawn.
+        seeds: how many seeds are tried, from `seed` on.
+        executor: a name of `workers.learning.execution.EXECUTORS`.
+        backend: `auto`, or what the networks are computed on.
+        imitate: the expert whose play is imitated before learning: a heuristic of the kind, or `planner`.
+        start: the agent whose parameters are gone on from.
+    """
+
+    algorithm: str = "auto"
+    budget: int | None = None
+    seed: int = 0
+    seeds: int = 1
+    executor: str = "serial"
+    backend: str = "auto"
+    imitate: str | None = None
+    start: Start | None = None
+
+    @property
+    def plans(self) -> bool:
+        """Whether the planner competes."""
+        return self.algorithm in {"auto", PLANNER}
+
+
+def entries(request: Request) -> tuple[Entry, ...]:
+    """The trials to be made: algorithms × seeds; none where nothing is learned.
+
+    Raises:
+        Untrainable: the algorithm is unknown.
+    """
+    if request.algorithm == PLANNER:
+        return ()
+    algorithms = COMPETING if request.algorithm == "auto" else (request.algorithm,)
+    if request.algorithm == "auto" and request.start is not None:
+        algorithms = (request.start.algorithm,)
+    for algorithm in algorithms:
+        _named(algorithm)
+    seeds = [(request.seed + i) % LARGEST_SEED for i in range(request.seeds)]
+    return tuple(Entry(algorithm, seed) for seed in seeds for algorithm in algorithms)
+
+
+def configured(algorithm: str, request: Request, layout: Layout) -> Config:
+    """The config that an algorithm's name stands for, on the backend that was asked for.
+
+    Raises:
+        Untrainable: the algorithm is unknown.
+    """
+    config = _named(algorithm)
+    if isinstance(config, QTable):
+        found = tuple(i for i, name in enumerate(names(layout)) if name.startswith(TABLE_ENTRIES))
+        return msgspec.structs.replace(config, entries=found[:6])
+    config = msgspec.structs.replace(config, place=msgspec.convert({"backend": request.backend}, Place))
+    if isinstance(config, DQN) and request.imitate is not None:
+        return msgspec.structs.replace(config, imitation=Imitation())
+    return config
+
+
+def _named(algorithm: str) -> Config:
+    try:
+        return named(algorithm)
+    except KeyError:
+        raise Untrainable(f"unknown algorithm {algorithm!r}") from None
