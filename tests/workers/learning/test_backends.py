@@ -1,15 +1,23 @@
 """Backends: gradients against finite differences, and who may know which one runs."""
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
+import pytest
+import torch
 from gymnasium import spaces
 
 import workers.learning
-from workers.learning.backends import get_backend
-from workers.learning.build import Node, bind, complete, compose
+from workers.learning.agent import make_agent, settled
+from workers.learning.algorithms.base import Agent, Experience
+from workers.learning.algorithms.config import DQN, ActorCritic, Config, Memory, Network, Place
+from workers.learning.backends import Backend, BackendError, available, candidates, get_backend, resolve
+from workers.learning.build import Bound, Node, bind, complete, compose
 from workers.learning.components.base import Arrays, Component
 from workers.learning.components.network import DuelingHead, QNetwork, Trunk
 from workers.learning.spaces import Spaces, reals
@@ -48,23 +56,43 @@ def test_backends_are_imported_in_their_folder_alone() -> None:
     } == {}
 
 
+ASKING = {"get_backend", "backend_of", "available", "is_torch_array", "is_jax_array", "is_numpy_array"}
+
+
 def test_no_component_asks_for_its_backend() -> None:
     for path in (ROOT / "components").glob("*.py"):
-        assert "get_backend" not in path.read_text(), path.name
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        assert names & ASKING == set(), path.name
+        attributes = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+        asked = [
+            attribute for attribute in attributes if attribute.endswith("backend.name") or attribute.startswith("xp.__")
+        ]
+        assert asked == [], path.name
 
 
-def test_gradient_equals_finite_differences() -> None:
-    backend, rng = get_backend("torch"), np.random.default_rng(0)
+def squared(backend: Backend) -> tuple[Bound, dict[str, Any]]:
+    """The squares of a small network's values, and what to feed."""
+    rng = np.random.default_rng(0)
     network = QNetwork(Trunk((5,), "tanh"), DuelingHead(3))
     shapes = {"observation": reals(4), "mask": spaces.MultiBinary(3)}
     square = Node("square", Square(), {"values": "q.values"})
     completed = complete(compose([*shapes], [Node("q", network, {name: name for name in shapes}), square]), shapes)
     bound = bind(completed, backend, rng)
     start = rng.normal(0, 0.5, bound.report.parameters).astype(np.float32)
+    backend.assign(bound.stores["online"], backend.asarray(start))
     feeds = {
         "observation": backend.asarray(rng.normal(size=(6, 4)).astype(np.float32)),
         "mask": backend.asarray(np.ones((6, 3), np.bool_)),
     }
+    return bound, feeds
+
+
+def test_gradient_equals_finite_differences() -> None:
+    backend = get_backend("torch")
+    bound, feeds = squared(backend)
+    start = backend.to_numpy(bound.stores["online"].flat).copy()
 
     def value(flat: np.ndarray) -> float:
         backend.assign(bound.stores["online"], backend.asarray(flat.astype(np.float32)))
@@ -77,3 +105,110 @@ def test_gradient_equals_finite_differences() -> None:
     steps = np.eye(len(start), dtype=np.float32) * 1e-2
     differences = [(value(start + step) - value(start - step)) / 2e-2 for step in steps]
     np.testing.assert_allclose(found, differences, rtol=0.02, atol=2e-3)
+
+
+def learner(config: Config, backend: Backend, slabs: int = 3) -> Agent:
+    """An agent that has learned from a few slabs of the same random transitions, whatever its backend."""
+    draws, rng = np.random.default_rng(5), np.random.default_rng(6)
+    agent = make_agent(config, reals(6), spaces.Discrete(3), slice(0, 3), rng, backend)
+    for _ in range(slabs):
+        seen, mask = draws.standard_normal((32, 6), np.float32), np.ones((32, 3), np.bool_)
+        acted = agent.act(seen, mask, 0.2, np.random.default_rng(7))
+        reward, done = draws.standard_normal(32, np.float32), draws.random(32) < 0.1
+        agent.remember(Experience(seen, mask, acted.action, reward, done, seen, mask, acted.log_prob))
+        agent.learn(0.2, rng)
+    return agent
+
+
+TINY = Network(layers=(8,))
+LEARNERS: list[DQN | ActorCritic] = [
+    DQN(network=TINY, memory=Memory(capacity=96, warm_up=32), batch=16, double=True),
+    DQN(network=Network(layers=(8,), dueling=True), memory=Memory(96, 32, prioritised=True), batch=16, n_step=2),
+    ActorCritic(network=TINY, rollout=2, epochs=2, batch=32),
+]
+
+
+@pytest.mark.skipif("jax" not in available(), reason="the extra is not installed")
+@pytest.mark.parametrize("config", LEARNERS, ids=["double", "prioritised", "actor_critic"])
+def test_jax_learns_what_torch_learns(config: Config) -> None:
+    ours, theirs = (learner(config, get_backend(name)).parameters() for name in ("torch", "jax"))
+    assert np.abs(ours - learner(config, get_backend("torch"), 0).parameters()).max() > 1e-4
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=2e-5)
+
+
+def test_compiled_gives_what_eager_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way of torch.compile but its last step, code for the machine, which takes a minute."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))
+    values, gradients = [], []
+    for compiled in (False, True):
+        backend = get_backend("torch", compiled=compiled)
+        bound, feeds = squared(backend)
+        with backend.without_gradient():
+            values.append(backend.to_numpy(bound.run(("square.values",), feeds)["square.values"]))
+        gradients.append(backend.to_numpy(bound.gradient("square.values", (), feeds)[1]))
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-5)
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_missing_compiler_is_told_before_anything_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    with pytest.raises(BackendError, match=r"needs a C\+\+ compiler.*It said: InvalidCxxCompiler"):
+        get_backend("torch", compiled=True)
+
+
+def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.learning.backends.available", lambda: ("numpy", "torch"))
+    with pytest.raises(BackendError, match=r"the jax backend needs the extra 'jax'"):
+        get_backend("jax")
+    with pytest.raises(BackendError, match=r"the jax backend needs the extra 'jax'"):
+        candidates(Place(backend="jax"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(BackendError, match=r"device is 'cuda', but torch sees no GPU here"):
+        get_backend("torch", "cuda")
+
+
+def test_without_a_choice_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("workers.learning.backends.available", lambda: ("numpy", "torch"))
+
+    def trial(backend: Backend) -> Callable[[], None]:
+        raise AssertionError(backend.name)
+
+    assert resolve(Place(), trial) == Place(backend="torch", device="cpu")
+
+
+@pytest.mark.parametrize(("costs", "chosen"), [({"cpu": 1.0, "cuda": 3.0}, "cpu"), ({"cpu": 3.0, "cuda": 1.0}, "cuda")])
+def test_the_faster_place_is_chosen_by_measurement(
+    costs: dict[str, float], chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [Place(backend="torch", device="cpu"), Place(backend="torch", device="cuda")]
+    now, done = [0.0], []
+    monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
+    monkeypatch.setattr("workers.learning.backends.backend_of", lambda place: place.device)
+
+    def trial(device: Any) -> Callable[[], None]:
+        def work() -> None:
+            done.append(device)
+            now[0] += costs[device] if done.count(device) > 1 else 100.0  # the first warms up, and is not counted
+
+        return work
+
+    assert resolve(Place(), trial, lambda: now[0]).device == chosen
+
+
+def test_an_agent_is_timed_where_it_may_run_on_more_than_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [Place(backend="torch", device="cpu"), Place(backend="torch", device="cpu", compiled=False)]
+    monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
+    for config in LEARNERS:
+        found = settled(config, reals(6), spaces.Discrete(3), None, slab=32)
+        assert found.place in places
+        assert msgspec.structs.replace(found, place=config.place) == config
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_learns_what_the_cpu_learns() -> None:
+    ours, theirs = (learner(LEARNERS[0], get_backend("torch", device)).parameters() for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-4)

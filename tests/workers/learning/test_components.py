@@ -1,92 +1,208 @@
 """Every component, built and run alone from samples of its input spaces, on every backend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from inspect import isabstract
+from pkgutil import iter_modules
+from typing import Literal
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
-from workers.learning.backends import BACKENDS, get_backend
+from workers.learning import components
+from workers.learning.backends import available, get_backend
 from workers.learning.build import run_alone
+from workers.learning.components.advantage import GAE, Normalise, VTrace
 from workers.learning.components.base import Component, Memory, SpaceError
+from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
+from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
+from workers.learning.components.policy_gradient import ActorCriticLoss, ClippedSurrogate, Surrogate, ValueLoss
+from workers.learning.components.policy_network import Critic, PolicyNetwork, TemperedAdvice, ValueHead
+from workers.learning.components.quantile import (
+    DuelingQuantileHead,
+    Mean,
+    PickQuantiles,
+    QuantileAdvice,
+    QuantileHead,
+    QuantileHuber,
+    QuantileNetwork,
+    QuantileTarget,
+)
+from workers.learning.components.recurrent import GRU
 from workers.learning.components.replay import TRANSITION, PrioritisedReplay, Replay
+from workers.learning.components.rollout import RecurrentRollout, Rollout
+from workers.learning.components.scorer import Scorer, SetCritic, SetEncoder
 from workers.learning.components.value import Huber, Target
-from workers.learning.spaces import Spaces, reals, unit
+from workers.learning.spaces import Spaces, reals, sample, unit
 
 ACTIONS = spaces.Discrete(4)
 MASK = spaces.MultiBinary(4)
+NUMBERS = (
+    *(
+        "reward",
+        "predicted",
+        "target",
+        "parameters",
+        "gradient",
+        "first",
+        "online",
+        "log_prob",
+        "behaviour",
+        "advantage",
+    ),
+    *("value", "old", "last", "policy", "entropy", "entropy_weight", "loss", "other"),
+)
 SPACES: Spaces = {
     "observation": reals(7),
     "features": reals(5),
     "values": reals(4),
+    "logits": reals(4),
     "select": reals(4),
     "evaluate": reals(4),
+    "quantiles": reals(4, 6),
     "mask": MASK,
     "next_mask": MASK,
     "next_observation": reals(7),
     "action": ACTIONS,
     "done": spaces.MultiBinary(()),
-    "noise": unit(2),
+    "noise": unit(4),
     "discount": unit(),
     "weight": unit(),
     "epsilon": unit(),
     "share": unit(),
     "second": unit(),
     "rate": unit(),
+    "expert": unit(),
     "count": spaces.Box(1.0, 9.0, (), np.float32),
-    **{name: reals() for name in ("reward", "predicted", "target", "parameters", "gradient", "first", "online")},
+    **{name: reals() for name in NUMBERS},
 }
-
-
-MAKERS: dict[str, Callable[[], Component]] = {
-    "trunk": lambda: Trunk((16, 5)),
-    "trunk_tanh": lambda: Trunk((16,), "tanh"),
-    "no_trunk": lambda: Trunk(()),
-    "linear_head": lambda: LinearHead(4),
-    "dueling_head": lambda: DuelingHead(4),
-    "advice": lambda: Advice(3, 7),
-    "q_network": lambda: QNetwork(Trunk((16,)), LinearHead(4)),
-    "q_network_dueling_advice": lambda: QNetwork(Trunk((16, 8)), DuelingHead(4), Advice(0, 4)),
-    "pick": Pick,
-    "target": Target,
-    "huber": lambda: Huber(0.7),
-    "softmax": lambda: Softmax(spaces.Discrete(2)),
-    "epsilon_greedy": lambda: EpsilonGreedy(ACTIONS),
-    "adam": lambda: Adam(clip=0.5),
-    "synchroniser": Synchroniser,
-    "n_step_1": lambda: NStep(1, 0.9),
-    "n_step_3": lambda: NStep(3, 0.9),
-    "replay": lambda: Replay(32),
-    "prioritised_replay": lambda: PrioritisedReplay(32),
+TRAJECTORY: Spaces = {
+    **{name: reals(6) for name in ("reward", "value", "log_prob", "behaviour")},
+    "done": spaces.MultiBinary(6),
 }
+SEQUENCE: Spaces = {"sequence": reals(5, 3), "begins": spaces.MultiBinary(5), "memory": reals(8)}
+CANDIDATES: Spaces = {"observation": reals(4, 3)}
+QUANTILES: Spaces = {"predicted": reals(6), "target": reals(6)}
 
 
-def spaces_of(name: str, component: Component) -> Spaces:
-    """`softmax` wants as many values and bits as noise."""
-    two = {"values": reals(2), "mask": spaces.MultiBinary(2)} if name == "softmax" else {}
-    return {port: two.get(port, SPACES[port]) for port in component.takes}
+@dataclass(frozen=True)
+class Case:
+    """How a component is made, and which inputs have other spaces than `SPACES` says."""
+
+    make: Callable[[], Component]
+    spaces: Spaces = field(default_factory=dict)
+
+    def inputs(self) -> Spaces:
+        return {port: self.spaces.get(port) or SPACES[port] for port in self.make().takes}
+
+
+def encoder(context: Literal["none", "mean", "attention"]) -> SetEncoder:
+    return SetEncoder((8,), context, (5,), "tanh")
+
+
+CASES: dict[str, Case] = {
+    "trunk": Case(lambda: Trunk((16, 5))),
+    "trunk_tanh": Case(lambda: Trunk((16,), "tanh")),
+    "no_trunk": Case(lambda: Trunk(())),
+    "linear_head": Case(lambda: LinearHead(4)),
+    "dueling_head": Case(lambda: DuelingHead(4)),
+    "quantile_head": Case(lambda: QuantileHead(4, 6)),
+    "dueling_quantile_head": Case(lambda: DuelingQuantileHead(4, 6)),
+    "value_head": Case(ValueHead),
+    "advice": Case(lambda: Advice(3, 7)),
+    "tempered_advice": Case(lambda: TemperedAdvice(3, 7, 0.3)),
+    "quantile_advice": Case(lambda: QuantileAdvice(3, 7)),
+    "q_network": Case(lambda: QNetwork(Trunk((16,)), LinearHead(4))),
+    "q_network_dueling_advice": Case(lambda: QNetwork(Trunk((16, 8)), DuelingHead(4), Advice(0, 4))),
+    "policy_network": Case(lambda: PolicyNetwork(Trunk((16,)), LinearHead(4), TemperedAdvice(0, 4, 0.5))),
+    "quantile_network": Case(lambda: QuantileNetwork(Trunk((16,)), DuelingQuantileHead(4, 6), QuantileAdvice(0, 4))),
+    "critic": Case(lambda: Critic(Trunk((16,), "tanh"))),
+    "gru": Case(lambda: GRU(8), SEQUENCE),
+    **{f"set_encoder_{c}": Case(partial(encoder, c), CANDIDATES) for c in ("none", "mean", "attention")},
+    "scorer": Case(lambda: Scorer(encoder("attention"), advice=2, temperature=0.5), CANDIDATES),
+    "set_critic": Case(lambda: SetCritic(encoder("mean")), CANDIDATES),
+    "pick": Case(Pick),
+    "pick_quantiles": Case(PickQuantiles),
+    "mean": Case(Mean),
+    "target": Case(Target),
+    "quantile_target": Case(QuantileTarget, {"evaluate": reals(4, 6)}),
+    "huber": Case(lambda: Huber(0.7)),
+    "quantile_huber": Case(lambda: QuantileHuber(0.7), QUANTILES),
+    "large_margin": Case(lambda: LargeMargin(0.8)),
+    "joined": Case(lambda: Joined(0.4)),
+    "softmax": Case(lambda: Softmax(ACTIONS)),
+    "epsilon_greedy": Case(lambda: EpsilonGreedy(ACTIONS), {"noise": unit(2)}),
+    "draw": Case(lambda: Draw(ACTIONS)),
+    "log_probability": Case(LogProbability),
+    "gae": Case(lambda: GAE(0.9, 0.8), TRAJECTORY),
+    "v_trace": Case(lambda: VTrace(0.9, 0.8), TRAJECTORY),
+    "normalise": Case(Normalise),
+    "surrogate": Case(Surrogate),
+    "clipped_surrogate": Case(lambda: ClippedSurrogate(0.2)),
+    "value_loss": Case(ValueLoss),
+    "clipped_value_loss": Case(lambda: ValueLoss(0.3)),
+    "actor_critic_loss": Case(lambda: ActorCriticLoss(0.5)),
+    "adam": Case(lambda: Adam(clip=0.5)),
+    "synchroniser": Case(Synchroniser),
+    "n_step_1": Case(lambda: NStep(1, 0.9)),
+    "n_step_3": Case(lambda: NStep(3, 0.9)),
+    "replay": Case(lambda: Replay(32)),
+    "prioritised_replay": Case(lambda: PrioritisedReplay(32)),
+    "rollout": Case(lambda: Rollout(1)),
+    "recurrent_rollout": Case(lambda: RecurrentRollout(1), {"memory": reals(8)}),
+}
 
 
 def make(name: str) -> Component:
-    return MAKERS[name]()
+    return CASES[name].make()
 
 
-@pytest.mark.parametrize("name", MAKERS)
+def classes() -> Iterator[type[Component]]:
+    """Every component class of the package that can be made."""
+    for module in iter_modules(components.__path__):
+        for value in vars(import_module(f"{components.__name__}.{module.name}")).values():
+            if isinstance(value, type) and issubclass(value, Component) and not isabstract(value):
+                yield value
+
+
+def test_every_component_is_in_the_table() -> None:
+    tested = {type(case.make()) for case in CASES.values()}
+    assert {found.__name__ for found in classes()} - {found.__name__ for found in tested} == set()
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -> None:
-    component = make(name)
-    inputs = spaces_of(name, component)
+    component, inputs = make(name), CASES[name].inputs()
     declared = component.gives(inputs)
-    results = {backend: run_alone(make(name), inputs, get_backend(backend), batch=8, seed=3)[1] for backend in BACKENDS}
+    results = {b: run_alone(make(name), inputs, get_backend(b), batch=8, seed=3, spread=0.3)[1] for b in available()}
     oracle = results["numpy"]
     assert set(oracle) == set(declared)
     for port, space in declared.items():
         assert oracle[port].shape[1:] == space.shape, port
-        for found in results.values():
-            np.testing.assert_allclose(found[port], oracle[port], rtol=1e-5, atol=1e-6)
+        for backend, found in results.items():
+            np.testing.assert_allclose(found[port], oracle[port], rtol=1e-5, atol=2e-6, err_msg=f"{backend} {port}")
+            assert found[port].dtype == oracle[port].dtype, (backend, port)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.make().calls()])
+def test_a_composite_by_itself_is_what_the_build_makes_of_it(name: str) -> None:
+    component, inputs = CASES[name].make(), CASES[name].inputs()
+    drawn, built = run_alone(component, inputs, get_backend("numpy"), seed=3)
+    rng = np.random.default_rng(3)
+    for port in component.takes:
+        sample(inputs[port], 8, rng)
+    variables = {key: variable.initial(rng) for key, variable in component.variables(inputs).items()}
+    alone = component.run(get_backend("numpy").xp, variables, drawn)
+    assert set(alone) == set(component.results())
+    for port, value in alone.items():
+        np.testing.assert_array_equal(value, built[port], err_msg=port)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +220,7 @@ def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -
 )
 def test_a_wrong_space_is_refused_naming_the_input(name: str, port: str, space: spaces.Space[object]) -> None:
     component = make(name)
-    inputs = {port: SPACES[port] for port in component.takes} | {port: space}
+    inputs = {**CASES[name].inputs(), port: space}
     with pytest.raises(SpaceError, match=r"component '\w+': input '\w+' has space"):
         component.gives(inputs)
 

@@ -1,8 +1,12 @@
 """Backends by name, imported only when asked for."""
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import cast
+from time import perf_counter
+from typing import Literal, cast
+
+from msgspec import structs
 
 from workers.learning.algorithms.config.shared import Place
 from workers.learning.backends.base import Backend, BackendError
@@ -12,6 +16,8 @@ BACKENDS = {
     "torch": ("workers.learning.backends.torch", "TorchBackend"),
     "jax": ("workers.learning.backends.jax", "JaxBackend"),
 }
+
+REPEATS = 3
 
 
 def available() -> tuple[str, ...]:
@@ -30,9 +36,47 @@ def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Ba
     return cast("Backend", found() if name == "numpy" else found(device, compiled=compiled))
 
 
-def resolve(place: Place) -> str:
-    """Return the name of the backend that a config asks for; `auto` is torch."""
-    return "torch" if place.backend == "auto" else place.backend
+def candidates(place: Place) -> list[Place]:
+    """Return the places that a config leaves open, each with a backend and a device; raises BackendError for none.
+
+    Left open, the backend is torch, and the device any that it sees.
+    """
+    backend: Literal["torch", "jax"] = "torch" if place.backend == "auto" else place.backend
+    if backend not in available():
+        raise BackendError(f"the {backend} backend needs the extra {backend!r}: pip install 'steward[{backend}]'")
+    seen = import_module(BACKENDS[backend][0]).devices()
+    wanted = seen if place.device == "auto" else (place.device,)
+    return [structs.replace(place, backend=backend, device=device) for device in wanted]
 
 
-__all__ = ["BACKENDS", "Backend", "BackendError", "available", "get_backend", "resolve"]
+def resolve(
+    place: Place, trial: Callable[[Backend], Callable[[], None]], clock: Callable[[], float] = perf_counter
+) -> Place:
+    """Settle what a config leaves open by measurement: the place on which `trial` takes the least time.
+
+    `trial` prepares some work on a backend and returns what is to be timed: once to warm up, then the best of
+    `REPEATS`. With one candidate nothing is measured, and `trial` is not called. Raises BackendError where the place
+    can't be had.
+    """
+    found = candidates(place)
+    if len(found) == 1:
+        return found[0]
+    return min(found, key=lambda one: _seconds(trial(backend_of(one)), clock))
+
+
+def backend_of(place: Place) -> Backend:
+    """Return the backend of a settled place."""
+    return get_backend(place.backend, place.device, compiled=place.compiled)
+
+
+def _seconds(work: Callable[[], None], clock: Callable[[], float]) -> float:
+    work()
+    spent = []
+    for _ in range(REPEATS):
+        start = clock()
+        work()
+        spent.append(clock() - start)
+    return min(spent)
+
+
+__all__ = ["BACKENDS", "Backend", "BackendError", "available", "backend_of", "candidates", "get_backend", "resolve"]

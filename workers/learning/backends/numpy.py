@@ -33,3 +33,8 @@ class NumpyBackend(Backend):
     def assign(self, store: Store, flat: Array) -> None:
         """Copy the vector into the store's."""
         store.flat[:] = flat
+
+
+def devices() -> tuple[str, ...]:
+    """Return the devices that NumPy can use."""
+    return ("cpu",)

@@ -1,5 +1,6 @@
 """The torch backend: learns and acts, eager or compiled, on the CPU or a GPU."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,6 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from workers.learning.backends.base import Array, Backend, BackendError, Function, Store, flatten, layout
+
+PROGRAMS = 64
+"""How often a graph's programs may be compiled anew for other wires, before they are run as they are."""
 
 
 class TorchBackend(Backend):
@@ -36,6 +40,7 @@ class TorchBackend(Backend):
         self.device, self.compiled = torch.device(device), compiled
         self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
         if compiled:
+            torch._dynamo.config.recompile_limit = PROGRAMS  # noqa: SLF001  (it counts all programs of a graph as one)
             _check_compiler(self.device)
 
     def asarray(self, array: NDArray[Any]) -> Array:
@@ -60,21 +65,16 @@ class TorchBackend(Backend):
 
     def compile(self, function: Function) -> Function:
         """Return it compiled if that was asked for; plain numbers then go in as tensors, lest each value compile."""
-        if not self.compiled:
-            return function
-        program = torch.compile(function)
-
-        def run(*arguments: Any) -> dict[str, Array]:
-            return program(*(_tensors(argument, self.device) for argument in arguments))
-
-        return run
+        return _compiled(function, self.device) if self.compiled else function
 
     def gradient(
         self, function: Callable[..., tuple[Array, Mapping[str, Array]]], store: Store, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
         """Differentiate by reverse mode; variables that the scalar does not depend on get zeros."""
         if self.compiled:
-            function = self._compiled.setdefault(function, torch.compile(function))
+            if function not in self._compiled:
+                self._compiled[function] = _compiled(function, self.device)
+            function = self._compiled[function]
         with torch.enable_grad():
             scalar, others = function(store.views, *arguments)
         leaves = list(store.views.values())
@@ -95,6 +95,18 @@ class TorchBackend(Backend):
 def devices() -> tuple[str, ...]:
     """Return the devices that torch can use here, the CPU first."""
     return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+
+def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """Compile; plain numbers go in as tensors."""
+    program = torch.compile(function)
+
+    def run(*arguments: Any) -> Any:
+        with warnings.catch_warnings():  # the array namespace is looked up through a cache, which tracing does without
+            warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`")
+            return program(*(_tensors(argument, device) for argument in arguments))
+
+    return run
 
 
 def _tensors(argument: Any, device: torch.device) -> Any:
