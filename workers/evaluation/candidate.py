@@ -107,7 +107,7 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
 def _references(problem: Problem) -> list[Listed]:
     titles: Mapping[str, str] = {
         OPTIMUM: "the best that can be had",
-        ORACLE: "told what no policy may know",
+        ORACLE: "told everything that is to come",
         TUNER: "static settings, tuned as a black box",
         RANDOM: "any legal action",
     }

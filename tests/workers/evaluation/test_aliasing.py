@@ -67,7 +67,7 @@ def test_what_one_answer_must_lose_is_counted_by_hand() -> None:
         def told(self, situation: Situation, row: int) -> dict[str, float]:
             return {"row": row}
 
-    seen = Demonstrations(Two(), Encoder("blind", lambda s: s), HeuristicPolicy({}), 10)  # type: ignore[arg-type]
+    seen = Demonstrations(Two(), Encoder("blind", lambda s: s.view), HeuristicPolicy({}), 10)  # type: ignore[arg-type]
     seen.rows, seen.masks = [np.zeros((2, 1), np.float32)], [np.ones((2, 2), np.bool_)]
     seen.losses, seen.count = [np.array([[0.0, 0.2], [0.4, 0.0]])], 2
     seen.told = [(None, 0), (None, 1)]  # type: ignore[list-item]

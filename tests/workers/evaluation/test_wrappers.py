@@ -150,11 +150,11 @@ def test_held_out_episodes_follow_the_other_model_while_policies_believe_their_o
 
 def test_held_out_executions_like_all_others_change_nothing() -> None:
     problem = problem_of(SPEC, TABLE, (TABLE,))
-    scores = [
+    one, other = (
         play(problem.world(64, 0), level, 3, problem.player(HEURISTICS["model_predictive"])).returns
         for level in (Level.PARAMETERS, Level.COMPOSITION)
-    ]
-    np.testing.assert_array_equal(*scores)
+    )
+    np.testing.assert_array_equal(one, other)
     without = wrapped(world(4, ()), Level.COMPOSITION, 1)
     assert [type(d) for d in without.world.disturbances] == [Seeds, Parameters]  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="held-out"):

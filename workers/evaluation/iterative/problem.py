@@ -24,7 +24,7 @@ from app.policies.planner import PlannerPolicy
 from app.policies.table import TablePolicy, cell
 from workers.evaluation.arena import Move, Player
 from workers.evaluation.iterative.hindsight import hindsight
-from workers.evaluation.iterative.oracle import Oracle
+from workers.evaluation.iterative.oracle import LARGEST, Oracle
 from workers.evaluation.iterative.world import IterativeWorld
 from workers.evaluation.levels import Level
 from workers.evaluation.optimum import NoOptimum, Optimum, plan
@@ -155,9 +155,10 @@ class IterativeProblem:
                 self._known[seed] = Yardstick(reason=str(error))
         return self._known[seed]
 
-    def oracle(self) -> Oracle:
-        """See ``Problem``."""
-        return Oracle()
+    def oracle(self) -> Oracle | None:
+        """See ``Problem``; none where its tables would be too large for a thousand runs."""
+        size = len(self.layout.allocations) * self.layout.iterations * 1000
+        return Oracle() if size <= LARGEST else None
 
     def knobs(self) -> tuple[Knob, ...]:
         """See ``Problem``: the level of every resource."""

@@ -28,16 +28,14 @@ class Truth(NamedTuple):
     Attributes:
         projectors: of the models that runs follow.
         model: which of them each run follows, [B].
-        effect: the log run effect of every metric now, [B, M].
     """
 
     projectors: Sequence[Projector]
     model: NDArray[np.integer]
-    effect: Array
 
 
 class IterativeWorld:
-    """B runs of one workload; see ``World``. ``log_factors`` [B, M] are what truth and luck made of the last step.
+    """B runs of one workload; see ``World``. ``log_factors`` [B, M] and ``last`` are what luck made of the last step.
 
     Args:
         projector: of the model that policies believe in, and that runs follow unless told otherwise.
@@ -60,6 +58,7 @@ class IterativeWorld:
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
         self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
+        self.last: Conditions = neutral(batch, self.channels)
         self._state: State | None = None
         self._renew()
 
@@ -100,7 +99,12 @@ class IterativeWorld:
     @property
     def truth(self) -> Truth:
         """What no policy may know."""
-        return Truth(self._followed, self._model, self._effect + self._slowdown)
+        return Truth(self._followed, self._model)
+
+    @property
+    def reference(self) -> Array:
+        """What a whole run is expected to cost at the largest allocation, [B]."""
+        return self._given.reference
 
     def reseed(self, seed: int) -> None:
         """See ``World``."""
@@ -123,7 +127,7 @@ class IterativeWorld:
         deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
         self._effect = self._normal() * deviations * self._by_run("effect.spread")
         self._given: Stakes = stakes(self.projector, state)
-        self._run(state, self._limited(state.levels, conditions := self._conditions()), conditions)
+        self._run(state, state.levels, self._conditions())
         return self._view.observation, self._view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
@@ -132,12 +136,13 @@ class IterativeWorld:
         drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
         if drift.any():
             self._effect = self._effect + self._normal() * drift[self._model]
-        self._run(before, self._limited(step(self.layout, before.levels, actions), conditions), conditions)
+        self._run(before, step(self.layout, before.levels, actions), conditions)
         done = self.state.iteration >= self.layout.iterations
-        paid, total, factors, seen = self.paid, self.terms, self.log_factors, self._view
+        seen, paid = self._view, self.paid
         if done.all():
+            last = self.paid, self.terms, self.log_factors, self.last
             self.reset()
-            self.paid, self.terms, self.log_factors = paid, total, factors
+            self.paid, self.terms, self.log_factors, self.last = last
         now = self._view
         return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
 
@@ -146,7 +151,6 @@ class IterativeWorld:
         return {
             "rows": pack(self.state),
             "effect": self._effect,
-            "slowdown": self._slowdown,
             "model": self._model,
             "composed": self._followed is self.models,
             "same": self._same,
@@ -157,7 +161,7 @@ class IterativeWorld:
         """Go on from what ``get_state`` gave, to the bit."""
         runs = unpack(self.layout, state["rows"])
         self._state = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
-        self._effect, self._slowdown = state["effect"].copy(), state["slowdown"].copy()
+        self._effect = state["effect"].copy()
         self._model, self._same = state["model"].copy(), state["same"]
         self._followed = self.models if state["composed"] else [self.projector]
         self._random = np.random.Generator(np.random.SFC64())
@@ -205,19 +209,19 @@ class IterativeWorld:
             total = total if told is None else total.beside(told)
         return total
 
-    def _limited(self, levels: NDArray[np.integer], conditions: Conditions) -> NDArray[np.int16]:
-        """The allocation that can be had, [B, R]."""
-        most = np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9)
-        return np.minimum(levels, most).astype(np.int16)
+    def most(self, conditions: Conditions) -> NDArray[np.int16]:
+        """The largest levels that can be had, [B, R]."""
+        return np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
 
-    def _run(self, before: State, levels: NDArray[np.int16], conditions: Conditions) -> None:
-        """Run an iteration at ``levels``, and note its terms, what was paid, and what is seen afterwards."""
+    def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
+        """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
         projector, seconds = self.projector, self.layout.seconds
+        levels = np.minimum(wanted, self.most(conditions))
         expected = expect(projector, before, levels, before.features)
         logs, pause, spread = self._followed_logs(before, levels)
-        self._slowdown = conditions.slowdown.astype(np.float32)[:, None]
-        noise = self._normal() * spread + conditions.noise.astype(np.float32)
-        self.log_factors = self._effect + self._slowdown + noise
+        disturbed = conditions.slowdown[:, None] + conditions.noise
+        self.log_factors = self._effect + self._normal() * spread + disturbed.astype(np.float32)
+        self.last = conditions
         measured = np.exp(logs + self.log_factors)
         measured[:, seconds] *= 1 + conditions.repeated.astype(np.float32)
         measured[:, seconds] += pause

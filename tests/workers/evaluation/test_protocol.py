@@ -1,0 +1,244 @@
+"""Planted candidates come out in the class that they were made for."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.base import Choice, Policy, Situation
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.policies.artifact import save
+from app.policies.base import IncompatibleArtifact
+from app.policies.heuristic import HeuristicPolicy
+from tests.planted import planted_spec, planted_table
+from workers.evaluation.candidate import Candidate, Settings
+from workers.evaluation.iterative.oracle import Oracle
+from workers.evaluation.iterative.problem import IterativeProblem
+from workers.evaluation.levels import Level
+from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
+
+SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
+TABLE = planted_table(SPEC, effect=0.3, noise=0.2)
+HELD_OUT = planted_table(SPEC, effect=0.4, noise=0.15)
+SETTINGS = Settings(episodes=128, resamples=400, trials=6, tuning_episodes=32, demonstrations=8)
+
+
+class Worse:
+    """A heuristic that does anything legal one time in three."""
+
+    name = "worse"
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def begin(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def act(self, situation: Situation) -> Choice:
+        action = self.policy.act(situation).action
+        drawn = np.where(situation.view.mask, self.random.random(situation.view.mask.shape), -1).argmax(axis=1)
+        return Choice(np.where(self.random.random(len(action)) < 1 / 3, drawn, action))
+
+
+class Ticking:
+    """A clock that moves when it is looked at."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.04
+        return self.now
+
+
+def made(heuristics: Mapping[str, Policy] = HEURISTICS, held_out: tuple[Any, ...] = (HELD_OUT,)) -> IterativeProblem:
+    problem = IterativeProblem(SPEC, TABLE, held_out)
+    problem.heuristics = heuristics
+    return problem
+
+
+def artifact(heuristic: str) -> bytes:
+    return save(HeuristicPolicy({"heuristic": heuristic}), made().layout)
+
+
+@pytest.fixture(scope="module")
+def problem() -> IterativeProblem:
+    return made()
+
+
+@pytest.fixture(scope="module")
+def planted(problem: IterativeProblem) -> Evaluation:
+    memoriser = problem.optimum(Level.FIXED, SETTINGS.seed).policy
+    plan = problem.optimum(Level.SEEDS, SETTINGS.seed).policy
+    assert memoriser is not None
+    assert plan is not None
+    candidates = [
+        Candidate("memoriser", [memoriser]),
+        Candidate("told", [Oracle()]),
+        Candidate("planner", [save(plan, problem.layout)], [(1000, -0.2), (2000, -0.1)]),  # type: ignore[arg-type]
+        Candidate("pid agent", [artifact("pid")]),
+    ]
+    return evaluate(problem, candidates, SETTINGS)
+
+
+def candidate(evaluation: Evaluation, name: str) -> dict[str, Any]:
+    return next(c for c in evaluation.as_dict()["candidates"] if c["name"] == name)
+
+
+def test_a_memoriser_is_classed_l0(planted: Evaluation) -> None:
+    assert planted.class_of("memoriser") == "L0"
+    levels = candidate(planted, "memoriser")["levels"]
+    assert levels[0]["advantage"]["low"] >= 0
+    assert levels[0]["gap_to_optimum"] == 0
+    assert [level["passed"] for level in levels] == [True, False, False, False, False]
+    assert levels[1]["advantage"]["high"] < 0
+    assert levels[0]["gap"]["return"]["high"] < 0, "better in the one episode than in training's"
+    assert candidate(planted, "memoriser")["aliasing"]["aliased"], "it sees the time alone"
+
+
+def test_an_oracle_is_classed_l4(planted: Evaluation) -> None:
+    assert planted.class_of("told") == "L4"
+    assert "the highest" in candidate(planted, "told")["verdict"]
+    assert all(level["passed"] for level in candidate(planted, "told")["levels"])
+
+
+def test_the_exact_plan_passes_l1_and_has_no_gap_to_itself(planted: Evaluation) -> None:
+    levels = {level["level"]: level for level in candidate(planted, "planner")["levels"]}
+    assert planted.class_of("planner") in {"L1", "L2", "L3", "L4"}, "its lead at L2 is too small for so few episodes"
+    assert abs(levels["L1"]["gap_to_optimum"]) < 0.01
+    assert levels["L2"]["gap_to_optimum"] is None, "no exact optimum where parameters change"
+    assert candidate(planted, "planner")["curve"] == [[1000, -0.2], [2000, -0.1]]
+
+
+def test_a_bad_policy_is_of_no_class(planted: Evaluation) -> None:
+    assert planted.class_of("pid agent") == "none"
+    assert "of no class" in candidate(planted, "pid agent")["verdict"]
+
+
+def test_the_document_is_plain_and_whole(planted: Evaluation, problem: IterativeProblem) -> None:
+    told = planted.as_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    names = [one["name"] for one in told["policies"]]
+    assert names == ["memoriser", "told", "planner", "pid agent", *HEURISTICS, "optimum", "oracle", "tuner", "random"]
+    assert [level["level"] for level in told["levels"]] == ["train", "L0", "L1", "L2", "L3", "L4"]
+    for level in told["levels"]:
+        assert level["available"]
+        assert list(level["policies"]) == names
+        for name, row in level["policies"].items():
+            assert row["return"]["low"] <= row["return"]["mean"] + 1e-9, name
+            assert 0 <= row["probability_of_improvement"]["low"] <= row["probability_of_improvement"]["high"] <= 1
+        best = level["policies"][level["best_heuristic"]]
+        assert best["return"]["mean"] == max(level["policies"][name]["return"]["mean"] for name in HEURISTICS)
+        assert best["advantage"] == {"mean": 0, "low": 0, "high": 0}
+        assert (best["normalised"], level["policies"]["random"]["normalised"]) == pytest.approx((1, 0))
+        if level["level"] in {"train", "L0", "L1"}:
+            terms = level["policies"]["planner"]["terms"]
+            weighted = -sum(told["term_weights"][term] * terms[term] for term in told["terms"])
+            assert weighted == pytest.approx(level["policies"]["planner"]["return"]["mean"], rel=1e-4)
+    assert told["levels"][5]["wrappers"] == [
+        *("seeds", "parameters", "held_out", "noise", "drift", "capacity", "failures")
+    ]
+    assert [drawn["level"] for drawn in told["profiles"]] == ["L1", "L2", "L3", "L4"]
+
+
+def test_returns_fall_as_more_is_random(planted: Evaluation) -> None:
+    levels = {level["level"]: level["policies"]["model_predictive"]["return"] for level in planted.as_dict()["levels"]}
+    assert levels["L4"]["mean"] < levels["L3"]["mean"] < levels["L1"]["mean"]
+    train = levels["train"]
+    assert train["low"] - 0.01 < levels["L1"]["mean"] < train["high"] + 0.01
+
+
+def test_heat_maps_count_every_decision(planted: Evaluation) -> None:
+    heat = candidate(planted, "planner")["heat_map"]
+    count, mean = np.array(heat["count"]), heat["value"]["mean"]
+    assert count.sum() == 5 * 128 * 11
+    assert count.shape == (len(heat["y"]["edges"]) - 1, len(heat["x"]["edges"]) - 1)
+    np.testing.assert_array_equal(np.isnan(np.array(mean, np.float64)), count == 0)
+    late = [row[:8] for row in mean[:4]]
+    early = [row[:8] for row in mean[-4:]]
+    averages = [np.mean([v for row in part for v in row if v is not None]) for part in (late, early)]
+    assert averages[0] > 0 > averages[1], "more where little time is left, less where much is"
+
+
+def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
+    """The rule itself is the candidate; what it is compared with was made worse or better on purpose."""
+    rule, quick = HEURISTICS["model_predictive"], replace(SETTINGS, episodes=256)
+    worse = evaluate(made({"rival": Worse(rule)}), [Candidate("rule", [rule])], quick)
+    assert worse.class_of("rule") == "L4"
+    better_than = {level["level"]: level["advantage"]["low"] for level in candidate(worse, "rule")["levels"]}
+    assert min(better_than[level] for level in ("L1", "L2", "L3", "L4")) > 0
+    beaten = evaluate(made({"rival": Oracle()}), [Candidate("rule", [rule])], quick)
+    assert beaten.class_of("rule") in {"none", "L0"}
+    assert not candidate(beaten, "rule")["levels"][1]["passed"]
+    assert candidate(beaten, "rule")["levels"][1]["advantage"]["high"] < 0
+
+
+def test_without_held_out_executions_the_class_ends_at_l2() -> None:
+    problem = made(held_out=())
+    found = evaluate(problem, [Candidate("told", [Oracle()])], replace(SETTINGS, episodes=64, resamples=100))
+    assert found.class_of("told") == "L2"
+    level = found.as_dict()["levels"][4]
+    assert (level["available"], level["policies"]) == (False, {})
+    assert "held-out" in level["reason"]
+    assert "held-out" in candidate(found, "told")["verdict"]
+    assert found.as_dict()["levels"][5]["available"], "what comes after is still measured"
+
+
+def test_in_chunks_and_resumed_it_is_the_same(problem: IterativeProblem) -> None:
+    """By a clock that makes a chunk of a dozen units; a run is cut off after each of them and goes on elsewhere."""
+    settings = replace(SETTINGS, episodes=16, resamples=50, trials=2)
+    candidates = [Candidate("agents", [artifact("hold"), artifact("model_predictive")])]
+    whole = evaluate(problem, candidates, settings).as_dict()
+    kept, seen, shares = None, set(), []
+    while True:
+        run = EvaluationRun(problem, candidates, settings, kept, clock=Ticking())
+        run.advance()
+        kept = run.checkpoint()
+        seen.add((run.live["phase"], run.live["level"]))
+        shares.append(run.progress)
+        if run.done:
+            break
+    resumed = run.result().as_dict()
+    for told in (whole, resumed):
+        told.pop("seconds")
+        told["tuner"].pop("seconds")
+    assert resumed == whole
+    assert shares == sorted(shares)
+    assert {"playing", "summing up", "done"} <= {phase for phase, _ in seen}
+    assert {level for _, level in seen} == {None, "train", "L0", "L1", "L2", "L3", "L4"}
+
+
+def test_artifacts_take_turns_over_the_seeds(problem: IterativeProblem) -> None:
+    settings = replace(SETTINGS, episodes=16, resamples=50, trials=0)
+    turns = [artifact("hold"), artifact("pid")]
+    told = evaluate(problem, [Candidate("agents", turns)], settings).as_dict()
+    rows = told["levels"][2]["policies"]
+    mixed, hold, pid = (rows[name]["return"]["mean"] for name in ("agents", "hold", "pid"))
+    assert min(hold, pid) < mixed < max(hold, pid)
+    assert told["tuner"]["reason"] == "no trials were asked for"
+    assert "tuner" not in rows
+
+
+def test_what_is_refused(problem: IterativeProblem) -> None:
+    hold = HEURISTICS["hold"]
+    with pytest.raises(ValueError, match="at least 5"):
+        Settings(seeds=4)
+    for wrong, word in (
+        ([], "no candidate"),
+        ([Candidate("a", [])], "neither"),
+        ([Candidate("a", [hold]), Candidate("a", [hold])], "unique"),
+        ([Candidate("pid", [hold])], "baseline"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            EvaluationRun(problem, wrong, SETTINGS)
+    run = EvaluationRun(problem, [Candidate("a", [hold])], SETTINGS)
+    with pytest.raises(RuntimeError, match="not done"):
+        run.result()
+    with pytest.raises(ValueError, match="another evaluation"):
+        EvaluationRun(problem, [Candidate("b", [hold])], SETTINGS, run.checkpoint())
+    other = planted_spec(metrics=[{"name": "loss", "target": 1.0}])
+    foreign = save(HeuristicPolicy({"heuristic": "hold"}), IterativeProblem(other, planted_table(other)).layout)
+    with pytest.raises(IncompatibleArtifact):
+        EvaluationRun(problem, [Candidate("a", [foreign])], SETTINGS)
