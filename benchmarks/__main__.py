@@ -17,6 +17,7 @@ BENCHMARKS = (
     "footprint",
     "simulator_speed",
     "learning_speed",
+    "executor_speed",
     "agent_quality",
     "domain_models",
     "sample_upload",

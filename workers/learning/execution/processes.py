@@ -103,6 +103,11 @@ class ProcessFleet:
         """Process ids of the actors."""
         return [actor.process.pid for actor in self._actors]
 
+    @property
+    def settled(self) -> bool:
+        """Whether every actor has delivered."""
+        return bool(self._actors) and all(actor.delivered for actor in self._actors)
+
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
         """Write to the board; at first, start the actors."""
         if self._board is None:
