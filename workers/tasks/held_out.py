@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from app.kinds.iterative.spec import Spec
 from app.samples import service as samples
 from workers.estimators.base import EstimationError
 from workers.estimators.executions import Executions
-from workers.estimators.fit import FEWEST_EXECUTIONS, fit_domain_model
+from workers.estimators.fit import FEWEST_EXECUTIONS, check_enough, fit_domain_model
 
 NAMES_TOLD = 200
 
@@ -44,8 +44,17 @@ class HeldOutModel(NamedTuple):
     told: dict[str, Any]
 
 
-def choose(stored: Sequence[Stored], asked: HeldOut, seen_until: datetime | None, seed: int) -> Chosen:
-    """The executions to hold out: those named, else a share, drawn first from what came after `seen_until`."""
+def choose(
+    stored: Sequence[Stored],
+    asked: HeldOut,
+    seen_until: datetime | None,
+    seed: int,
+    carries: Callable[[Collection[str]], bool] = bool,
+) -> Chosen:
+    """The executions to hold out: those named, else a share, drawn first from what came after `seen_until`.
+
+    A share that can't carry a model grows until it does (`carries`), up to half of all.
+    """
     unseen = {name for name, moment in stored if seen_until is None or moment > seen_until}
     if asked.executions is not None:
         present = {name for name, _ in stored}
@@ -54,7 +63,9 @@ def choose(stored: Sequence[Stored], asked: HeldOut, seen_until: datetime | None
         wanted = min(len(stored), max(FEWEST_EXECUTIONS, round(asked.share * len(stored))))
         drawn = np.random.default_rng(seed).permutation(len(stored))
         ordered = sorted((stored[index].name for index in drawn), key=lambda name: name not in unseen)
-        names = tuple(ordered[:wanted])
+        sizes = range(wanted, max(wanted, len(stored) // 2) + 1)
+        size = next((size for size in sizes if carries(ordered[:size])), wanted)
+        names = tuple(ordered[:size])
     return Chosen(names, sum(name in unseen for name in names))
 
 
@@ -71,9 +82,21 @@ def split(
     stored = [one for one in repository.stored(session, workload.id) if one.created_at <= before]
     moments = [repository.model_time(session, workload.id, version) for version in models]
     known = [moment for moment in moments if moment is not None]
-    chosen = choose(stored, asked, max(known, default=None), seed)
-    names = set(chosen.names)
-    return Split(chosen, Executions(tuple(e for e in samples.executions(session, workload) if e[0] in names)))
+    data = dict(samples.executions(session, workload))
+    layout = samples.layout_of(workload)
+
+    def taken(names: Collection[str]) -> Executions:
+        return Executions(tuple((name, data[name]) for name in names))
+
+    def carries(names: Collection[str]) -> bool:
+        try:
+            check_enough(layout, taken(names).flat(layout))
+        except EstimationError:
+            return False
+        return True
+
+    chosen = choose(stored, asked, max(known, default=None), seed, carries)
+    return Split(chosen, taken(chosen.names))
 
 
 def model_of(spec: Spec, part: Split, seed: int) -> HeldOutModel:

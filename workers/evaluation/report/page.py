@@ -93,21 +93,16 @@ def _summary(report: Json, palette: Palette) -> list[Markup]:
 
 def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
     """Class, verdict, and at which level the way up ended and why."""
-    titles = [str(p.get("title") or "") for p in policies if p["name"] == candidate["name"]]
-    told = (
-        f"{candidate['name']} ({titles[0]})"
-        if titles and titles[0] not in ("", candidate["name"])
-        else candidate["name"]
+    title = next((str(p.get("title") or "") for p in policies if p["name"] == candidate["name"]), "")
+    told = f"{candidate['name']} ({title})" if title not in ("", candidate["name"]) else candidate["name"]
+    badge = element("span", "no class" if candidate["class"] == "none" else candidate["class"], class_="class")
+    ends = [x for x in candidate["levels"] if tables.standing(x, candidate["class"]) in ("failed", "unknown")]
+    why = [element("p", element("strong", f"Stopped at {x['level']}: "), x["reason"]) for x in ends[:1]]
+    reasons = [element("li", element("strong", f"{x['level']}: "), str(x["reason"])) for x in candidate["levels"]]
+    steps = element("details", element("summary", "Level by level"), element("ul", *reasons))
+    return element(
+        "div", element("h3", badge, " ", told), element("p", candidate["verdict"]), *why, steps, class_="card"
     )
-    own_class = candidate["class"]
-    badge = element("span", own_class if own_class != "none" else "no class", class_="class")
-    stopped = next((x for x in candidate["levels"] if tables.standing(x, own_class) in ("failed", "unknown")), None)
-    why = (
-        []
-        if stopped is None
-        else [element("p", element("strong", f"Stopped at {stopped['level']}: "), stopped["reason"])]
-    )
-    return element("div", element("h3", badge, " ", told), element("p", candidate["verdict"]), *why, class_="card")
 
 
 def _level(level: Json, palette: Palette) -> Markup:

@@ -1,0 +1,323 @@
+"""Evaluations as jobs: judged in chunks, resumed, cancelled, and published with their page."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import queue
+from app.agents import service as agents
+from app.agents.service import Trained
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.database.tables import Evaluation, Execution, Job, Workload
+from app.domain_models import service as domain_models
+from app.evaluations import service as evaluations
+from app.evaluations.repository import Stored
+from app.evaluations.schemas import EvaluationRequest, HeldOut
+from app.jobs import listing
+from app.jobs import service as jobs
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.spec import Spec
+from app.policies.artifact import save
+from app.policies.heuristic import HeuristicPolicy
+from app.settings import Settings
+from app.workloads import service as workloads
+from app.workloads.schemas import WorkloadPatch
+from tests.planted import planted_spec, planted_table
+from workers.evaluation import protocol
+from workers.tasks import evaluate as task
+from workers.tasks.base import RunningJob, never, perform
+from workers.tasks.evaluate import evaluate, finite
+from workers.tasks.held_out import choose
+
+TENANT = "default"
+SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=0, checkpoint_seconds=0)
+SPEC: Spec = planted_spec(
+    name="tiny",
+    resources=[{"name": "executors", "minimum": 4, "maximum": 8, "max_steps": 1, "initial": 6}],
+    metrics=[{"name": "iteration_seconds", "unit": "s", "target": 60.0, "scope": "run"}],
+    iterations=5,
+)
+TINY: dict[str, Any] = {"workload": "tiny", "agents": [1], "level": "L1", "episodes": 8}
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "enqueue", lambda _task, _identifier: None)
+
+
+@pytest.fixture(autouse=True)
+def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk per unit of work, and little to tune."""
+    monkeypatch.setattr(protocol, "CHUNK_SECONDS", 0.0)
+    quick: dict[str, Any] = {"trials": 2, "tuning_episodes": 4, "demonstrations": 2, "resamples": 50}
+    monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **quick))
+
+
+@pytest.fixture
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plots: they take longer than all the rest."""
+    monkeypatch.setattr("workers.evaluation.report.page.page", lambda report: f"<!doctype html>{report['workload']}")
+
+
+undrawn = pytest.mark.usefixtures("_undrawn")
+
+
+def prepare(database: Database, spec: Spec = SPEC, executions: int = 12) -> None:
+    """A workload with samples, a model, and an agent for each of two heuristics, the first of which is the champion."""
+    workloads.register(database, TENANT, spec)
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, spec.name)
+        for number in range(executions):
+            data = measured(number)
+            row = Execution(workload_id=workload.id, name=f"e{number}", digest=str(number), iterations=len(data))
+            row.data = data.astype("<f8").tobytes()
+            session.add(row)
+        domain_models.publish(session, workload.id, 1, {"family": "planted"}, planted_table(spec).to_bytes())
+        for rule in ("model_predictive", "hold"):
+            artifact = save(HeuristicPolicy({"heuristic": rule}), Layout(spec))
+            report = {"algorithm": rule, "curve": [[0, -0.5], [100, -0.1]]}
+            agents.publish(
+                session, workload.id, Trained(1, 1, rule, 0, report, artifact, rule != "hold", "good enough")
+            )
+
+
+def measured(number: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """An execution at one allocation: iteration, executors, seconds, [5, 3]."""
+    random = np.random.default_rng(number)
+    allocation = 4.0 + number % 5
+    seconds = (2 + 60 / allocation + allocation / 10) * np.exp(random.normal(0, 0.1) + random.normal(0, 0.1, 5))
+    return np.column_stack([np.arange(5), np.full(5, allocation), seconds])
+
+
+def ask(database: Database, **change: Any) -> str:
+    """Ask for an evaluation; its job's id."""
+    request = EvaluationRequest.model_validate({**TINY, **change})
+    return evaluations.request_evaluation(database, TENANT, request).id
+
+
+def do(database: Database, job_id: str, is_stopping: Callable[[], bool] = never) -> Job:
+    """Have a worker do the job, as far as it comes; its row."""
+    perform(database, SETTINGS, job_id, evaluate, is_stopping)
+    with database.reading() as session:
+        return session.get_one(Job, job_id)
+
+
+def report_of(database: Database, job: Job) -> dict[str, Any]:
+    assert job.state == "succeeded", job.error
+    assert job.result is not None
+    return evaluations.get(database, TENANT, job.result["evaluation"]).report
+
+
+def events(database: Database, job_id: str) -> list[dict[str, Any]]:
+    with database.reading() as session:
+        return [event.data for event in listing.events(session, job_id, 0, 1000)]
+
+
+def test_agents_are_judged_and_published_with_their_page(any_database: Database) -> None:
+    prepare(any_database)
+    job = do(any_database, ask(any_database, agents=["champion", 2], level="L4"))
+    report = report_of(any_database, job)
+    assert [level["level"] for level in report["levels"] if level["available"]] == [
+        "train",
+        "L0",
+        "L1",
+        "L2",
+        "L3",
+        "L4",
+    ]
+    assert report["model"] == 1
+    assert (report["held_out"]["executions"] >= 3, report["held_out"]["reason"]) == (True, None)
+    assert report["candidates"][0]["curve"] == [[0, -0.5], [100, -0.1]]
+    assert "needs 2 or more finished runs" in report["off_policy"]["1"]["reason"]
+    assert job.result is not None
+    found = evaluations.get(any_database, TENANT, job.result["evaluation"])
+    assert [verdict.agent for verdict in found.verdicts] == [1, 2]
+    assert found.verdicts[0].level == report["candidates"][0]["class"]
+    page = evaluations.page(any_database, TENANT, found.id).decode()
+    assert page.startswith("<!doctype html>")
+    assert found.verdicts[1].reason.replace("'", "&#x27;") in page
+
+
+@undrawn
+def test_progress_is_told_level_by_level(database: Database) -> None:
+    prepare(database)
+    job_id = ask(database)
+    do(database, job_id)
+    told = events(database, job_id)
+    fractions = [event["progress"] for event in told if event["state"] == "running"]
+    assert fractions == sorted(fractions)
+    assert {event.get("level") for event in told} >= {"train", "L0", "L1"}
+    assert {event.get("phase") for event in told} >= {"playing", "checking"}
+    assert told[-1]["result"].keys() == {"evaluation"}
+
+
+def stopping_after(chunks: int) -> Callable[[], bool]:
+    """A worker that is told to stop at its n-th look."""
+    looks = iter(range(chunks))
+    return lambda: next(looks, None) is None
+
+
+def without_time(report: dict[str, Any]) -> dict[str, Any]:
+    return {**report, "seconds": None, "tuner": {**report["tuner"], "seconds": None}}
+
+
+@undrawn
+def test_a_resumed_evaluation_finds_the_same(any_database: Database) -> None:
+    prepare(any_database)
+    whole = report_of(any_database, do(any_database, ask(any_database)))
+    job_id = ask(any_database)
+    stopped = do(any_database, job_id, stopping_after(20))
+    assert (stopped.state, stopped.attempts) == ("queued", 0)
+    before = len(events(any_database, job_id))
+    resumed = do(any_database, job_id)
+    assert without_time(report_of(any_database, resumed)) == without_time(whole)
+    again = [event["units"] for event in events(any_database, job_id)[before:] if "units" in event]
+    assert again[0] > 20  # it went on, it did not begin again
+
+
+@undrawn
+def test_a_killed_worker_costs_no_more_than_its_last_chunk(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(database)
+    job_id = ask(database)
+
+    class Killed(BaseException):
+        """Nothing after it is done."""
+
+    def work(job: RunningJob) -> None:
+        progress = job.progress
+
+        def dying(fraction: float, eta: float | None, live: dict[str, Any], kept: Callable[[], bytes]) -> None:
+            progress(fraction, eta, live, kept)
+            if fraction > 0.5:
+                raise Killed
+
+        monkeypatch.setattr(job, "progress", dying)
+        evaluate(job)
+
+    with pytest.raises(Killed):
+        perform(database, SETTINGS, job_id, work)
+    with database.session() as session:
+        row = session.get_one(Job, job_id)
+        assert row.state == "running"
+        row.lease_expires_at = utc_now() - timedelta(seconds=1)
+    done = do(database, job_id)
+    assert (done.state, done.attempts) == ("succeeded", 2)
+    told = [(event["units"], event["phase"] == "done") for event in events(database, job_id) if "units" in event]
+    assert told == sorted(set(told))  # nothing was done twice
+    with database.reading() as session:
+        assert session.query(Evaluation).count() == 1
+
+
+def test_a_cancelled_evaluation_ends_at_its_next_chunk(database: Database) -> None:
+    prepare(database)
+    job_id, looks = ask(database), iter(range(1000))
+
+    def cancel_on_the_fifth() -> bool:
+        if next(looks) == 5:
+            jobs.cancel(database, TENANT, job_id)
+        return False
+
+    assert do(database, job_id, cancel_on_the_fifth).state == "cancelled"
+    with database.reading() as session:
+        assert session.query(Evaluation).count() == 0
+
+
+@undrawn
+def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) -> None:
+    prepare(database)
+    job_id = ask(database)
+    do(database, job_id, stopping_after(20))
+    workloads.change(database, TENANT, "tiny", WorkloadPatch(targets={"iteration_seconds": 50.0}))
+    before = len(events(database, job_id))
+    done = do(database, job_id)
+    again = [event["units"] for event in events(database, job_id)[before:] if "units" in event]
+    assert (done.state, again[0]) == ("succeeded", 1)
+
+
+@undrawn
+def test_too_few_executions_are_why_l3_cannot_be_judged(database: Database) -> None:
+    prepare(database, executions=2)
+    report = report_of(database, do(database, ask(database, level="L3", held_out={"share": 0.5})))
+    level = next(level for level in report["levels"] if level["level"] == "L3")
+    assert level["available"] is False
+    assert "the 2 held-out executions can't carry a domain model of their own" in level["reason"]
+    assert report["candidates"][0]["class"] != "L3"
+
+
+@undrawn
+def test_named_executions_are_held_out(database: Database) -> None:
+    prepare(database)
+    names = ["e1", "e2", "e3", "e4"]
+    held_out = report_of(database, do(database, ask(database, level="L3", held_out={"executions": names})))["held_out"]
+    assert (held_out["names"], held_out["unseen"]) == (names, 0)
+    assert "all of them were also among those" in held_out["note"]
+
+
+def test_an_agent_of_another_layout_fails_the_job_with_its_reason(database: Database) -> None:
+    prepare(database)
+    other = planted_spec(name="other")
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, "tiny")
+        artifact = save(HeuristicPolicy({"heuristic": "hold"}), Layout(other))
+        agents.publish(session, workload.id, Trained(1, 1, "hold", 0, {}, artifact, False, "for another"))
+    failed = do(database, ask(database, agents=[3]))
+    assert failed.error is not None
+    assert (failed.state, failed.error["type"], failed.error["status"]) == (
+        "failed",
+        "/problems/incompatible-agent",
+        422,
+    )
+
+
+def test_a_deleted_workload_ends_its_evaluation_quietly(database: Database) -> None:
+    prepare(database)
+    job_id, told = ask(database), threading.Event()
+
+    def delete() -> bool:
+        if not told.is_set():
+            told.set()
+            workloads.delete(database, TENANT, "tiny")
+        return False
+
+    perform(database, SETTINGS, job_id, evaluate, delete)
+    with database.reading() as session:
+        assert session.get(Job, job_id) is None
+        assert session.query(Workload).count() == 0
+
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+STORED = [Stored(f"e{number}", BEGIN + timedelta(days=number)) for number in range(20)]
+
+
+def test_what_came_after_the_agents_model_is_held_out_first() -> None:
+    chosen = choose(STORED, HeldOut(share=0.25), BEGIN + timedelta(days=15.5), seed=0)
+    assert (set(chosen.names) >= {"e16", "e17", "e18", "e19"}, len(chosen.names), chosen.unseen) == (True, 5, 4)
+    later = choose(STORED, HeldOut(share=0.25), BEGIN + timedelta(days=9.5), seed=0)
+    assert all(int(name[1:]) > 9 for name in later.names)
+    assert later.unseen == 5
+
+
+def test_a_share_that_cannot_carry_a_model_grows_up_to_half() -> None:
+    grown = choose(STORED, HeldOut(share=0.2), None, 0, lambda names: len(names) >= 7)
+    assert len(grown.names) == 7
+    assert len(choose(STORED, HeldOut(share=0.2), None, 0, lambda _names: False).names) == 4
+
+
+def test_the_same_seed_holds_out_the_same() -> None:
+    drawn = {choose(STORED, HeldOut(share=0.5), None, seed).names for seed in (1, 1, 2)}
+    assert len(drawn) == 2
+    assert len(choose(STORED[:2], HeldOut(), None, 0).names) == 2
+    assert choose([], HeldOut(), None, 0).names == ()
+
+
+def test_what_json_cannot_carry_is_null() -> None:
+    given = {"a": float("nan"), "b": (1.5, float("inf")), 3: {"c": None, "d": "x", "e": True}}
+    assert finite(given) == {"a": None, "b": [1.5, None], "3": {"c": None, "d": "x", "e": True}}
