@@ -16,6 +16,7 @@ RESULTS = Path(__file__).with_name("results.json")
 BENCHMARKS = (
     "footprint",
     "simulator_speed",
+    "build_overhead",
     "learning_speed",
     "executor_speed",
     "agent_quality",
