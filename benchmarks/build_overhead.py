@@ -1,10 +1,11 @@
 """What the staged build costs, from 1 to 500 components, and that it grows linearly.
 
-``python -m benchmarks.build_overhead``. A chain of linear layers with an activation, each a component of its own (8 → 8),
-is composed, completed and bound to torch; once flat, once as composites of five, two levels deep. The peer builds the
-same layers as a torch.nn.Sequential, which checks no spaces. Times are of one core's processor time (the stages', as
-the build itself reports them, by the clock on the wall), medians of repeats; growth is the exponent p of time ∝ components^p, by least squares on logarithms from 50 components
-up. The last row is what a run adds to each component's own work: the chain against the same functions called in a row.
+``python -m benchmarks.build_overhead``. A chain of linear layers with an activation, each a component of its own (8 →
+8), is composed, completed and bound to torch; once flat, once as composites of five, two levels deep. The peer builds
+the same layers as a torch.nn.Sequential, which checks no spaces. Times are of one core's processor time (the stages',
+as the build itself reports them, by the clock on the wall), medians of repeats; growth is the exponent p of time ∝
+components^p, by least squares on logarithms from 50 components up. The last row is what a run adds to each
+component's own work: the chain against the same functions called in a row.
 """
 
 import os
