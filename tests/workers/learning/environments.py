@@ -140,15 +140,15 @@ def finite_horizon(batch: int, seed: int, horizon: int = 6, places: int = 4, act
 
 
 class Workload:
-    """A planted `iterative` workload of 10 iterations on 9 allocations, with its exact optimum."""
+    """A planted `iterative` workload of 6 iterations on 9 allocations, with its exact optimum."""
 
     def __init__(self, episodes: int = 1_024, seed: int = 77) -> None:
         self.spec = planted_spec(
             resources=[
                 {"name": "executors", "minimum": 4, "maximum": 36, "step": 4, "max_steps": 2, "change_seconds": 2.0}
             ],
-            metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}],
-            iterations=10,
+            metrics=[{"name": "iteration_seconds", "target": 66.0, "scope": "run"}],
+            iterations=6,
         )
         self.table = planted_table(self.spec, effect=0.3, noise=0.1)
         self.layout = Layout(self.spec)
