@@ -1,10 +1,15 @@
-"""``steward agent`` on the command line. What learns is started as a child process: the service never imports it."""
+"""``steward agent`` and ``steward train`` on the command line.
+
+What learns runs in a process of its own, a child or a worker: the service never imports it.
+"""
 
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+SERVICE = "http://127.0.0.1:8080"
 
 
 def register(cli: typer.Typer) -> None:
@@ -13,6 +18,7 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(agent, name="agent")
     agent.callback()(_agents)
     agent.command()(show)
+    cli.command()(train)
 
 
 def _agents() -> None:
@@ -37,3 +43,31 @@ def show(
     options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
     command = [sys.executable, "-m", "workers.learning.show", *options, "--", config]
     raise typer.Exit(subprocess.run(command, check=False).returncode)
+
+
+def train(
+    workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+    algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
+    seeds: Annotated[int, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    budget: Annotated[int | None, typer.Option(help="Environment steps for each seed.")] = None,
+    executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
+    backend: Annotated[str, typer.Option(help="auto, torch or jax.")] = "auto",
+    start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to go on training.")] = None,
+    imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
+    model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
+    promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
+    url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
+    require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
+) -> None:
+    """Train an agent for a workload: several learners compete, losers stop early, and the best one is judged.
+
+    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 not promoted though required,
+    130 interrupted.
+    """
+    from app.agents.training import Options, run
+
+    request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
+    request |= {"backend": backend, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
+    raise typer.Exit(run(Options(url, workload, request, json, require_promoted)))

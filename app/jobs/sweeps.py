@@ -157,7 +157,7 @@ def go_on(
 def end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:
     """End resting trials (by the ids of their jobs), each for a reason; an empty one: it went to its end."""
     for job, reason in stopped.items():
-        found = session.execute(select(Trial.score, Job.tenant).join(Job).where(Trial.job_id == job)).one()
+        found = session.execute(select(Trial.score, Trial.tenant).where(Trial.job_id == job)).one()
         result = {"score": found.score, "ended": reason or None}
         values = {"state": "succeeded", "result": result, **ended(now)}
         if repository.change(session, job, [Job.state == WAITING], **values):

@@ -14,6 +14,8 @@ PLANNER = "planner"
 LARGEST_SEED = 2**31
 COMPETING = ("dueling_double_dqn", "ppo", "quantile_dqn")
 """The algorithms that `auto` tries, beside the planner."""
+STEPS = 2_500_000  # at most, where no budget is given
+FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
 
 
@@ -87,7 +89,8 @@ def configured(algorithm: str, request: Request, layout: Layout) -> Config:
     config = _named(algorithm)
     if isinstance(config, QTable):
         found = tuple(i for i, name in enumerate(names(layout)) if name.startswith(TABLE_ENTRIES))
-        return msgspec.structs.replace(config, entries=found[:6])
+        warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
+        return msgspec.structs.replace(config, entries=found[:6], warm_up=warm_up)
     config = msgspec.structs.replace(config, place=msgspec.convert({"backend": request.backend}, Place))
     if isinstance(config, DQN) and request.imitate is not None:
         return msgspec.structs.replace(config, imitation=Imitation())

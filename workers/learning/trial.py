@@ -20,12 +20,11 @@ from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
 from workers.learning.planned import Planned
 from workers.learning.prepare import imitate, take_over
-from workers.learning.request import Request, configured
+from workers.learning.request import STEPS, Request, configured
 from workers.simulators.described import SimulatorSpec
 from workers.simulators.iterative import TRAINING
 
 ENVIRONMENTS = 512
-STEPS = 2_500_000
 SECONDS = 15.0
 CHUNK_STEPS = 1 << 17
 STRENGTHS = (1.0, 0.5, 0.25, 0.1)  # of what was learned on top of the advice; the best on validation episodes is taken

@@ -1,0 +1,346 @@
+"""Sweeps on real databases: SQL says who does what, messages only wake up; they may be lost, late and doubled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app import queue
+from app.agents import repository as agents
+from app.agents import service as agent_service
+from app.agents.schemas import TrainRequest
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.database.tables import Agent, Job, Trial, Workload
+from app.domain_models import service as domain_models
+from app.jobs import lease as leases
+from app.jobs import listing, service, sweeps
+from app.settings import Settings
+from tests.planted import planted_spec, planted_table
+from workers.learning.execution import ExecutionError
+from workers.learning.trial import Trial as Learner
+from workers.tasks import sweep
+from workers.tasks.base import RunningJob, perform
+from workers.tasks.train import train
+
+SETTINGS = Settings(lease_seconds=20, heartbeat_seconds=0.2, progress_seconds=0, checkpoint_seconds=0, max_attempts=2)
+SPEC = planted_spec(iterations=6, metrics=[{"name": "iteration_seconds", "target": 66.0, "scope": "run"}])
+WORK: dict[str, Callable[[RunningJob], None]] = {queue.TRAIN: train, queue.TRIAL: sweep.trial}
+TABULAR: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 4, "budget": 3_000, "seed": 5}
+
+
+class Post:
+    """Messages to workers; `deliver` does what they ask for, one after the other."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.waiting: list[tuple[str, str]] = []
+        self.groups: list[int] = []
+
+    def enqueue(self, task: str, identifier: str) -> None:
+        self.waiting.append((task, identifier))
+
+    def enqueue_group(self, task: str, identifiers: Sequence[str]) -> None:
+        self.groups.append(len(identifiers))
+        self.waiting += [(task, identifier) for identifier in identifiers]
+
+    def one(self) -> str:
+        task, identifier = self.waiting.pop(0)
+        perform(self.database, SETTINGS, identifier, WORK[task])
+        return task
+
+    def deliver(self) -> list[str]:
+        done = []
+        while self.waiting:
+            done.append(self.one())
+        return done
+
+
+@pytest.fixture
+def post(any_database: Database, monkeypatch: pytest.MonkeyPatch) -> Post:
+    post = Post(any_database)
+    monkeypatch.setattr(queue, "enqueue", post.enqueue)
+    monkeypatch.setattr(queue, "enqueue_group", post.enqueue_group)
+    return post
+
+
+def ask(database: Database, **request: Any) -> str:
+    """A workload with a model, and a training asked for; the job's id."""
+    with database.session() as session:
+        workload = Workload(name="planted", kind="iterative", spec=SPEC.model_dump(mode="json"))
+        session.add(workload)
+        session.flush()
+        domain_models.publish(session, workload.id, 1, {}, planted_table(SPEC, effect=0.3, noise=0.1).to_bytes())
+    return agent_service.request_training(database, "default", "planted", TrainRequest(**request)).id
+
+
+def row(database: Database, job_id: str) -> Job:
+    with database.reading() as session:
+        return session.get_one(Job, job_id)
+
+
+def trials(database: Database, job_id: str) -> list[sweeps.Standing]:
+    with database.reading() as session:
+        return sweeps.standings(session, job_id)
+
+
+def states(database: Database, job_id: str) -> list[str]:
+    return [row(database, trial.job_id).state for trial in trials(database, job_id)]
+
+
+def published(database: Database) -> list[Agent]:
+    with database.reading() as session:
+        return list(session.scalars(select(Agent)))
+
+
+def events(database: Database, job_id: str) -> list[dict[str, Any]]:
+    with database.reading() as session:
+        return [event.data for event in listing.events(session, job_id, 0, 1000)]
+
+
+def test_seeds_compete_in_groups_and_the_best_is_published(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    done = post.deliver()
+    assert post.groups == [4, 2, 1]  # each rung is a group
+    assert done.count(queue.TRIAL) == 7
+    assert done.count(queue.TRAIN) == 4
+    assert (row(any_database, job).state, row(any_database, job).attempts) == ("succeeded", 1)
+    (agent,) = published(any_database)
+    bracket = agent.report["bracket"]
+    assert sorted(trial["rungs"] for trial in bracket) == [1, 1, 2, 3]
+    assert [trial["seed"] for trial in bracket] == [5, 6, 7, 8]
+    chosen = next(trial for trial in bracket if trial["chosen"])
+    assert chosen["score"] == max(trial["score"] for trial in bracket)
+    assert agent.seed == agent.report["seed"] == chosen["seed"]
+    assert sum("number" in (trial["ended"] or "") for trial in bracket) == 3
+    assert agent.report["environment_steps"] == sum(trial["steps"] for trial in bracket)
+    assert states(any_database, job) == ["succeeded"] * 4
+    assert all(trial.artifact is None for trial in trials(any_database, job))
+
+
+def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.deliver()
+    told = [event for event in events(any_database, job) if event.get("phase") == "learning"]
+    assert {event["trial"] for event in told} == {0, 1, 2, 3}
+    assert {"seed", "algorithm", "rung", "steps", "episode_return", "loss", "exploration"} <= set(told[0])
+    assert all(event["steps_per_second"] > 0 for event in told)
+    shares = [event["progress"] for event in events(any_database, job) if "progress" in event]
+    assert shares == sorted(shares)
+    assert events(any_database, job)[-1]["result"] == {"agent": 1}
+
+
+def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    waiting = row(any_database, job)
+    assert (waiting.state, waiting.owner) == ("waiting", None)
+    assert service.get(any_database, "default", job).state == "running"
+    assert leases.claim(any_database, job, "eager", 20, utc_now()) is None
+    assert leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True) == []
+    with any_database.reading() as session:
+        assert agents.latest_version(session, waiting.workload_id) is None
+
+
+def test_doubled_and_lost_messages_change_nothing(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    while post.waiting:
+        task, identifier = post.waiting[0]
+        post.waiting.insert(1, (task, identifier))
+        post.one()
+        post.one()
+        if not post.waiting:  # this one was lost: the sweeper finds what is queued
+            leases.sweep(any_database, SETTINGS.model_copy(update={"requeue_seconds": 1e-9}), utc_now())
+    assert row(any_database, job).state == "succeeded"
+    assert len(published(any_database)) == 1
+    assert [trial.rungs for trial in trials(any_database, job)].count(3) == 1
+
+
+def test_the_last_of_many_to_come_to_rest_wakes_the_training_once(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    group, post.waiting = post.waiting, []
+    claimed = [leases.claim(any_database, trial, f"w{trial}", 20, utc_now()) for _, trial in group]
+    start = threading.Barrier(len(claimed))
+    outcome = sweeps.Outcome(0.1, -0.5, {"strength": 1.0}, b"policy")
+
+    def rest(lease: leases.Lease) -> None:
+        start.wait()
+        assert sweeps.rest(any_database, lease, outcome, b"learner", utc_now())
+
+    threads = [threading.Thread(target=rest, args=(lease,)) for lease in claimed if lease is not None]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(threads) == 4
+    assert post.waiting == [(queue.TRAIN, job)]
+    assert row(any_database, job).state == "queued"
+
+
+class Killed(BaseException):
+    """A worker is gone, without a word."""
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, database: Database, job_id: str, chunks: int) -> None:
+    """Do a trial's job for some chunks, and then no more."""
+    advance = Learner.advance
+    done: list[float] = []
+
+    def advances(learner: Learner) -> None:
+        if len(done) == chunks:
+            raise Killed
+        advance(learner)
+        done.append(learner.share)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "advance", advances)
+        with pytest.raises(Killed):
+            perform(database, SETTINGS, job_id, sweep.trial)
+
+
+def test_a_killed_trial_is_taken_up_where_it_was(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.learning.trial.CHUNK_STEPS", 1_000)
+    job = ask(any_database, **{**TABULAR, "seeds": 2, "budget": 30_000})
+    post.one()
+    first = post.waiting[0][1]
+    killed(monkeypatch, any_database, post.waiting.pop(0)[1], chunks=1)
+    assert row(any_database, first).state == "running"
+    share = trials(any_database, job)[0].share
+    assert 0 < share < 0.1
+    post.one()  # the other trial
+    assert row(any_database, job).state == "waiting"
+    assert leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True) == [first]
+    restored: list[float] = []
+    restore = Learner.restore
+
+    def watched(learner: Learner, data: bytes) -> None:
+        restore(learner, data)
+        restored.append(learner.share)
+
+    monkeypatch.setattr(Learner, "restore", watched)
+    post.deliver()
+    assert restored[0] == pytest.approx(share)
+    assert max(event.get("attempt", 0) for event in events(any_database, first)) == 2
+    assert row(any_database, job).state == "succeeded"
+    assert len(published(any_database)) == 1
+
+
+def test_a_fenced_out_trial_writes_nothing(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    trial = post.waiting[0][1]
+    old = leases.claim(any_database, trial, "old", 20, utc_now())
+    assert old is not None
+    leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True)
+    outcome = sweeps.Outcome(0.1, 99.0, {}, b"stale")
+    with pytest.raises(leases.LeaseLost):
+        sweeps.rest(any_database, old, outcome, b"stale", utc_now())
+    with pytest.raises(leases.LeaseLost):
+        sweeps.tell(any_database, old, sweeps.Told(0.1, 1.0, 1.0, {}, 0.9), b"stale", utc_now())
+    assert trials(any_database, job)[0].score is None
+    post.deliver()
+    assert row(any_database, job).state == "succeeded"
+
+
+def test_trials_are_cancelled_with_their_training(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    running = leases.claim(any_database, post.waiting[0][1], "w", 20, utc_now())
+    assert running is not None
+    assert service.cancel(any_database, "default", job).state == "cancelled"
+    assert states(any_database, job) == ["running", "cancelled", "cancelled", "cancelled"]
+    assert leases.heartbeat(any_database, running, utc_now()) is True
+    outcome = sweeps.Outcome(0.1, -0.5, {}, b"policy")
+    assert sweeps.rest(any_database, running, outcome, b"learner", utc_now()) is False
+    leases.cancel(any_database, running, utc_now())
+    post.deliver()
+    assert states(any_database, job) == ["cancelled"] * 4
+    assert published(any_database) == []
+
+
+def test_a_trial_that_fails_leaves_the_others_to_it(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advance = Learner.advance
+
+    def fails(learner: Learner) -> None:
+        if learner.entry.seed == 6:
+            raise ExecutionError("its cluster is away")
+        advance(learner)
+
+    monkeypatch.setattr(Learner, "advance", fails)
+    job = ask(any_database, **TABULAR)
+    post.deliver()
+    assert row(any_database, job).state == "succeeded"
+    bracket = published(any_database)[0].report["bracket"]
+    assert (bracket[1]["score"], bracket[1]["ended"]) == (None, "its cluster is away")
+    assert states(any_database, job).count("failed") == 1
+
+
+def test_without_any_trial_the_training_fails_and_says_why(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(learner: Learner) -> None:
+        raise ExecutionError("its cluster is away")
+
+    monkeypatch.setattr(Learner, "advance", fails)
+    job = ask(any_database, **TABULAR)
+    post.deliver()
+    failed = row(any_database, job)
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert "tabular_q: its cluster is away" in failed.error["detail"]
+    assert failed.error["status"] == 422
+
+
+def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    unlucky = post.waiting.pop(0)[1]
+    for attempt in range(SETTINGS.max_attempts):
+        assert leases.claim(any_database, unlucky, f"w{attempt}", 20, utc_now()) is not None
+        leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True)
+    post.deliver()
+    assert row(any_database, unlucky).state == "failed"
+    assert row(any_database, job).state == "succeeded"
+
+
+def test_a_patched_spec_waits_for_the_next_training(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    with any_database.session() as session:
+        workload = session.get_one(Workload, row(any_database, job).workload_id)
+        workload.spec = planted_spec(iterations=9).model_dump(mode="json")
+        workload.spec_version = 2
+    post.deliver()
+    assert row(any_database, job).state == "succeeded"
+    assert published(any_database)[0].spec_version == 1
+
+
+def test_deleting_the_workload_takes_its_trials_along(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    with any_database.session() as session:
+        session.delete(session.get_one(Workload, row(any_database, job).workload_id))
+    post.deliver()
+    with any_database.reading() as session:
+        assert session.query(Job).count() == session.query(Trial).count() == 0
+
+
+def test_jobs_are_listed_without_trials(any_database: Database, post: Post) -> None:
+    from app.pagination import PageRequest
+
+    job = ask(any_database, **TABULAR)
+    post.one()
+    for state in (None, "running"):
+        found, _ = service.listed(any_database, "default", PageRequest(10), None, state)
+        assert [listed.id for listed in found.rows] == [job]
+    trial = service.get(any_database, "default", trials(any_database, job)[0].job_id)
+    assert (trial.type, trial.state) == ("trial", "queued")
