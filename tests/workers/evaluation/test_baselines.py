@@ -94,26 +94,28 @@ def test_an_oracle_knows_what_is_to_come(level: Level) -> None:
         assert told[0] <= best.expected + best.error + 1e-6
 
 
-def test_an_oracle_promises_what_staying_earns() -> None:
-    """To the rounding: its value of staying is what staying then earns, with two kinds of target and another model."""
+def test_an_oracle_earns_what_it_promises_and_more() -> None:
+    """To the rounding, in every episode: with two kinds of target, and another model than it is shown."""
     metrics = [{"name": "iteration_seconds", "target": 130.0, "scope": "run"}, {"name": "loss", "target": 0.9}]
     spec = planted_spec(iterations=12, metrics=metrics)
     problem = IterativeProblem(spec, planted_table(spec, effect=0.3), (planted_table(spec, effect=0.4),))
     oracle, promised = Oracle(), list[NDArray[np.floating]]()
 
-    class Stays:
-        name = "stays"
+    class Listened:
+        name = "listened"
 
         def watch(self, world: IterativeWorld) -> None:
             oracle.watch(world)
 
         def act(self, situation: Situation) -> Choice:
-            values, noop = oracle.act(situation).values, problem.layout.noop
-            assert values is not None
-            promised.append(values[:, noop])
-            return Choice(np.full(64, noop))
+            choice = oracle.act(situation)
+            assert choice.values is not None
+            promised.append(choice.values.max(axis=1))
+            return choice
 
-    earned = play(problem.world(64, 0), Level.COMPOSITION, 3, problem.player(Stays())).returns
+    earned = play(problem.world(64, 0), Level.COMPOSITION, 3, problem.player(Listened())).returns
     opening = problem.world(64, 0)
     wrapped(opening, Level.COMPOSITION, 3).reset()
-    np.testing.assert_allclose(promised[0] + opening.paid, earned, rtol=1e-4, atol=1e-5)
+    gained = earned - (promised[0] + opening.paid)
+    assert gained.min() > -1e-4
+    assert np.median(gained) < 0.01 * np.median(np.abs(earned)), "it hardly changes its mind"

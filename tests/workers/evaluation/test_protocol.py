@@ -164,7 +164,7 @@ def test_heat_maps_count_every_decision(planted: Evaluation) -> None:
 
 def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
     """The rule itself is the candidate; what it is compared with was made worse or better on purpose."""
-    rule, quick = HEURISTICS["model_predictive"], replace(SETTINGS, episodes=256)
+    rule, quick = HEURISTICS["model_predictive"], replace(SETTINGS, episodes=64, resamples=200)
     worse = evaluate(made({"rival": Worse(rule)}), [Candidate("rule", [rule])], quick)
     assert worse.class_of("rule") == "L4"
     better_than = {level["level"]: level["advantage"]["low"] for level in candidate(worse, "rule")["levels"]}

@@ -156,8 +156,8 @@ class IterativeProblem:
         return self._known[seed]
 
     def oracle(self) -> Oracle | None:
-        """See ``Problem``; none where its tables would be too large for a thousand runs."""
-        size = len(self.layout.allocations) * self.layout.iterations * 1000
+        """See ``Problem``; none where there is too much to plan."""
+        size = len(self.layout.deltas) * len(self.layout.allocations) * self.layout.iterations
         return Oracle() if size <= LARGEST else None
 
     def knobs(self) -> tuple[Knob, ...]:
