@@ -30,7 +30,9 @@ def show(
     workload: Annotated[
         Path | None, typer.Option(help="JSON file with a workload's spec; it gives the spaces.")
     ] = None,
-    observation: Annotated[int | None, typer.Option(help="Length of the observation, without a workload.")] = None,
+    observation: Annotated[
+        str | None, typer.Option(help="Length of the observation, or candidates x features.")
+    ] = None,
     actions: Annotated[int | None, typer.Option(help="Number of actions, without a workload.")] = None,
     format_: Annotated[
         Literal["text", "mermaid", "dot", "json"], typer.Option("--format", help="What to print.")

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="steward agent show", description="Show the graph that a config builds.")
     parser.add_argument("config", help="name of an algorithm, or a JSON file")
     parser.add_argument("--workload", type=Path, help="JSON file with a workload's spec, which gives the spaces")
-    parser.add_argument("--observation", type=int, help="length of the observation")
+    parser.add_argument("--observation", help="length of the observation, or candidates x features, as in 12x5")
     parser.add_argument("--actions", type=int, help="number of actions")
     parser.add_argument("--format", choices=FORMATS, default="text")
     return parser
@@ -84,10 +84,16 @@ def _spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, sl
         return layout.observation_space, layout.action_space, advice_slice(layout)
     if wanted.observation is None or wanted.actions is None:
         raise WrongInput("the spaces are missing: give --workload, or --observation and --actions")
-    for name in ("observation", "actions"):
-        if getattr(wanted, name) < 1:
-            raise WrongInput(f"--{name} is {getattr(wanted, name)}, must be 1 or more")
-    return reals(wanted.observation), spaces.Discrete(wanted.actions), None
+    if wanted.actions < 1:
+        raise WrongInput(f"--actions is {wanted.actions}, must be 1 or more")
+    return reals(*_shape(wanted.observation)), spaces.Discrete(wanted.actions), None
+
+
+def _shape(said: str) -> list[int]:
+    parts = said.split("x")
+    if len(parts) > 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise WrongInput(f"--observation is {said!r}, must be a length (16), or candidates x features (12x5)")
+    return [int(part) for part in parts]
 
 
 def _spec(path: Path) -> Spec:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.planted import planted_spec
-from workers.learning.algorithms.config import NAMED, QTable, encode, named
+from workers.learning.algorithms.config import DQN, NAMED, Network, QTable, encode, named
+from workers.learning.algorithms.config.shared import Scorer
 from workers.learning.show import main
 
 PLAIN = ["--observation", "16", "--actions", "9"]
@@ -63,6 +64,10 @@ def test_a_file_and_a_workload_give_config_and_spaces(capsys: pytest.CaptureFixt
     config.write_bytes(encode(named("dueling_dqn")))
     spec.write_text(planted_spec().model_dump_json())
     assert "q.advice (Advice)" in shown(capsys, str(config), "--workload", str(spec))
+    sets = encode(DQN(network=Network(scorer=Scorer())))
+    config.write_bytes(sets)
+    drawn = shown(capsys, str(config), "--observation", "12x5", "--actions", "12")
+    assert "observation ← observation: reals[12×5]" in drawn
     assert "a table of [cells, 9 actions]" in shown(capsys, "tabular_q", *PLAIN)
 
 
@@ -78,4 +83,5 @@ def test_wrong_input_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert "is no JSON" in refused(capsys, "dqn", "--workload", str(wrong))
     assert "the spaces are missing" in refused(capsys, "dqn", "--observation", "3")
     assert "either" in refused(capsys, "dqn", "--workload", str(wrong), *PLAIN)
+    assert "--observation is '3x', must be a length" in refused(capsys, "dqn", "--observation", "3x", "--actions", "2")
     assert "--actions is 0" in refused(capsys, "dqn", "--observation", "3", "--actions", "0")
