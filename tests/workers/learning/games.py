@@ -1,5 +1,6 @@
 """Small vectorised environments for what is beyond one vector and one agent: sets, memory, company."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from workers.simulators.base import Step
+from workers.simulators.joint import Role, Seen
 
 Array = NDArray[Any]
 
@@ -96,4 +98,54 @@ class Recalling:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.cue, self.time = state["cue"].copy(), state["time"].copy()
+        self.rng.bit_generator.state = state["rng"]
+
+
+class Meeting:
+    """Two agents who can't talk: they are paid if they choose the same place, twice as much if it is the right one.
+
+    Both see the cue that says which place is right; each also sees a number of its own. `left` has three places to
+    choose from, `right` four, of which the last is never met at. Two decisions make an episode; the optimum is 2.
+    """
+
+    PLACES = 3
+
+    def __init__(self, batch: int, seed: int) -> None:
+        self.batch, self.rng = batch, np.random.default_rng(seed)
+        self.roles = {
+            "left": Role(spaces.Box(-np.inf, np.inf, (4,), np.float32), spaces.Discrete(3)),
+            "right": Role(spaces.Box(-np.inf, np.inf, (6,), np.float32), spaces.Discrete(4)),
+        }
+        self.time, self.cue = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
+        self.own = {"left": np.zeros((batch, 1), np.float32), "right": np.zeros((batch, 3), np.float32)}
+
+    def _draw(self) -> None:
+        self.cue = self.rng.integers(0, self.PLACES, self.batch)
+        self.own = {name: self.rng.normal(size=old.shape).astype(np.float32) for name, old in self.own.items()}
+
+    def _seen(self) -> dict[str, Seen]:
+        cue = np.eye(self.PLACES, dtype=np.float32)[self.cue]
+        return {
+            name: Seen(np.concatenate([cue, own], axis=1), np.ones((self.batch, int(self.roles[name].actions.n)), bool))
+            for name, own in self.own.items()
+        }
+
+    def reset(self) -> dict[str, Seen]:
+        self.time = np.zeros(self.batch, np.int64)
+        self._draw()
+        return self._seen()
+
+    def step(self, actions: Mapping[str, Array]) -> dict[str, Step]:
+        met = (actions["left"] == actions["right"]).astype(np.float32)
+        reward = met * np.where(actions["left"] == self.cue, 1.0, 0.5).astype(np.float32)
+        self.time = (self.time + 1) % 2
+        self._draw()
+        return {name: Step(*seen, reward, self.time == 0, seen.observation) for name, seen in self._seen().items()}
+
+    def get_state(self) -> dict[str, Any]:
+        return {"time": self.time, "cue": self.cue, "own": self.own, "rng": self.rng.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.time, self.cue = state["time"].copy(), state["cue"].copy()
+        self.own = {name: state["own"][name].copy() for name in self.own}
         self.rng.bit_generator.state = state["rng"]

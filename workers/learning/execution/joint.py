@@ -1,0 +1,108 @@
+"""Training several agents at once, in one process: all act, the simulator steps, each learns from its own slab."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from time import perf_counter
+
+import numpy as np
+
+from workers.learning.algorithms.base import Experience
+from workers.learning.algorithms.config import Config
+from workers.learning.algorithms.multi_agent import IndependentAgents
+from workers.learning.execution import checkpoint as blob
+from workers.learning.execution.base import Live, Paced, Plan, Tally
+from workers.simulators.joint import JointSimulator, Seen
+
+
+class Joint(Paced):
+    """Runs independent agents on one simulator; chunks and checkpoints are as with `Serial`.
+
+    Args:
+        configs: one for all agents, or one for each name.
+        environment: the simulator, freshly made.
+        plan: length and pieces; a step of an environment counts once, however many agents act in it.
+        seed: of everything that the learners draw.
+        clock: seconds from any origin; only differences count.
+    """
+
+    def __init__(
+        self,
+        configs: Config | Mapping[str, Config],
+        environment: JointSimulator,
+        plan: Plan,
+        seed: int,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.environment, self.plan, self.clock = environment, plan, clock
+        self.agents = IndependentAgents(configs, environment.roles, seed)
+        self.steps, self.elapsed = 0, 0.0
+        self.live = {name: Live() for name in environment.roles}
+        self.seen = dict(environment.reset())
+        self.returns = {name: np.zeros(environment.batch) for name in environment.roles}
+
+    def advance(self) -> Mapping[str, Live]:
+        """Do one chunk; return each agent's figures."""
+        if not self.plan.keep_memory:
+            self.agents.forget()
+        begun, before, pause = self.elapsed, self.steps, self.pause
+        started = self.clock() - self.elapsed
+        tallies = {name: Tally() for name in self.live}
+        while self.steps - before < self.plan.chunk_steps and self.progress < pause:
+            self._turn(tallies)
+            self.elapsed = self.clock() - started
+        pace = (self.steps - before) / max(self.elapsed - begun, 1e-9)
+        for name, tally in tallies.items():
+            self.live[name] = tally.live(self.steps, self.live[name].updates + tally.updates, pace)
+        return self.live
+
+    def _turn(self, tallies: Mapping[str, Tally]) -> None:
+        progress, seen = self.progress, self.seen
+        acted = self.agents.act(seen, progress)
+        steps = self.environment.step({name: own.action for name, own in acted.items()})
+        self.agents.remember(
+            {
+                name: Experience(
+                    *seen[name],
+                    acted[name].action,
+                    step.reward,
+                    step.done,
+                    step.final_observation,
+                    step.mask,
+                    acted[name].log_prob,
+                )
+                for name, step in steps.items()
+            }
+        )
+        self.seen = {name: Seen(step.observation, step.mask) for name, step in steps.items()}
+        for name, step in steps.items():
+            self.returns[name] += step.reward
+            tallies[name].end(float(self.returns[name][step.done].sum()), int(step.done.sum()))
+            self.returns[name][step.done] = 0.0
+        self.steps += self.environment.batch
+        for name, stats in self.agents.learn(progress).items():
+            tallies[name].learn(stats)
+
+    def checkpoint(self) -> bytes:
+        """Return everything from which `restore` goes on bit-equal."""
+        arrays, agents = self.agents.state(memory=self.plan.keep_memory)
+        arrays = {f"agents.{name}": value for name, value in arrays.items()}
+        simulated, plain = blob.split(self.environment.get_state(), "environment.")
+        arrays.update(simulated)
+        for name, seen in self.seen.items():
+            told = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
+            arrays.update({f"seen.{name}/{key}": value for key, value in told.items()})
+        live = {name: asdict(own) for name, own in self.live.items()}
+        values = {"agents": agents, "environment": plain, "steps": self.steps, "elapsed": self.elapsed, "live": live}
+        return blob.pack(arrays, values)
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same configs, simulator and plan; raises CheckpointError."""
+        arrays, values = blob.unpack(data)
+        self.agents.restore(blob.part(arrays, "agents."), values["agents"])
+        self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
+        for name in self.seen:
+            told = blob.part(arrays, f"seen.{name}/")
+            self.seen[name] = Seen(told["observation"], told["mask"])
+            self.returns[name] = told["returns"]
+        self.steps, self.elapsed = values["steps"], values["elapsed"]
+        self.live = {name: Live(**own) for name, own in values["live"].items()}
