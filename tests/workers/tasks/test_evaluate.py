@@ -39,6 +39,7 @@ from workers.tasks.held_out import choose
 
 TENANT = "default"
 SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=0, checkpoint_seconds=0)
+QUIET = SETTINGS.model_copy(update={"progress_seconds": 100.0, "checkpoint_seconds": 100.0})
 SPEC: Spec = planted_spec(
     name="tiny",
     resources=[{"name": "executors", "minimum": 4, "maximum": 8, "max_steps": 1, "initial": 6}],
@@ -103,9 +104,9 @@ def ask(database: Database, **change: Any) -> str:
     return evaluations.request_evaluation(database, TENANT, request).id
 
 
-def do(database: Database, job_id: str, is_stopping: Callable[[], bool] = never) -> Job:
+def do(database: Database, job_id: str, is_stopping: Callable[[], bool] = never, settings: Settings = SETTINGS) -> Job:
     """Have a worker do the job, as far as it comes; its row."""
-    perform(database, SETTINGS, job_id, evaluate, is_stopping)
+    perform(database, settings, job_id, evaluate, is_stopping)
     with database.reading() as session:
         return session.get_one(Job, job_id)
 
@@ -123,7 +124,7 @@ def events(database: Database, job_id: str) -> list[dict[str, Any]]:
 
 def test_agents_are_judged_and_published_with_their_page(any_database: Database) -> None:
     prepare(any_database)
-    job = do(any_database, ask(any_database, agents=["champion", 2], level="L4"))
+    job = do(any_database, ask(any_database, agents=["champion", 2], level="L4"), settings=QUIET)
     report = report_of(any_database, job)
     assert [level["level"] for level in report["levels"] if level["available"]] == [
         "train",
@@ -172,7 +173,7 @@ def without_time(report: dict[str, Any]) -> dict[str, Any]:
 @undrawn
 def test_a_resumed_evaluation_finds_the_same(any_database: Database) -> None:
     prepare(any_database)
-    whole = report_of(any_database, do(any_database, ask(any_database)))
+    whole = report_of(any_database, do(any_database, ask(any_database), settings=QUIET))
     job_id = ask(any_database)
     stopped = do(any_database, job_id, stopping_after(20))
     assert (stopped.state, stopped.attempts) == ("queued", 0)
@@ -245,7 +246,7 @@ def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) ->
 @undrawn
 def test_too_few_executions_are_why_l3_cannot_be_judged(database: Database) -> None:
     prepare(database, executions=2)
-    report = report_of(database, do(database, ask(database, level="L3", held_out={"share": 0.5})))
+    report = report_of(database, do(database, ask(database, level="L3", held_out={"share": 0.5}), settings=QUIET))
     level = next(level for level in report["levels"] if level["level"] == "L3")
     assert level["available"] is False
     assert "the 2 held-out executions can't carry a domain model of their own" in level["reason"]
@@ -256,7 +257,8 @@ def test_too_few_executions_are_why_l3_cannot_be_judged(database: Database) -> N
 def test_named_executions_are_held_out(database: Database) -> None:
     prepare(database)
     names = ["e1", "e2", "e3", "e4"]
-    held_out = report_of(database, do(database, ask(database, level="L3", held_out={"executions": names})))["held_out"]
+    job = do(database, ask(database, level="L3", held_out={"executions": names}), settings=QUIET)
+    held_out = report_of(database, job)["held_out"]
     assert (held_out["names"], held_out["unseen"]) == (names, 0)
     assert "all of them were also among those" in held_out["note"]
 

@@ -1,0 +1,54 @@
+"""`steward evaluate` against a real service, whose worker is killed in the middle of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartSteward
+from tests.integration.caller import WORKLOAD
+from tests.integration.conftest import Call
+from tests.integration.processes import family
+from tests.servers import wait_until
+
+QUICK = {"checkpoint_seconds": "0.1", "progress_seconds": "0.05", "sweep_seconds": "0.3", "worker_warm": "true"}
+
+
+def steward(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "app.cli", "evaluate", WORKLOAD, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_an_evaluation_outlives_its_worker_and_ends_as_a_page(
+    steward_factory: StartSteward, call: Call, tmp_path: Path
+) -> None:
+    server = steward_factory(**QUICK)
+    caller = call(server)
+    caller.fitted()
+    assert caller.wait(caller.train(algorithm="planner", seed=1))["state"] == "succeeded"
+    page = tmp_path / "pages" / "report.html"
+    options = ("--level", "L1", "--episodes", "16", "--out", str(page), "--json")
+    command = steward("--url", server.url, "--agent", "1", *options)
+    wait_until(lambda: bool(caller.get("/jobs?state=running")["items"]), 60, "the evaluation to begin")
+    (job,) = caller.get("/jobs?state=running")["items"]
+    wait_until(lambda: caller.job(job["id"])["progress"] > 0.2, 120, "some of the evaluation to be done")
+    for process in family(server):
+        process.kill()
+    output, notes = command.communicate(timeout=300)
+    assert command.returncode == 0, notes
+    found = json.loads(output)
+    assert [verdict["agent"] for verdict in found["verdicts"]] == [1]
+    assert [level["level"] for level in found["report"]["levels"] if level["available"]][-1] == "L1"
+    done = caller.job(job["id"])
+    assert (done["attempts"], done["result"]) == (2, {"evaluation": found["id"]})
+    assert page.read_bytes() == caller.http.get(f"/evaluations/{found['id']}/report").content
+    assert f"Evaluation of agent 1 on {WORKLOAD}" in page.read_text()
+
+    refused = steward("--url", server.url, "--agent", "9")
+    _, notes = refused.communicate(timeout=60)
+    assert (refused.returncode, "the newest is 1" in " ".join(notes.split())) == (1, True)
