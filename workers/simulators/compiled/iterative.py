@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from jax import lax
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
@@ -19,7 +20,7 @@ from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
 from workers.simulators.compiled.base import Array, Moved, Seen, Tree
 from workers.simulators.compiled.traced import plain, traced
-from workers.simulators.expected import expectation, outcomes
+from workers.simulators.expected import Outcomes, expectation, outcomes
 from workers.simulators.iterative import IterativeSimulator, Ranges, ran
 
 INTEGERS = {"iteration": jnp.int32, "levels": jnp.int16}
@@ -120,8 +121,19 @@ class CompiledIterative:
     def _paid(self, projector: Projector, before: State, after: State, given: Stakes, levels: Any) -> Array:
         """Rewards, [B]; in expectation the potential afterwards is in it."""
         if self.outcomes is not None:
-            return plain(expectation(projector, before, levels, given, self.outcomes))
+            return self._expected(projector, before, levels, given, self.outcomes)
         return plain(reward(before.weights, terms(projector, before, after, given)))
+
+    @staticmethod
+    def _expected(projector: Projector, before: State, levels: Any, given: Stakes, outcomes: Outcomes) -> Array:
+        """The sum over outcomes one by one: the program holds what is done for one of them once."""
+        places, weights = jnp.asarray(outcomes.places), jnp.asarray(outcomes.weights)
+
+        def add(node: Array, total: Array) -> Array:
+            one = traced(Outcomes(places[node][None], weights[node][None]))
+            return total + plain(expectation(projector, before, levels, given, one))
+
+        return lax.fori_loop(0, len(places), add, jnp.zeros_like(plain(before.cost)))
 
     def _looked(self, projector: Projector, episodes: Episodes) -> tuple[World, Seen]:
         known = traced(episodes)
