@@ -40,13 +40,13 @@ ROLLOUTS = ActorCritic(network=NETWORK, rollout=5, optimiser=Optimiser(rate=5e-3
 CONFIGS: dict[str, Config] = {
     "double": VALUES,
     "n_step_prioritised": msgspec.structs.replace(
-        VALUES, n_step=2, memory=Memory(capacity=8192, warm_up=256, prioritised=True)
+        VALUES, n_step=2, batch=32, memory=Memory(capacity=8192, warm_up=256, prioritised=True)
     ),
     "a3c": msgspec.structs.replace(ROLLOUTS, asynchronous=True),
     "vtrace": msgspec.structs.replace(ROLLOUTS, estimator="vtrace", trace=1.0, normalise=False),
     "ppo": msgspec.structs.replace(ROLLOUTS, surrogate="clipped", epochs=3, batch=160),
 }
-SLABS = {"double": 300, "n_step_prioritised": 300, "a3c": 600, "vtrace": 600, "ppo": 300}
+SLABS = {"double": 300, "n_step_prioritised": 400, "a3c": 600, "vtrace": 600, "ppo": 300}
 PATIENCE = 60.0  # seconds for what takes one
 
 
@@ -98,7 +98,9 @@ class ExecutorContract:
     def make(self) -> Iterator[Callable[..., Any]]:
         made: list[Executor] = []
 
-        def make(name: str = "double", slabs: int | None = None, chunk: int = 50, seed: int = 0, **more: Any) -> Any:
+        def make(
+            name: str = "n_step_prioritised", slabs: int | None = None, chunk: int = 50, seed: int = 0, **more: Any
+        ) -> Any:
             plan = Plan(BATCH * (slabs or SLABS[name]), BATCH * chunk, **more)
             made.append(make_executor(self.name, CONFIGS[name], simulator(seed), plan, seed))
             return made[-1]
@@ -207,8 +209,8 @@ class DistributedContract(ExecutorContract):
             time.sleep(0.02)
             assert time.monotonic() < begun + PATIENCE, "the killed actor was not missed"
         self.ready(executor)
-        executor.plan = Plan(executor.steps + BATCH * 300, BATCH * 50)
-        assert_as_good(finish(executor), "double")
+        executor.plan = Plan(executor.steps + BATCH * SLABS["n_step_prioritised"], BATCH * 50)
+        assert_as_good(finish(executor), "n_step_prioritised")
         assert executor.fleet.replaced == 1
 
     def test_a_full_queue_makes_actors_wait_and_never_locks(self, make: Callable[..., Any]) -> None:

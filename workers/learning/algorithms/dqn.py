@@ -64,6 +64,7 @@ class ValueAgent:
         self.n_step: NStep = next(node.component for node in nodes if isinstance(node.component, NStep))
         self.report = self.bound.report
         self.updates, self.slabs, self._averaging = 0, 0, False
+        self.taken: list[NDArray[np.float32]] | None = None  # who wants the gradients of all steps puts a list here
         zeros = np.zeros(self.bound.report.parameters, np.float32)
         self.first, self.second = backend.asarray(zeros.copy()), backend.asarray(zeros.copy())
         self.average = backend.asarray(zeros.copy())
@@ -158,10 +159,15 @@ class ValueAgent:
         loss = "loss.loss" if self.config.imitation is None else "joined.loss"
         found, gradient = self.bound.gradient(loss, (loss, "loss.error"), feeds)
         self.memory.reprioritise(places, self.backend.to_numpy(found["loss.error"])[: len(places)])
+        self._along(gradient, rate, progress)
+        return float(found[loss].mean())
+
+    def _along(self, gradient: Any, rate: float, progress: float) -> None:
+        if self.taken is not None:
+            self.taken.append(self.backend.to_numpy(gradient))
         self.updates += 1
         self._step(gradient, rate * min(1.0, self.updates / max(self.config.optimiser.ramp, 1)))
         self._synchronise(progress)
-        return float(found[loss].mean())
 
     def _batch(self, shown: int) -> tuple[dict[str, Any], NDArray[np.int64]]:
         """Own experience first, then `shown` demonstrations; and where the former stand."""
@@ -234,6 +240,10 @@ class ValueAgent:
             self.n_step.restore(part(arrays, "n_step."))
         if self.demonstrations is not None:
             self.demonstrations.restore(part(arrays, "demonstrations."))
+
+    def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
+        """Take one step along a gradient [P] that was computed elsewhere, as an update of its own would."""
+        self._along(self.backend.asarray(gradient), learning_rate(self.config.optimiser, progress), progress)
 
     def parameters(self) -> NDArray[np.float32]:
         """The online network's, [P]."""

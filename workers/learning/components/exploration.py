@@ -1,6 +1,7 @@
 """How far the learner strays: schedules of ε, and the ε-greedy choice among legal actions."""
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,8 +40,7 @@ class ApeX(Schedule):
 
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
         """Return the ladder; progress does not matter."""
-        rung = np.arange(batch) / max(batch - 1, 1)
-        return (self.base ** (1.0 + self.steepness * rung)).astype(np.float32)
+        return _powers(self.base, self.steepness, batch)
 
 
 class Ladder(Schedule):
@@ -51,7 +51,20 @@ class Ladder(Schedule):
 
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
         """Return the ladder; progress does not matter."""
-        return np.geomspace(self.start, self.end, batch, dtype=np.float32)
+        return _geometric(self.start, self.end, batch)
+
+
+@lru_cache(maxsize=64)
+def _powers(base: float, steepness: float, batch: int) -> NDArray[np.float32]:
+    """Made once: a ladder is asked for at every slab, and nobody changes it."""
+    rung = np.arange(batch) / max(batch - 1, 1)
+    return (base ** (1.0 + steepness * rung)).astype(np.float32)
+
+
+@lru_cache(maxsize=64)
+def _geometric(start: float, end: float, batch: int) -> NDArray[np.float32]:
+    """Made once, as `_powers`."""
+    return np.geomspace(start, end, batch, dtype=np.float32)
 
 
 class EpsilonGreedy(Component):

@@ -1,8 +1,8 @@
 """An actor process: ``python -m workers.learning.execution.actor <descriptors>``, started by `processes`.
 
-It learns nothing: it takes the learner's parameters from the board, acts, and fills slots of its ring. A byte on a pipe
-says which slot is free, a byte on another which is filled; so who has nothing to do sleeps, and who has lost the other
-side reads the end of the file, and ends.
+It takes the learner's parameters from the board, acts, and fills slots of its ring with what the learner asks for. A
+byte on a pipe says which slot is free, a byte on another which is filled; so who has nothing to do sleeps, and who has
+lost the other side reads the end of the file, and ends.
 """
 
 import os
@@ -19,13 +19,13 @@ from workers.simulators.described import SimulatorSpec
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What an actor is told; `parameters` is their number, `slots` that of the ring."""
+    """What an actor is told; `shown` is how many numbers the board shows, `slots` how many the ring has."""
 
     parent: int
     config: bytes
     simulator: SimulatorSpec
     post: Post
-    parameters: int
+    shown: int
     slots: int
 
 
@@ -50,8 +50,8 @@ def act(job: Job, board: Board, ring_file: int, free: int, filled: int) -> None:
     while slot := os.read(free, 1):
         news = board.read(version)
         if news is not None:
-            version, parameters = news
-            worker.agent.load(parameters)
+            version, shown = news
+            product.adopt(worker.agent, shown)
         out = {name: array[slot[0]] for name, array in ring.items()}
         product.produce(worker, board.progress, out)
         out["told"][:] = worker.walk.tell()
@@ -64,7 +64,7 @@ def main(descriptors: list[str]) -> None:
     job = read_job(job_file)
     die_with_parent(job.parent)
     try:
-        act(job, Board(job.parameters, board_file), ring_file, free, filled)
+        act(job, Board(job.shown, board_file), ring_file, free, filled)
     except BrokenPipeError:
         sys.exit(0)  # the learner has ended
 

@@ -12,16 +12,17 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from workers.learning.agent import make_agent
 from workers.learning.algorithms.base import Agent
-from workers.learning.algorithms.config import Config
+from workers.learning.algorithms.config import Config, QTable
 from workers.learning.backends import get_backend
 from workers.learning.components.exploration import Schedule
 from workers.learning.execution.base import Plan, Tally
 from workers.learning.execution.learner import Learner
-from workers.learning.execution.products import Arrays, Product, Worker, product_of
+from workers.learning.execution.products import Arrays, Product, Worker, product_of, shared_out
 from workers.learning.execution.walk import Walk
 from workers.simulators.described import SimulatorSpec
 
@@ -102,14 +103,13 @@ def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, 
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
     environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
     spaces = environment.observation_space, environment.action_space, environment.advice
-    walk = Walk(environment)
     agent = make_agent(config, *spaces, rng, get_backend("numpy"))
-    product = product_of(config, agent, walk)
-    if product.differentiates:
-        agent = make_agent(config, *spaces, rng)
-        product = product_of(config, agent, walk)
+    product = product_of(config, agent, environment.batch, post.lanes)
+    if product.differentiates and not isinstance(config, QTable):
+        place = structs.replace(config.place, device="cpu")  # a learner's device is its own
+        agent = make_agent(structs.replace(config, place=place), *spaces, rng)
     stand(agent, post.lane, post.lanes)
-    return Worker(agent, walk, rng), product
+    return Worker(agent, Walk(environment), rng), product
 
 
 class Distributed(Learner):
@@ -127,10 +127,12 @@ class Distributed(Learner):
         actors: int,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
+        lanes = actors + 1
+        config = shared_out(config, simulator.batch, lanes)
         super().__init__(config, simulator.make(), plan, seed, clock)
-        stand(self.agent, actors, actors + 1)
-        self.product = product_of(config, self.agent, self.walk)
-        self.fleet = self._fleet(config, simulator, [Post(lane, actors + 1, 0, seed) for lane in range(actors)])
+        stand(self.agent, actors, lanes)
+        self.product = product_of(config, self.agent, simulator.batch, lanes)
+        self.fleet = self._fleet(config, simulator, [Post(lane, lanes, 0, seed) for lane in range(actors)])
         self.deliveries = 0
         self._own = Worker(self.agent, self.walk, self.rng)
 
@@ -139,7 +141,7 @@ class Distributed(Learner):
         """Return actors that have not been started."""
 
     def _begin(self) -> None:
-        self.fleet.publish(self.agent.parameters(), self.progress)
+        self.fleet.publish(self.product.shown(self.agent), self.progress)
 
     def _turn(self, tally: Tally) -> None:
         progress, delivery = self.progress, self.fleet.poll()
@@ -153,7 +155,7 @@ class Distributed(Learner):
         self.steps += self.product.slabs * self.environment.batch
         tally.learn(stats)
         if stats is not None:
-            self.fleet.publish(self.agent.parameters(), self.progress)
+            self.fleet.publish(self.product.shown(self.agent), self.progress)
 
     def close(self) -> None:
         """End the actors."""

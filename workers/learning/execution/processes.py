@@ -189,8 +189,8 @@ class Processes(Distributed):
     fleet: ProcessFleet
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        told, parameters = encode(config), len(self.agent.parameters())
-        jobs = [Job(os.getpid(), told, simulator, post, parameters, self.product.slots) for post in posts]
+        told, shown = encode(config), len(self.product.shown(self.agent))
+        jobs = [Job(os.getpid(), told, simulator, post, shown, self.product.slots) for post in posts]
         return ProcessFleet(jobs, self.product.fields())
 
 

@@ -1,13 +1,13 @@
 """What actors deliver to a learner, by kind of agent. The same whatever carries it: shared memory, or a cluster.
 
-* `Transitions` (value-based agents): a slab of n-step transitions, with first priorities where replay is prioritised
-  (Ape-X: Horgan et al., 2018).
+* `Transitions` (value-based agents whose acting is at least as much work as their learning): a slab of n-step
+  transitions, with first priorities where replay is prioritised (Ape-X: Horgan et al., 2018).
+* `Steps` (value-based agents that learn more than they act): the gradients that a slab gives rise to; everybody has a
+  share of the replay memory, the learner has the parameters (Gorila: Nair et al., 2015).
 * `Fragments` (actor-critic agents): a rollout with its behaviour's probabilities, to be corrected for by the learner
   (IMPALA: Espeholt et al., 2018).
 * `Gradients` (actor-critic agents that take one step a rollout): what a rollout says about the parameters that it was
   made with (A3C: Mnih et al., 2016); A2C on several processes is that.
-
-Only a learner has memories of any size; an actor keeps no more than its window.
 """
 
 from abc import ABC, abstractmethod
@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from workers.learning.algorithms.actor_critic import ActorCriticAgent
@@ -55,6 +56,14 @@ class Product(ABC):
     @abstractmethod
     def fields(self) -> Fields:
         """Return the arrays of one delivery."""
+
+    def shown(self, agent: Agent) -> NDArray[np.float32]:
+        """Return what actors must know of the learner's parameters, flat."""
+        return agent.parameters()
+
+    def adopt(self, agent: Agent, shown: NDArray[np.float32]) -> None:
+        """Let an actor's agent go by what was shown."""
+        agent.load(shown)
 
     @abstractmethod
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
@@ -189,18 +198,107 @@ def _actor_critic(agent: Agent) -> ActorCriticAgent:
     return agent
 
 
+class Steps(Product):
+    """The gradients [U, P] of a slab's updates, `count` of them; `figures` are those of `LearnStats`, in order.
+
+    An actor is a learner of its own, with the moments of its own steps, but begins every slab at the common parameters.
+    """
+
+    differentiates = True
+    slots = 2
+
+    def __init__(self, agent: ValueAgent) -> None:
+        self.updates, self.parameters = _updates(agent.config)[0], agent.report.parameters
+
+    def fields(self) -> Fields:
+        """Gradients and figures."""
+        shape = (self.updates, self.parameters)
+        return {"gradients": Field("<f4", shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
+
+    def shown(self, agent: Agent) -> NDArray[np.float32]:
+        """Both networks."""
+        target = _value_agent(agent).bound.stores["target"].flat
+        return np.concatenate([agent.parameters(), _value_agent(agent).backend.to_numpy(target)])
+
+    def adopt(self, agent: Agent, shown: NDArray[np.float32]) -> None:
+        """Both networks."""
+        value_agent = _value_agent(agent)
+        value_agent.load(shown[: self.parameters])
+        backend = value_agent.backend
+        backend.assign(value_agent.bound.stores["target"], backend.asarray(shown[self.parameters :]))
+
+    def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
+        """One slab of a training of its own."""
+        taken: list[NDArray[np.float32]] = []
+        _value_agent(worker.agent).taken = taken
+        stats = self.contribute(worker, progress)
+        out["count"][0] = len(taken)
+        for index, gradient in enumerate(taken):
+            out["gradients"][index] = gradient
+        if stats is not None:
+            out["figures"][:] = astuple(stats)
+
+    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Take the steps, whatever the parameters are by now."""
+        del rng  # the batches were drawn elsewhere
+        count = int(given["count"][0])
+        if not count:
+            return None
+        for gradient in given["gradients"][:count]:
+            _value_agent(agent).apply(gradient.copy(), progress)
+        updates, loss, rate, exploration = given["figures"].tolist()
+        return LearnStats(int(updates), loss, rate, exploration)
+
+    def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
+        """One slab, as in a serial training."""
+        worker.agent.remember(worker.walk.slab(worker.agent, progress, worker.rng))
+        return worker.agent.learn(progress, worker.rng)
+
+
 def _value_agent(agent: Agent) -> ValueAgent:
     if not isinstance(agent, ValueAgent):
-        raise TypeError(f"transitions are for value-based agents, this is a {type(agent).__name__}")
+        raise TypeError(f"this is for value-based agents, not for a {type(agent).__name__}")
     return agent
 
 
-def product_of(config: Config, agent: Agent, walk: Walk) -> Product:
-    """Return what is delivered for an agent; raises ExecutionError for one that learns in its own process only."""
+def _updates(config: DQN) -> tuple[int, int]:
+    """Updates after a slab, and examples in each."""
+    return config.updates_per_slab, config.batch
+
+
+def learns_more_than_it_acts(config: DQN, batch: int, lanes: int) -> bool:
+    """Whether one learner could not keep up with actors on all other lanes.
+
+    An example to learn from costs about twice what a step of an environment does.
+    """
+    updates, examples = _updates(config)
+    return 2 * (lanes - 1) * updates * examples > batch * config.slabs_per_update
+
+
+def shared_out(config: Config, batch: int, lanes: int) -> Config:
+    """Return the config by which each of `lanes` workers learns: those that learn everywhere share the memory out."""
+    if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
+        return config
+    memory = config.memory
+    share = {name: -(-getattr(memory, name) // lanes) for name in ("capacity", "warm_up")}
+    return structs.replace(config, memory=structs.replace(memory, **share))
+
+
+def product_of(config: Config, agent: Agent, batch: int, lanes: int) -> Product:
+    """Return what is delivered for an agent; raises ExecutionError for one that learns in its own process only.
+
+    Args:
+        config: the agent's, as `shared_out` gives it.
+        agent: built by it.
+        batch: environments of each actor.
+        lanes: actors, and the learner.
+    """
     if isinstance(config, DQN):
-        return Transitions(_value_agent(agent), walk.environment.batch)
+        value_agent = _value_agent(agent)
+        everywhere = learns_more_than_it_acts(config, batch, lanes)
+        return Steps(value_agent) if everywhere else Transitions(value_agent, batch)
     if isinstance(config, ActorCritic):
         one_step = config.surrogate == "gradient" and config.epochs == 1 and config.batch is None
         family = Gradients if config.asynchronous or (one_step and config.estimator == "gae") else Fragments
-        return family(_actor_critic(agent), walk.environment.batch)
+        return family(_actor_critic(agent), batch)
     raise ExecutionError(f"{type(config).__name__} has little to compute, and learns in one process: use 'serial'")

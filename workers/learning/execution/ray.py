@@ -35,9 +35,9 @@ class RemoteActor:
     def __init__(self, config: bytes, simulator: SimulatorSpec, post: Post) -> None:
         self.worker, self.product = hire(decode(config), simulator, post)
 
-    def produce(self, parameters: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
+    def produce(self, shown: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
         """Return one delivery, and the returns' sum and the number of the episodes that ended."""
-        self.worker.agent.load(np.array(parameters))
+        self.product.adopt(self.worker.agent, np.array(shown))
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
         return out, *self.worker.walk.tell()
