@@ -3,8 +3,8 @@
 With everything known a run is a shortest path over iteration × allocation. A target on a run's sum couples the
 iterations; its miss is the largest of λ · (sum − target) over an interval of λ, so the Lagrangian dual is a shortest
 path for each λ. The sum falls with λ, and bisection finds the λ at which it meets the target (Handler and Zang 1980).
-A label-setting pass (Joksch 1966), which keeps for every allocation the cheapest path in each of many bins of the sum
-so far, then finds a path; its gap to the dual bound is the stated error.
+A label-setting pass (Joksch 1966) then finds a path: it keeps for every allocation and each of many bins of the sum so
+far the one whose lower bound by that λ is least. Its gap to the dual bound is the stated error.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,9 @@ from workers.evaluation.problem import Encoder
 Array = NDArray[Any]
 BISECTIONS = 24
 LARGEST = 20_000_000  # moves from any allocation in any iteration
-LABELS = 200_000  # paths that are weighed at every iteration
-BINS = 400  # of the sum, at most
+LABELS = 100_000  # paths that are weighed at every iteration
+FACTORS = (0.25, 0.5)  # of λ, by which other paths look promising
+BINS = 1000  # of the sum
 
 
 @dataclass(frozen=True)
@@ -66,27 +67,38 @@ def hindsight(world: IterativeWorld) -> Hindsight:
     if size > LARGEST:
         raise ValueError(f"{size:.1e} moves between allocations over the run, more than {LARGEST:.0e}")
     path = _Path(world)
-    found = path.search()
-    return Hindsight(Replay("optimum", found.actions), -found.cost, max(found.cost - _bound(path), 0.0))
+    relaxed = _tightest(path)
+    guides = [relaxed, *(path.solve(relaxed.multiplier * factor) for factor in FACTORS if relaxed.multiplier)]
+    found = min((path.search(guide) for guide in guides), key=lambda found: found.cost)
+    return Hindsight(Replay("optimum", found.actions), -found.cost, max(found.cost - relaxed.bound, 0.0))
 
 
-def _bound(path: "_Path") -> float:
-    """The largest lower bound of any path's cost among the λ of a bisection."""
+def _tightest(path: "_Path") -> "_Relaxed":
+    """The relaxation with the largest lower bound among the λ of a bisection."""
     low, high = path.multipliers
     below, above = path.solve(low), path.solve(high)
-    bound = max(below.bound, above.bound)
+    tightest = max(below, above, key=lambda relaxed: relaxed.bound)
     for _ in range(BISECTIONS if below.excess > 0 > above.excess else 0):
         middle = path.solve((low + high) / 2)
-        bound = max(bound, middle.bound)
-        low, high = ((low + high) / 2, high) if middle.excess > 0 else (low, (low + high) / 2)
-    return bound
+        tightest = max(tightest, middle, key=lambda relaxed: relaxed.bound)
+        low, high = (middle.multiplier, high) if middle.excess > 0 else (low, middle.multiplier)
+    return tightest
 
 
 class _Relaxed(NamedTuple):
-    """The shortest path at one λ: a lower bound of any path's cost, and how far its sum is above the target."""
+    """The shortest paths at one λ.
 
+    Attributes:
+        multiplier: λ.
+        bound: of any path's cost, from below.
+        excess: how far the shortest path's sum is above the target.
+        ahead: what deciding iteration k from an allocation costs at least, [K + 1, A].
+    """
+
+    multiplier: float
     bound: float
     excess: float
+    ahead: Array
 
 
 class _Found(NamedTuple):
@@ -185,24 +197,27 @@ class _Path:
     def solve(self, multiplier: float) -> _Relaxed:
         """The shortest path where the sum costs ``multiplier``."""
         staged = self.stage + multiplier * self.sum
-        value, total = np.zeros((2, self.measured.shape[1]))
+        ahead = np.zeros((self.layout.iterations + 1, self.measured.shape[1]))
+        value, total = np.zeros((2, ahead.shape[1]))
         for k in range(self.layout.iterations - 1, 0, -1):
             worth = (staged[:, k] + value)[self.pause_of[:, None], self.goal] + self.moving[:, None]
             worth = np.where(self.legal, worth, np.inf)
             best = worth.argmin(axis=0)
             goal, every = self.goal[best, np.arange(len(best))], np.arange(len(best))
-            value, total = worth[best, every], self.sum[self.pause_of[best], k, goal] + total[goal]
+            value = ahead[k] = worth[best, every]
+            total = self.sum[self.pause_of[best], k, goal] + total[goal]
         bound = float(staged[0, 0, self.first] + value[self.first]) - multiplier * self.target
-        return _Relaxed(bound, float(self.sum[0, 0, self.first] + total[self.first]) - self.target)
+        excess = float(self.sum[0, 0, self.first] + total[self.first]) - self.target
+        return _Relaxed(multiplier, bound, excess, ahead)
 
-    def search(self) -> _Found:
-        """The best path of a label-setting pass."""
+    def search(self, relaxed: _Relaxed) -> _Found:
+        """The best path of a label-setting pass guided by ``relaxed``."""
         start = np.array([self.first])
         nowhere = np.zeros(1, np.intp)
         labels = _Labels(start, self.stage[0, 0, start], self.sum[0, 0, start], nowhere, nowhere)
         history = []
         for k in range(1, self.layout.iterations):
-            labels = self._extended(k, labels)
+            labels = self._extended(k, labels, relaxed)
             history.append(labels)
         low, high = self.multipliers
         excess = labels.total - self.target
@@ -214,15 +229,18 @@ class _Path:
             place = int(step.parent[place])
         return _Found(np.array(actions[::-1], np.intp), float(cost[best]))
 
-    def _extended(self, k: int, labels: _Labels) -> _Labels:
-        """The labels after iteration ``k``: of all that can be reached, the cheapest in each bin."""
+    def _extended(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
+        """The labels after iteration ``k``: of all that can be reached, the most promising in each bin."""
         action, parent = np.nonzero(self.legal.take(labels.here, axis=1))
         here, pause = self.goal[action, labels.here[parent]], self.pause_of[action]
         cost = labels.cost[parent] + self.stage[pause, k, here] + self.moving[action]
         total = labels.total[parent] + self.sum[pause, k, here]
-        bins = int(np.clip(LABELS // self.goal.size, 8, BINS))
         low, span = total.min(), max(np.ptp(total), 1e-12)
-        place = here * bins + np.minimum(((total - low) / span * bins).astype(np.intp), bins - 1)
-        order = np.lexsort((cost, place))
+        place = here * BINS + np.minimum(((total - low) / span * BINS).astype(np.intp), BINS - 1)
+        least = cost + relaxed.multiplier * total + relaxed.ahead[k + 1, here]
+        order = np.lexsort((least, place))
         kept = order[np.diff(place[order], prepend=-1) > 0]
+        most = LABELS // len(self.goal)
+        if len(kept) > most:
+            kept = kept[np.argpartition(least[kept], most)[:most]]
         return _Labels(here[kept], cost[kept], total[kept], action[kept], parent[kept])
