@@ -79,11 +79,13 @@ def show(found: Json, options: Options, output: Console) -> None:
 def returns(report: Json) -> Table:
     """Mean return of every policy by level; of an agent also whether it passed, and its class."""
     levels = [level for level in report["levels"] if level["level"] in LEVELS]
-    table = Table(title=Text(f"Mean return on {report['workload']}"), title_justify="left")
-    table.add_column("policy")
+    table = Table(
+        title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)
+    )
+    table.add_column("policy", no_wrap=True)
     for level in levels:
-        table.add_column(level["level"], justify="right")
-    table.add_column("class")
+        table.add_column(level["level"], no_wrap=True)
+    table.add_column("class", no_wrap=True)
     agents = {candidate["name"]: candidate for candidate in report["candidates"]}
     for policy in report["policies"]:
         name = policy["name"]
@@ -97,9 +99,9 @@ def _cell(level: Json, name: str, passed: bool | None) -> Text:
     scores = level["policies"].get(name)
     if scores is None or scores["return"] is None:
         return Text("–")
-    mark = {True: " ✓", False: " ✗", None: ""}[passed]
+    mark = {True: " ✓", False: " ✗", None: "  "}[passed]
     colour = {True: "green", False: "red", None: ""}[passed]
-    return Text(f"{scores['return']['mean']:.4f}{mark}", colour)
+    return Text(f"{scores['return']['mean']:7.4f}{mark}", colour)
 
 
 def reached(found: Json, required: str | None) -> bool:

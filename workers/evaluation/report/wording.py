@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 NOTHING = "–"
 MINUS = "−"
+ROUNDING = 1e-12
+MOST_DIGITS = 8
+PARTS = ("mean", "low", "high")
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
-    """Four significant digits."""
+    """Four significant digits; what is nothing but rounding is 0."""
     if value is None:
         return NOTHING
-    text = f"{value:+.4g}" if signed else f"{value:.4g}"
+    shown = 0.0 if abs(value) < ROUNDING else value
+    text = f"{shown:+.4g}" if signed else f"{shown:.4g}"
     return text.replace("-", MINUS)
 
 
 def interval(value: dict[str, float] | None, *, signed: bool = False) -> str:
-    """Mean, and the interval in brackets."""
+    """Mean, and the interval in brackets: as many digits as the interval leaves room for."""
     if value is None:
         return NOTHING
-    low, high = number(value["low"], signed=signed), number(value["high"], signed=signed)
-    return f"{number(value['mean'], signed=signed)} [{low}, {high}]"
+    spread = value["high"] - value["low"]
+    if spread < ROUNDING:
+        mean, low, high = (number(value[part], signed=signed) for part in PARTS)
+    else:
+        digits = min(max(1 - math.floor(math.log10(spread)), 0), MOST_DIGITS)
+        sign = "+" if signed else ""
+        mean, low, high = (f"{value[part]:{sign}.{digits}f}".replace("-", MINUS) for part in PARTS)
+    return f"{mean} [{low}, {high}]"
 
 
 def percent(value: float | None) -> str:

@@ -15,6 +15,7 @@ from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import Markup, element, joined, table
 from workers.evaluation.report.page import page
 from workers.evaluation.report.tables import standing
+from workers.evaluation.report.wording import interval, listed, number, percent, percents
 
 NASTY = "<script>alert('x')</script>\"&{{1+1}}"
 
@@ -64,8 +65,8 @@ def test_every_part_is_there(two: Seen) -> None:
 
 
 def test_figures_stand_with_their_intervals(two: Seen) -> None:
-    assert "−0.105 [−0.107, −0.103]" in two.texts
-    assert "+0.005 [+0.003, +0.007]" in two.texts
+    assert "−0.1050 [−0.1070, −0.1030]" in two.texts
+    assert "+0.0050 [+0.0030, +0.0070]" in two.texts
     assert "50.5% [49.5%, 51.5%]" in two.texts
 
 
@@ -134,6 +135,15 @@ def test_a_level_beyond_the_class_is_no_pass() -> None:
     assert standing(passed, "L2") == "beyond"
     assert standing({**passed, "passed": False}, "L2") == "failed"
     assert standing({**passed, "passed": False, "advantage": None}, "L2") == "unknown"
+
+
+def test_figures_have_as_many_digits_as_carry_something() -> None:
+    assert interval({"mean": 8.5437e-05, "low": 7.3177e-05, "high": 9.8741e-05}) == "0.000085 [0.000073, 0.000099]"
+    assert interval({"mean": -1e-17, "low": -2e-17, "high": 1e-17}, signed=True) == "+0 [+0, +0]"
+    assert interval({"mean": 1234.5, "low": 1200.0, "high": 1300.0}) == "1234 [1200, 1300]"
+    assert (interval(None), number(None), percent(None), percents(None)) == ("–", "–", "–", "–")
+    assert (number(-0.012341), number(1e-17), percent(-0.015)) == ("−0.01234", "0", "−1.5%")
+    assert (listed([]), listed(["a"]), listed(["a", "b", "c"])) == ("", "a", "a, b and c")
 
 
 def test_agents_have_colours_of_their_own() -> None:
