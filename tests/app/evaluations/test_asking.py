@@ -71,7 +71,7 @@ def written(console: Console) -> str:
 def test_a_table_says_who_passed_what(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     status, output, notes, played = ran(monkeypatch, tmp_path, Played())
     assert status == 0
-    rows = {line[:20].strip(): line for line in output.splitlines()}
+    rows = {line[:17].strip(): line for line in output.splitlines()}
     assert (rows["agent 3"].count("✓"), rows["agent 5"].count("✗"), "–" in rows["agent 3"]) == (4, 4, True)
     assert "✓" not in rows["model_predictive"]
     assert "Mean return on [bold]w" in output  # nothing that a name holds is obeyed
