@@ -19,6 +19,7 @@ from workers.learning.components.advantage import GAE, Normalise, VTrace
 from workers.learning.components.base import Component, Memory, SpaceError
 from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
+from workers.learning.components.foresight import Best, EveryHuber, Taught
 from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
@@ -66,6 +67,7 @@ SPACES: Spaces = {
     "logits": reals(4),
     "select": reals(4),
     "evaluate": reals(4),
+    "targets": reals(4),
     "quantiles": reals(4, 6),
     "mask": MASK,
     "next_mask": MASK,
@@ -135,6 +137,9 @@ CASES: dict[str, Case] = {
     "quantile_target": Case(QuantileTarget, {"evaluate": reals(4, 6)}),
     "huber": Case(lambda: Huber(0.7)),
     "quantile_huber": Case(lambda: QuantileHuber(0.7), QUANTILES),
+    "best": Case(Best),
+    "every_huber": Case(lambda: EveryHuber(0.7, 0.5)),
+    "taught": Case(lambda: Taught(32)),
     "large_margin": Case(lambda: LargeMargin(0.8)),
     "joined": Case(lambda: Joined(0.4)),
     "softmax": Case(lambda: Softmax(ACTIONS)),

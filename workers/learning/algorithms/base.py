@@ -8,10 +8,12 @@ To add an algorithm: a config in `config.py`, an agent here beside the others, o
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from workers.simulators.base import Foresight
 
 Observations = NDArray[np.float32]  # [B, D]
 Masks = NDArray[np.bool_]  # [B, N]
@@ -98,3 +100,14 @@ class Asynchronous(Agent, Protocol):
 
     def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
         """Take one step of the optimiser along a gradient [P]."""
+
+
+@runtime_checkable
+class Foreseer(Protocol):
+    """An agent that learns from what every action would lead to, where simulator and executor can tell."""
+
+    foresight: int
+    """Outcomes of each action that it asks for; 0 for none at all."""
+
+    def foresee(self, observation: Observations, mask: Masks, ahead: Foresight) -> None:
+        """Take in what would follow from [B, D], [B, N], before the step that then is taken."""

@@ -1,4 +1,4 @@
-"""The value-based agent: DQN and its switches (double, dueling, n-step, prioritised, quantiles, hard or soft target)."""
+"""The value-based agent: DQN and its switches (double, dueling, n-step, priorities, quantiles, soft or hard target)."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -8,18 +8,21 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from workers.learning.algorithms import graph
+from workers.learning.algorithms import graph, sets
 from workers.learning.algorithms.base import Acted, Actions, Experience, LearnStats, Masks, Observations
 from workers.learning.algorithms.config import DQN, Optimiser
+from workers.learning.algorithms.config import Foresight as Looking
 from workers.learning.backends import Backend
 from workers.learning.backends.base import flatten
 from workers.learning.build import Bound, bind, complete, compose
 from workers.learning.components.exploration import ApeX, Ladder, Linear, Schedule
+from workers.learning.components.foresight import Taught
 from workers.learning.components.n_step import NStep
 from workers.learning.components.quantile import mean_of_quantiles, spread
 from workers.learning.components.replay import Replay
 from workers.learning.execution.checkpoint import part
 from workers.learning.spaces import Space
+from workers.simulators.base import Foresight
 
 SET = ("online", "target")
 LADDER = 64  # environments over which the exploration that is told is averaged
@@ -61,9 +64,11 @@ class ValueAgent:
         self.backend, self.schedule = backend, schedule(config)
         memories = {node.name: node.component for node in nodes if isinstance(node.component, Replay)}
         self.memory, self.demonstrations = memories["memory"], memories.get("demonstrations")
+        self.taught = next((node.component for node in nodes if isinstance(node.component, Taught)), None)
+        self.foresight = 0 if config.foresight is None else config.foresight.nodes
         self.n_step: NStep = next(node.component for node in nodes if isinstance(node.component, NStep))
         self.report = self.bound.report
-        self.updates, self.slabs, self._averaging = 0, 0, False
+        self.updates, self.slabs, self._averaging, self._foreseen = 0, 0, False, False
         self.taken: list[NDArray[np.float32]] | None = None  # who wants the gradients of all steps puts a list here
         zeros = np.zeros(self.bound.report.parameters, np.float32)
         self.first, self.second = backend.asarray(zeros.copy()), backend.asarray(zeros.copy())
@@ -95,8 +100,30 @@ class ValueAgent:
             return self.backend.to_numpy(self.bound.run(("q.values",), feeds, exported)["q.values"])
 
     def remember(self, experience: Experience) -> None:
-        """Through the n-step window into the replay memory."""
-        self.insert(self.collect(experience))
+        """Through the n-step window into the replay memory; where every action was foreseen, one tells no more."""
+        if self._foreseen:
+            self._foreseen = False
+            self.slabs += 1
+        else:
+            self.insert(self.collect(experience))
+
+    def foresee(self, observation: Observations, mask: Masks, ahead: Foresight) -> None:
+        """Take in what every action would lead to from [B, D], [B, N]; the target network tells what that is worth.
+
+        Only for a config with foresight; an executor calls it before the slab's step.
+        """
+        if self.taught is None:
+            raise ValueError("the config has no foresight")
+        feeds = {
+            "ahead_observation": self.backend.asarray(ahead.observation),
+            "ahead_mask": self.backend.asarray(ahead.mask),
+        }
+        with self.backend.without_gradient():
+            value = self.backend.to_numpy(self.bound.run(("best_ahead.value",), feeds)["best_ahead.value"])
+        following = (ahead.weight * value.reshape(-1, *ahead.reward.shape)).sum(axis=0)
+        targets = (ahead.reward + np.float32(self.config.gamma) * following).T
+        self.taught.insert({"observation": observation, "mask": mask, "targets": targets})
+        self._foreseen = True
 
     def collect(self, experience: Experience) -> dict[str, NDArray[Any]]:
         """Push a slab [B] through the n-step window; return the transitions that are complete, [B] or none yet."""
@@ -120,6 +147,8 @@ class ValueAgent:
     def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
         """Do the updates that are due after a slab."""
         del rng  # the memory draws from the generator it was built with, which is the executor's
+        if self.taught is not None and self.config.foresight is not None and self.taught.size:
+            return self._learn_taught(self.taught, self.config.foresight, progress)
         if self.memory.size < min(self.config.memory.warm_up, self.config.memory.capacity) or (
             self.slabs % self.config.slabs_per_update
         ):
@@ -130,6 +159,25 @@ class ValueAgent:
             loss += self._update(rate, progress, shown)
         explored = float(self.schedule.epsilon(progress, LADDER).mean())
         return LearnStats(self.config.updates_per_slab, loss / self.config.updates_per_slab, rate, explored)
+
+    def _learn_taught(self, taught: Taught, wanted: Looking, progress: float) -> LearnStats | None:
+        """The updates after a slab whose actions were all foreseen; of `imitation`, its share are of demonstrations."""
+        if taught.size < min(wanted.batch, taught.capacity):
+            return None
+        loss, rate = 0.0, learning_rate(self.config.optimiser, progress)
+        shown = 0.0 if self.config.imitation is None else self.config.imitation.share
+        for count in range(wanted.updates):
+            if int((count + 1) * shown) > int(count * shown):
+                self._update(rate, progress, self.config.batch)
+                continue
+            feeds = {
+                f"taught.{name}": self.backend.asarray(value) for name, value in taught.sample(wanted.batch).items()
+            }
+            found, gradient = self.bound.gradient("taught_loss.loss", ("taught_loss.loss",), feeds)
+            self._along(gradient, rate, progress)
+            loss += float(found["taught_loss.loss"].mean())
+        explored = float(self.schedule.epsilon(progress, LADDER).mean())
+        return LearnStats(wanted.updates, loss / wanted.updates, rate, explored)
 
     def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
         """Keep what an expert did, and learn from it alone for as many updates as the config says.
@@ -215,6 +263,8 @@ class ValueAgent:
         """Empty the replay memory and the n-step window."""
         self.memory.clear()
         self.n_step.window.clear()
+        if self.taught is not None:
+            self.taught.clear()
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters, moments, average; with `memory` the replay and the n-step window."""
@@ -224,6 +274,8 @@ class ValueAgent:
         if memory:
             arrays.update({f"memory.{name}": value for name, value in self.memory.state().items()})
             arrays.update({f"n_step.{name}": value for name, value in self.n_step.state().items()})
+            if self.taught is not None:
+                arrays.update({f"taught.{name}": value for name, value in self.taught.state().items()})
         if self.demonstrations is not None:  # they can't be gathered anew, so they always go along
             arrays.update({f"demonstrations.{name}": value for name, value in self.demonstrations.state().items()})
         return arrays, {"updates": self.updates, "slabs": self.slabs, "averaging": self._averaging}
@@ -238,6 +290,8 @@ class ValueAgent:
         if "memory.position" in arrays:
             self.memory.restore(part(arrays, "memory."))
             self.n_step.restore(part(arrays, "n_step."))
+            if self.taught is not None:
+                self.taught.restore(part(arrays, "taught."))
         if self.demonstrations is not None:
             self.demonstrations.restore(part(arrays, "demonstrations."))
 
@@ -258,10 +312,13 @@ class ValueAgent:
         views = self.bound.stores["online"].cut(self.backend.to_numpy(self._exported()))
         if self.config.quantiles:
             return "network", self._described(), mean_of_quantiles(views, self.config.quantiles)
-        return "network", self._described(), {name: view.copy() for name, view in views.items()}
+        kind = "network" if self.config.network.scorer is None else "scorer"
+        return kind, self._described(), {name: view.copy() for name, view in views.items()}
 
     def _described(self) -> dict[str, Any]:
         used, network = self.advice if self.config.network.advice else None, self.config.network
+        if network.scorer is not None:
+            return sets.described(network.scorer, network, self.advice)
         return {
             "layers": list(network.layers),
             "activation": network.activation,

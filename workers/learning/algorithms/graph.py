@@ -2,10 +2,12 @@
 
 from gymnasium import spaces
 
-from workers.learning.algorithms.config import DQN
+from workers.learning.algorithms import sets
+from workers.learning.algorithms.config import DQN, Scorer
 from workers.learning.build import Node
 from workers.learning.components.base import Component
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
+from workers.learning.components.foresight import TAUGHT, Best, EveryHuber, Taught
 from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
@@ -36,6 +38,9 @@ INPUTS = (
     "target_parameters",
     "share",
     "expert",
+    "targets",
+    "ahead_observation",
+    "ahead_mask",
 )
 
 
@@ -61,6 +66,9 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
         "next_observation": observation,
         "next_mask": mask,
         "mask": mask,
+        "targets": reals(int(actions.n)),
+        "ahead_observation": observation,
+        "ahead_mask": mask,
         "epsilon": unit(),
         "noise": unit(noise),
         **{name: reals() for name in (*numbers, "expert")},
@@ -69,6 +77,8 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
 
 def network(config: DQN, actions: int, advice: slice | None) -> Component:
     """Return the Q-network of a config: observation, mask → values [N] (and quantiles [N, K])."""
+    if config.network.scorer is not None:
+        return _scorer(config, config.network.scorer, advice)
     trunk = Trunk(config.network.layers, config.network.activation)
     used = advice if config.network.advice else None
     if config.quantiles:
@@ -76,6 +86,13 @@ def network(config: DQN, actions: int, advice: slice | None) -> Component:
         return QuantileNetwork(trunk, many, QuantileAdvice(used.start, used.stop) if used else None)
     head = DuelingHead(actions) if config.network.dueling else LinearHead(actions)
     return QNetwork(trunk, head, Advice(used.start, used.stop) if used else None)
+
+
+def _scorer(config: DQN, wanted: Scorer, advice: slice | None) -> Component:
+    """Candidates are scored one by one. Raises ValueError for switches that ask for another head."""
+    if config.quantiles or config.network.dueling:
+        raise ValueError("a scorer of candidates has one plain head: without quantiles and not dueling")
+    return sets.scorer(wanted, config.network, advice)
 
 
 def explorer(config: DQN, actions: spaces.Discrete) -> Component:
@@ -103,6 +120,7 @@ def nodes(config: DQN, actions: spaces.Discrete, advice: slice | None) -> list[N
         Node("memory", memory(config), {port: f"n_step.{port}" for port in TRANSITION}),
         *learning(config, q),
         *imitating(config),
+        *foreseeing(config, q),
         Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
         Node("synchronise", Synchroniser(), both),
     ]
@@ -144,4 +162,22 @@ def imitating(config: DQN) -> list[Node]:
         Node("demonstrations", Replay(wanted.capacity), {port: f"n_step.{port}" for port in TRANSITION}),
         Node("margin", LargeMargin(wanted.margin), {"values": "q_learn.values", **seen}),
         Node("joined", Joined(wanted.weight), {"loss": "loss.loss", "other": "margin.loss"}),
+    ]
+
+
+def foreseeing(config: DQN, q: Component) -> list[Node]:
+    """Return what values the decisions ahead, the memory of what is taught, and its loss; nothing without foresight."""
+    wanted = config.foresight
+    if wanted is None:
+        return []
+    return [
+        Node("q_ahead", q, {"observation": "ahead_observation", "mask": "ahead_mask"}, variables="target"),
+        Node("best_ahead", Best(), {"values": "q_ahead.values", "mask": "ahead_mask"}),
+        Node("taught", Taught(wanted.states), {port: port for port in TAUGHT}),
+        Node("q_taught", q, {"observation": "taught.observation", "mask": "taught.mask"}),
+        Node(
+            "taught_loss",
+            EveryHuber(config.huber, wanted.focus),
+            {"values": "q_taught.values", "targets": "taught.targets", "mask": "taught.mask"},
+        ),
     ]

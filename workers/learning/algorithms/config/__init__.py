@@ -5,7 +5,7 @@ import msgspec
 from workers.learning.algorithms.config import policy, value
 from workers.learning.algorithms.config.policy import ActorCritic, Cloning, Entropy
 from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place, Scorer
-from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
+from workers.learning.algorithms.config.value import DQN, SERVED, Foresight, Imitation, Memory, QTable
 
 Config = DQN | QTable | ActorCritic
 NAMED: dict[str, Config] = {**value.NAMED, **policy.NAMED}
@@ -36,6 +36,7 @@ __all__ = [
     "Config",
     "Entropy",
     "Exploration",
+    "Foresight",
     "Imitation",
     "Memory",
     "Network",
