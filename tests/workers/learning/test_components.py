@@ -24,7 +24,13 @@ from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
-from workers.learning.components.policy_gradient import ActorCriticLoss, ClippedSurrogate, Surrogate, ValueLoss
+from workers.learning.components.policy_gradient import (
+    ActorCriticLoss,
+    ClippedSurrogate,
+    Surprise,
+    Surrogate,
+    ValueLoss,
+)
 from workers.learning.components.policy_network import Critic, PolicyNetwork, TemperedAdvice, ValueHead
 from workers.learning.components.quantile import (
     DuelingQuantileHead,
@@ -150,6 +156,7 @@ CASES: dict[str, Case] = {
     "v_trace": Case(lambda: VTrace(0.9, 0.8), TRAJECTORY),
     "normalise": Case(Normalise),
     "surrogate": Case(Surrogate),
+    "surprise": Case(Surprise),
     "clipped_surrogate": Case(lambda: ClippedSurrogate(0.2)),
     "value_loss": Case(ValueLoss),
     "clipped_value_loss": Case(lambda: ValueLoss(0.3)),
