@@ -20,12 +20,12 @@ SPEC: dict[str, Any] = {
 FINAL = ("succeeded", "failed", "cancelled")
 
 
-def samples(executions: int = 12, iterations: int = 30, seed: int = 0) -> str:
+def samples(executions: int = 12, iterations: int = 30, seed: int = 0, largest: int = 36) -> str:
     """CSV of executions at several allocations: seconds = (2 + 60/a + a/10) · run effect · noise."""
     random = np.random.default_rng(seed)
     lines = ["execution,iteration,allocation.executors,metric.iteration_seconds"]
     for execution in range(executions):
-        allocation = 4 + execution * 32 // max(executions - 1, 1)
+        allocation = 4 + execution * (largest - 4) // max(executions - 1, 1)
         effect = np.exp(random.normal(0, 0.15))
         for iteration in range(iterations):
             seconds = (2 + 60 / allocation + 0.1 * allocation) * effect * np.exp(random.normal(0, 0.1))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import StartSteward
-from tests.integration.caller import WORKLOAD
+from tests.integration.caller import SPEC, WORKLOAD, Caller, samples
 from tests.integration.conftest import Call
 from tests.integration.processes import family
 from tests.servers import wait_until
@@ -23,14 +23,24 @@ def steward(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def prepare(caller: Caller) -> None:
+    """A small workload, with a model and an agent."""
+    executors = {**SPEC["resources"][0], "maximum": 10, "max_steps": 1, "initial": 6}
+    targets = [{**SPEC["metrics"][0], "target": 120.0}]
+    caller.post("/workloads", json={**SPEC, "resources": [executors], "metrics": targets, "iterations": 10})
+    csv = samples(executions=14, iterations=10, largest=10)
+    caller.post(f"/workloads/{WORKLOAD}/samples", content=csv, headers={"Content-Type": "text/csv"})
+    assert caller.wait(caller.fit())["state"] == "succeeded"
+    assert caller.wait(caller.train(algorithm="planner", seed=1))["state"] == "succeeded"
+
+
 @pytest.mark.slow
 def test_an_evaluation_outlives_its_worker_and_ends_as_a_page(
     steward_factory: StartSteward, call: Call, tmp_path: Path
 ) -> None:
     server = steward_factory(**QUICK)
     caller = call(server)
-    caller.fitted()
-    assert caller.wait(caller.train(algorithm="planner", seed=1))["state"] == "succeeded"
+    prepare(caller)
     page = tmp_path / "pages" / "report.html"
     options = ("--level", "L1", "--episodes", "16", "--out", str(page), "--json")
     command = steward("--url", server.url, "--agent", "1", *options)
