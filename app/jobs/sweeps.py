@@ -118,7 +118,7 @@ def _announce(session: Session, job_ids: Sequence[str]) -> None:
 
 def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool:
     """Let a job wait, unless it should be cancelled; whoever holds it goes on holding it in that case."""
-    lease.write(session, held, lease_expires_at=lease.renewed(held, now))
+    hold(session, held, now)
     if lease.cancel_requested(session, held):
         return False
     lease.write(session, held, **waiting(), **values)
@@ -152,6 +152,11 @@ def go_on(
         _announce(session, sent)
         family.wake(session, held.job_id, now)  # at once where none of them was left
         return True
+
+
+def hold(session: Session, held: Lease, now: datetime) -> None:
+    """Lock a training's row, before those of its trials; raises LeaseLost where it has been taken over."""
+    lease.write(session, held, lease_expires_at=lease.renewed(held, now))
 
 
 def end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:

@@ -83,7 +83,10 @@ def imitate(
     worlds, draws = np.random.SeedSequence([seed, 1]).generate_state(2)
     simulator = ExpectedSimulator(layout, table, batch, int(worlds), TRAINING)
     slabs = demonstrate(simulator, model, layout.iterations + LOOK_AHEAD)
-    stats = agent.imitate(slabs, np.random.default_rng(draws))
+    try:
+        stats = agent.imitate(slabs, np.random.default_rng(draws))
+    except ValueError as error:
+        raise Untrainable(f"can't imitate {request.imitate}: {error}") from error
     return {"expert": request.imitate, "updates": stats.updates, "loss": stats.loss}
 
 

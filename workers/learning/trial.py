@@ -1,7 +1,7 @@
 """One learner of a training: it learns up to a share of its budget, is compared, and keeps the best that it had."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -14,10 +14,11 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
 from app.policies.artifact import POLICIES, load, save
 from workers.evaluation.judge import Court
-from workers.learning.algorithms.config import encode
+from workers.learning.algorithms.config import Config, QTable, encode
 from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
+from workers.learning.execution.choice import pays
 from workers.learning.planned import Planned
 from workers.learning.prepare import imitate, take_over
 from workers.learning.request import STEPS, Request, configured
@@ -81,7 +82,17 @@ class Trial:
         worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
         batch = min(ENVIRONMENTS, max(steps // 64, 1))
         simulator = SimulatorSpec.iterative(self.spec, self.table, batch, int(worlds), TRAINING, expected=True)
-        return make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
+        return make_executor(request.executor, self._placed(plan), simulator, plan, int(draws), clock)
+
+    def _placed(self, plan: Plan) -> Config:
+        """Nothing is compiled for a rung in which that does not pay: each may be taken by another process."""
+        first = self.bracket.shares[0]
+        seconds = None if plan.seconds is None else plan.seconds * first
+        short = replace(plan, steps=max(1, round(plan.steps * first)), seconds=seconds)
+        config = self.config
+        if first == 1.0 or self.request.backend != "auto" or isinstance(config, QTable) or pays(short):
+            return config
+        return msgspec.structs.replace(config, place=msgspec.structs.replace(config.place, backend="torch"))
 
     @property
     def share(self) -> float:
@@ -120,7 +131,8 @@ class Trial:
         """What has been learned so far, at the strength that does best."""
         kind, config, arrays = self.runner.agent.export()
         header = {"algorithm": self.entry.algorithm, **config}
-        strengths = STRENGTHS if config.get("advice") is not None else STRENGTHS[:1]
+        weighed = STRENGTHS if self.share >= 1.0 else STRENGTHS[::2]  # on the way, a rough look is enough
+        strengths = weighed if config.get("advice") is not None else STRENGTHS[:1]
         tried = [
             _tried(court, save(POLICIES[kind].build(header, _weakened(arrays, strength)), self.layout), strength)
             for strength in strengths

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
+from sqlalchemy.orm import Session
 
 from app.database.base import utc_now
 from app.database.tables import Job
@@ -114,7 +115,8 @@ def _end(
     trained = conclude(given.spec, given.table, given.request, contenders, planned, given.champion_artifact)
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
 
-    def write(session: Any) -> dict[str, Any]:
+    def write(session: Session) -> dict[str, Any]:
+        sweeps.hold(session, job.lease, utc_now())
         result = publish(session, job.lease.workload_id, given, trained)
         sweeps.end(session, resting, utc_now())
         return result

@@ -64,6 +64,18 @@ def test_a_training_before_any_model_says_what_to_do(client: TestClient, workloa
         ({"seed": 0.5}, "/seed"),
         ({"model": 0}, "/model"),
         ({"colour": "red"}, "/colour"),
+        ({"seeds": 0}, "/seeds"),
+        ({"seeds": 1000}, "/seeds"),
+        ({"executor": "threads"}, "/executor"),
+        ({"backend": "numpy"}, "/backend"),
+        ({"imitate": "oracle"}, "/imitate"),
+        ({"start_from": 0}, "/start_from"),
+        ({"start_from": 3}, "/start_from"),
+        ({"algorithm": "planner", "seeds": 3}, "/seeds"),
+        ({"algorithm": "planner", "imitate": "pid"}, "/imitate"),
+        ({"algorithm": "tabular_q", "backend": "torch"}, "/backend"),
+        ({"algorithm": "tabular_q", "executor": "processes"}, "/executor"),
+        ({"start_from": 1, "imitate": "pid"}, "/imitate"),
     ],
 )
 def test_a_strange_training_is_refused_by_field(
@@ -136,3 +148,27 @@ def test_the_policy_is_downloaded_with_its_tag(client: TestClient, workload: str
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     changed = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": '"other"'})
     assert changed.status_code == 200
+
+
+def test_an_agent_is_gone_on_from_by_its_own_algorithm(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload)
+    path = f"/workloads/{workload}/agents"
+    for body in ({"start_from": 1}, {"start_from": 1, "algorithm": "dqn", "seeds": 2}):
+        assert client.post(path, json=body).status_code == 202
+    other = client.post(path, json={"start_from": 1, "algorithm": "ppo"})
+    assert (other.status_code, other.json()["errors"][0]["pointer"]) == (422, "/algorithm")
+    assert "'dqn', which trained agent 1" in other.json()["detail"]
+    missing = client.post(path, json={"start_from": 2})
+    assert (missing.status_code, "the newest is 1" in missing.json()["detail"]) == (422, True)
+
+
+def test_everything_that_contradicts_is_named_at_once(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    body = {"algorithm": "planner", "seeds": 2, "executor": "ray", "backend": "jax"}
+    errors = client.post(f"/workloads/{workload}/agents", json=body).json()["errors"]
+    assert [(error["pointer"], error["value"]) for error in errors] == [
+        ("/seeds", 2),
+        ("/executor", "ray"),
+        ("/backend", "jax"),
+    ]

@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
-from app.agents.schemas import Algorithm
-from workers.learning.algorithms.config import named
+from app.agents.schemas import Algorithm, Expert
+from app.kinds.iterative.heuristics import HEURISTICS
+from workers.learning.algorithms.config import NAMED, named
+from workers.learning.request import COMPETING
 
 COMPARISONS = {"auto", "planner"}  # these aren't algorithms of the learning engine
 
@@ -15,3 +17,12 @@ COMPARISONS = {"auto", "planner"}  # these aren't algorithms of the learning eng
 @pytest.mark.parametrize("algorithm", sorted(set(get_args(Algorithm)) - COMPARISONS))
 def test_the_engine_knows_every_algorithm_that_may_be_asked_for(algorithm: str) -> None:
     assert named(algorithm) is not None
+
+
+def test_every_algorithm_of_the_engine_may_be_asked_for() -> None:
+    assert set(get_args(Algorithm)) == set(NAMED) | COMPARISONS
+    assert set(COMPETING) < set(NAMED)
+
+
+def test_every_heuristic_may_be_imitated() -> None:
+    assert set(get_args(Expert)) == {*HEURISTICS, "planner"}
