@@ -15,7 +15,16 @@ import pytest
 
 from tests.planted import planted_spec, planted_table
 from workers.learning.algorithms.base import Agent
-from workers.learning.algorithms.config import DQN, ActorCritic, Config, Exploration, Memory, Network, Optimiser
+from workers.learning.algorithms.config import (
+    DQN,
+    ActorCritic,
+    Config,
+    Exploration,
+    Foresight,
+    Memory,
+    Network,
+    Optimiser,
+)
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution.checkpoint import CheckpointError
 from workers.simulators.described import SimulatorSpec
@@ -42,11 +51,12 @@ CONFIGS: dict[str, Config] = {
     "n_step_prioritised": msgspec.structs.replace(
         VALUES, n_step=2, batch=32, memory=Memory(capacity=8192, warm_up=256, prioritised=True)
     ),
+    "foresight": msgspec.structs.replace(VALUES, foresight=Foresight(updates=2, batch=64, states=256)),
     "a3c": msgspec.structs.replace(ROLLOUTS, asynchronous=True),
     "vtrace": msgspec.structs.replace(ROLLOUTS, estimator="vtrace", trace=1.0, normalise=False),
     "ppo": msgspec.structs.replace(ROLLOUTS, surrogate="clipped", epochs=3, batch=160),
 }
-SLABS = {"double": 300, "n_step_prioritised": 400, "a3c": 600, "vtrace": 600, "ppo": 300}
+SLABS = {"double": 300, "n_step_prioritised": 400, "foresight": 200, "a3c": 400, "vtrace": 400, "ppo": 200}
 PATIENCE = 60.0  # seconds for what takes one
 
 

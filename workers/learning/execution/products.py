@@ -262,26 +262,39 @@ def _value_agent(agent: Agent) -> ValueAgent:
 
 
 def _updates(config: DQN) -> tuple[int, int]:
-    """Updates after a slab, and examples in each."""
-    return config.updates_per_slab, config.batch
+    """Updates after a slab, at most, and examples in each."""
+    if config.foresight is None:
+        return config.updates_per_slab, config.batch
+    return max(config.foresight.updates, config.updates_per_slab), max(config.foresight.batch, config.batch)
 
 
 def learns_more_than_it_acts(config: DQN, batch: int, lanes: int) -> bool:
     """Whether one learner could not keep up with actors on all other lanes.
 
-    An example to learn from costs about twice what a step of an environment does.
+    An example to learn from costs about twice what a step of an environment does. What every action would lead to is
+    known where the environments are, and learned there. Demonstrations are the learner's alone.
     """
+    if config.imitation is not None:
+        return False
     updates, examples = _updates(config)
-    return 2 * (lanes - 1) * updates * examples > batch * config.slabs_per_update
+    return config.foresight is not None or 2 * (lanes - 1) * updates * examples > batch * config.slabs_per_update
 
 
 def shared_out(config: Config, batch: int, lanes: int) -> Config:
-    """Return the config by which each of `lanes` workers learns: those that learn everywhere share the memory out."""
-    if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
+    """Return the config by which each of `lanes` workers learns.
+
+    Those that learn everywhere share the memory out. One that learns from the transitions of others has no foresight.
+    """
+    if not isinstance(config, DQN):
         return config
+    if not learns_more_than_it_acts(config, batch, lanes):
+        return structs.replace(config, foresight=None)
     memory = config.memory
     share = {name: -(-getattr(memory, name) // lanes) for name in ("capacity", "warm_up")}
-    return structs.replace(config, memory=structs.replace(memory, **share))
+    ahead = config.foresight
+    if ahead is not None:
+        ahead = structs.replace(ahead, states=-(-ahead.states // lanes))
+    return structs.replace(config, memory=structs.replace(memory, **share), foresight=ahead)
 
 
 def product_of(config: Config, agent: Agent, batch: int, lanes: int) -> Product:
