@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response, status
 from fastapi.responses import HTMLResponse
 
-from app.dependencies import FromDatabase, Tenant, problems
+from app.dependencies import SLUG, FromDatabase, Tenant, problems
 from app.evaluations import service
 from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
 from app.idempotency.once import IdempotentPost
@@ -16,7 +16,9 @@ from app.pagination import Page, Paging, page
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"])
 
-EvaluationId = Annotated[str, Path(alias="id", max_length=64, description="The evaluation's id.")]
+EvaluationId = Annotated[
+    str, Path(alias="id", max_length=64, pattern=r"^[0-9A-Za-z_-]+$", description="The evaluation's id.")
+]
 NOTHING_FROM_ELSEWHERE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -41,7 +43,7 @@ def listed(
     database: FromDatabase,
     tenant: Tenant,
     paging: Paging,
-    workload: Annotated[str | None, Query(description="Only those of this workload.")] = None,
+    workload: Annotated[str | None, Query(pattern=SLUG, description="Only those of this workload.")] = None,
 ) -> Page[EvaluationRead]:
     """Evaluations that are done, newest first, without their figures."""
     found, names = service.listed(database, tenant, paging, workload)

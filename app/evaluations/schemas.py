@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.domain_models.schemas import Seed
+from app.kinds.iterative.spec import Slug
 
 Level = Literal["L0", "L1", "L2", "L3", "L4"]
 LARGEST_VERSION = 2**31 - 1
@@ -37,7 +38,7 @@ def _distinct(names: list[str]) -> list[str]:
 AgentName = Annotated[
     Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | Literal["champion", "newest"], BeforeValidator(_agent)
 ]
-ExecutionName = Annotated[str, Field(min_length=1, max_length=255)]
+ExecutionName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
 Executions = Annotated[list[ExecutionName], Field(min_length=1, max_length=10_000), AfterValidator(_distinct)]
 
 
@@ -59,7 +60,7 @@ class EvaluationRequest(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"workload": "resnet18", "agents": ["champion", 3]}]}
     )
 
-    workload: Annotated[str, Field(min_length=1, max_length=63, description="Name of the workload.")]
+    workload: Slug = Field(description="Name of the workload.")
     agents: Annotated[list[AgentName], Field(min_length=1, max_length=8), BeforeValidator(_listed)] = Field(
         default=["champion"], description="Versions, `champion` or `newest`; one of them may stand without a list."
     )

@@ -160,6 +160,14 @@ def test_an_unknown_evaluation_is_not_found(client: TestClient) -> None:
 
 
 @on_both
+def test_what_no_database_can_hold_is_refused(client: TestClient, trained: str) -> None:
+    for body in ({"workload": "a\0b"}, {"workload": trained, "held_out": {"executions": ["\0"]}}):
+        assert client.post("/evaluations", json=body).status_code == 422
+    for path in ("/evaluations/%00", "/evaluations/%00/report", "/evaluations?workload=%00"):
+        assert client.get(path).status_code == 422
+
+
+@on_both
 def test_evaluations_go_with_their_workload(client: TestClient, trained: str, backend: Database) -> None:
     publish_evaluation(backend, trained)
     assert client.delete(f"/workloads/{trained}").status_code == 204
