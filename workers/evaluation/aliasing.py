@@ -90,6 +90,8 @@ def check(
         seen.most = LARGEST // max(int(world.action_space.n), 100)
         returns = play(world, Level.TRAIN, seed, problem.player(policy), seen.watch).returns
         best, steps = max(best, float(returns.mean())), max(world.steps, 1)
+    if not seen.count:
+        return {"checked": False, "reason": "nothing is ever decided", "labels": name, "encoder": encoder.name}
     return {"checked": True, "reason": None, "labels": name, "encoder": encoder.name} | _counted(
         problem, seen, resolution, abs(best), steps
     )
@@ -97,8 +99,6 @@ def check(
 
 def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
     """Group equal observations, and look for groups that no single action suits."""
-    if not seen.count:
-        return {"states": 0, "observations": 0, "aliased": False, "examples": []}
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)
     order = np.argsort(group, kind="stable")

@@ -186,6 +186,32 @@ def test_without_held_out_executions_the_class_ends_at_l2() -> None:
     assert found.as_dict()["levels"][5]["available"], "what comes after is still measured"
 
 
+RESOURCE = {"minimum": 1, "maximum": 6, "max_steps": 2, "change_seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"iterations": 1},
+        {"iterations": 3, "features": [{"name": "batch", "minimum": 1, "maximum": 8}], "metrics": []},
+        {
+            "iterations": 3,
+            "resources": [RESOURCE | {"name": "gpus", "price_per_hour": 0}, RESOURCE | {"name": "cpus"}],
+            "metrics": [{"name": "iteration_seconds", "target": 9.0}, {"name": "loss", "target": 0.9, "scope": "run"}],
+        },
+        {"iterations": 3, "resources": [{"name": "gpus", "minimum": 4, "maximum": 4}]},
+    ],
+)
+def test_any_workload_goes_through(changes: dict[str, Any]) -> None:
+    spec = planted_spec(**changes)
+    problem = IterativeProblem(spec, planted_table(spec, effect=0.3), (planted_table(spec, effect=0.4),))
+    settings = Settings(episodes=8, resamples=20, trials=2, tuning_episodes=4, demonstrations=2)
+    told = evaluate(problem, [Candidate("told", [Oracle()])], settings).as_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert candidate(Evaluation(told), "told")["class"] in {"none", "L0", "L1", "L2", "L3", "L4"}
+    assert all(level["available"] for level in told["levels"])
+
+
 def test_in_chunks_and_resumed_it_is_the_same(problem: IterativeProblem) -> None:
     """By a clock that makes a chunk of a dozen units; a run is cut off after each of them and goes on elsewhere."""
     settings = replace(SETTINGS, episodes=16, resamples=50, trials=2)

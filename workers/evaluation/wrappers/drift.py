@@ -36,7 +36,8 @@ class Drift(Wrapper):
     def conditions(self, world: World) -> Conditions:
         """Walk on."""
         self.now = self.now + 1
-        self.walk = self.walk + self.random.normal(0, self.per_episode / world.steps**0.5, world.batch)
+        deviation = self.per_episode / max(world.steps, 1) ** 0.5
+        self.walk = self.walk + self.random.normal(0, deviation, world.batch)
         factor = self.walk + self.size * (self.now > self.when)
         return neutral(world.batch, world.channels)._replace(slowdown=factor)
 
