@@ -54,7 +54,7 @@ def test_auto_lets_the_planner_compete() -> None:
 
 
 def test_a_training_goes_on_from_its_checkpoint_to_the_bit() -> None:
-    asked = request("double_dqn", 600_000)
+    asked = request("double_dqn", 200_000)
     straight = Training(SPEC, TABLE, asked)
     straight.advance()
     resumed = Training(SPEC, TABLE, asked, straight.checkpoint())
@@ -111,7 +111,7 @@ def test_a_bracket_goes_on_from_its_checkpoint() -> None:
 @pytest.mark.parametrize("algorithm", ["dueling_double_dqn", "ppo", "tabular_q"])
 def test_an_agent_is_gone_on_from(algorithm: str) -> None:
     """With next to nothing learned anew, it is about as good as what it went on from, and names it."""
-    first = finished(Training(SPEC, TABLE, request(algorithm, 40_000))).result()
+    first = finished(Training(SPEC, TABLE, request(algorithm, 10_000))).result()
     start = Start(7, algorithm, first.artifact)
     training = Training(SPEC, TABLE, request("auto", 2_000, start=start))
     report = finished(training).result().report
