@@ -47,7 +47,7 @@ def test_every_make_target_named_is_there(document: str) -> None:
 
 
 def test_every_command_named_is_there() -> None:
-    commands = "serve|worker|demo|db|run|import|bench|key|evaluate"
+    commands = "serve|worker|demo|db|run|import|bench|key|evaluate|train|agent"
     named = set(re.findall(rf"\bsteward ({commands})\b", (ROOT / "README.md").read_text()))
     told = CliRunner().invoke(cli, ["--help"]).output
     assert named
