@@ -32,6 +32,16 @@ def test_the_embedded_broker_is_a_folder(tmp_path: Path) -> None:
     assert queue.FIT in found[0]
 
 
+def test_a_group_is_a_message_for_each(tmp_path: Path) -> None:
+    queue.use(Settings(data_dir=tmp_path))
+    queue.enqueue_group(queue.TRIAL, ["job-1", "job-2", "job-3"])
+    found = messages(tmp_path / "broker")
+    assert len(found) == 3
+    assert all(queue.TRIAL in message for message in found)
+    queue.enqueue_group(queue.TRIAL, [])
+    assert len(messages(tmp_path / "broker")) == 3
+
+
 def test_two_services_in_one_process_keep_their_brokers_apart(tmp_path: Path) -> None:
     for name in ("a", "b"):
         queue.use(Settings(data_dir=tmp_path / name))

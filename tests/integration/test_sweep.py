@@ -1,0 +1,108 @@
+"""A training of many learners over two real workers: what is killed is taken up, what is cancelled stops."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import redis
+from rich.console import Console
+from typer.testing import CliRunner
+
+from app.agents.training import Options, run
+from app.cli import cli
+from tests.conftest import StartSteward
+from tests.integration.caller import WORKLOAD, Caller
+from tests.integration.conftest import Call
+from tests.integration.processes import worker_main
+from tests.servers import StewardServer, wait_until
+
+QUICK = {
+    "checkpoint_seconds": "0.1",
+    "progress_seconds": "0.05",
+    "heartbeat_seconds": "0.3",
+    "sweep_seconds": "0.3",
+    "requeue_seconds": "2",
+    "lease_seconds": "60",
+    "worker_warm": "true",
+}
+SWEEP: dict[str, Any] = {"algorithm": "dueling_double_dqn", "seeds": 2, "budget": 200_000, "seed": 3}
+QUICK_SWEEP: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 3, "budget": 20_000, "seed": 3}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["embedded", pytest.param("scale", marks=pytest.mark.servers)])
+def backend(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Settings of the embedded default, or of PostgreSQL and Redis."""
+    if request.param == "embedded":
+        return dict(QUICK)
+    broker = str(request.getfixturevalue("redis_url"))
+    with redis.Redis.from_url(broker) as client:
+        client.flushall()
+    return {**QUICK, "database_url": str(request.getfixturevalue("postgres_url")), "broker_url": broker}
+
+
+def events(caller: Caller, job: str) -> list[dict[str, Any]]:
+    """All that a job has told; it must be done."""
+    lines = caller.http.get(f"/jobs/{job}/events").text.splitlines()
+    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+
+
+def two_workers(steward_factory: StartSteward, call: Call, backend: dict[str, str]) -> tuple[StewardServer, Caller]:
+    server = steward_factory(None, "--workers", "2", **backend)
+    caller = call(server)
+    caller.fitted()
+    return server, caller
+
+
+def test_a_killed_worker_costs_a_sweep_no_trial(
+    steward_factory: StartSteward, call: Call, backend: dict[str, str]
+) -> None:
+    server, caller = two_workers(steward_factory, call, backend)
+    job = caller.train(**SWEEP)
+    wait_until(lambda: caller.job(job)["progress"] > 0.2, 120, "one of them to go on alone")
+    max(worker_main(server).children(), key=lambda child: child.cpu_percent(1.0)).kill()
+    done = caller.wait(job, 240)
+    assert done["state"] == "succeeded", done
+    agents = caller.get(f"/workloads/{WORKLOAD}/agents")["items"]
+    assert [agent["version"] for agent in agents] == [done["result"]["agent"]] == [1]
+    bracket = agents[0]["report"]["bracket"]
+    assert sorted(trial["rungs"] for trial in bracket) == [1, 2]
+    assert all(trial["score"] is not None for trial in bracket)
+    told = [event for event in events(caller, job) if event.get("phase") == "learning"]
+    assert {event["trial"] for event in told} == {0, 1}
+    alone = [event["steps"] for event in told if event["rung"] == 1]
+    assert alone == sorted(set(alone))  # it went on from its checkpoint
+    assert caller.get("/jobs")["items"][0]["id"] == job  # its trials are not listed
+
+
+def test_a_cancelled_sweep_frees_both_workers(steward_factory: StartSteward, call: Call) -> None:
+    _, caller = two_workers(steward_factory, call, QUICK)
+    job = caller.train(**{**SWEEP, "budget": 1_000_000_000})
+    wait_until(lambda: caller.job(job)["progress"] > 0, 120, "trials to be at work")
+    assert caller.post(f"/jobs/{job}/cancel")["state"] == "cancelled"
+    fits = [caller.fit(), caller.fit()]
+    assert [caller.wait(fit, 60)["state"] for fit in fits] == ["succeeded"] * 2
+    assert caller.get(f"/workloads/{WORKLOAD}/agents")["items"] == []
+
+
+def test_the_command_follows_to_the_verdict_and_goes_on_from_it(steward_factory: StartSteward, call: Call) -> None:
+    server = steward_factory(**QUICK)
+    call(server).fitted()
+    notes, output = Console(record=True, width=200), Console(record=True, width=200)
+    assert run(Options(server.url, WORKLOAD, QUICK_SWEEP), output, notes) == 0
+    text = output.export_text()
+    assert "tabular_q" in text
+    assert "of its budget, where 1 went on" in text
+    assert "agent 1: tabular_q" in text
+    again = ["train", WORKLOAD, "--url", server.url, "--start-from", "1", "--budget", "20000", "--json"]
+    found = CliRunner().invoke(cli, [*again, "--require-promoted"])
+    agent = json.loads(found.stdout[found.stdout.index("{") :])
+    assert (agent["version"], agent["report"]["parent"]) == (2, 1)
+    assert found.exit_code == (0 if agent["promoted"] else 4)
+    refused = CliRunner().invoke(cli, ["train", WORKLOAD, "--url", server.url, "--start-from", "9"])
+    assert refused.exit_code == 1
+    assert "the newest is 2" in " ".join(refused.stderr.split())
+    assert CliRunner().invoke(cli, ["train", WORKLOAD, "--url", "http://127.0.0.1:9"]).exit_code == 3
