@@ -94,8 +94,10 @@ class _Future:
         goals = projector.grid_levels[None] + layout.deltas[:, None]  # [N, A, R]
         legal = ((goals >= 0) & (goals <= layout.tops)).all(axis=2)
         self.goal = layout.index(np.clip(goals, 0, layout.tops))
-        self.barrier = np.where(legal, 0, np.inf).astype(np.float32)[:, :, None]
-        self.pause, self.change = projector.moves.pause[:, :, None], projector.moves.change[:, :, None]
+        self.pause = projector.moves.pause[:, :, None]  # [N, 1, 1]
+        self.moving = self.pause * self.rate[self.goal]  # [N, A, B] what the move itself costs
+        self.moving += self.state.weights[:, 2] * projector.moves.change[:, :, None]
+        self.moving += np.where(legal, 0, np.inf).astype(np.float32)[:, :, None]
         self.pauses = np.array([i == layout.seconds for i in self.summed], np.float32)[:, None]  # [S, 1]
 
     def _stage(self, world: IterativeWorld, k: int, factors: Array, repeated: Array, most: Array) -> _Stage:
@@ -129,16 +131,15 @@ class _Future:
 
     def _decided(self, paid: Array, sums: Array, prices: Array) -> tuple[Array, Array]:
         """What the best action from each allocation comes to: ``paid`` [A, B] and ``sums`` [S, A, B]."""
-        costs = paid[self.goal] + self.pause * self.rate[self.goal]  # [N, A, B]
-        costs += self.state.weights[:, 2] * self.change
-        costs += self.barrier
-        priced = costs + ((prices[:, None] * sums).sum(axis=0))[self.goal]
+        priced = (paid + (prices[:, None] * sums).sum(axis=0))[self.goal]  # [N, A, B]
+        priced += self.moving
         priced += self.pause * (prices * self.pauses).sum(axis=0)
-        best = priced.argmin(axis=0)[None]
-        goal = np.take_along_axis(np.broadcast_to(self.goal[:, :, None], priced.shape), best, axis=0)
-        pause = self.pause[best[0], 0, 0]
-        moved = np.take_along_axis(sums, np.broadcast_to(goal, sums.shape), axis=1)
-        return np.take_along_axis(costs, best, axis=0)[0], moved + self.pauses[:, :, None] * pause
+        best = priced.argmin(axis=0)  # [A, B]
+        goal = self.goal[best, np.arange(len(best))[:, None]]
+        moving = np.take_along_axis(self.moving, best[None], axis=0)[0]
+        added = np.take_along_axis(sums, np.broadcast_to(goal, sums.shape), axis=1)
+        added += self.pauses[:, :, None] * self.pause[best, 0, 0]
+        return np.take_along_axis(paid, goal, axis=0) + moving, added
 
     def _priced(self) -> list[_Plan]:
         """The plans at the two prices of each run between which its sums meet their targets."""
