@@ -24,6 +24,7 @@ from workers.learning.algorithms.config import (
     Memory,
     Network,
     Optimiser,
+    Place,
 )
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution.checkpoint import CheckpointError
@@ -35,6 +36,7 @@ SPEC = planted_spec(iterations=6, metrics=[DEADLINE])
 TABLE = planted_table(SPEC)
 BATCH, EPISODES = 64, 1024
 RANDOM_RETURN = -11.0
+TORCH = Place(backend="torch")  # with jax at hand, `serial` may stand for another executor
 NETWORK = Network(layers=(32,), advice=False)
 VALUES = DQN(
     network=NETWORK,
@@ -44,8 +46,9 @@ VALUES = DQN(
     batch=128,
     target_share=0.05,
     double=True,
+    place=TORCH,
 )
-ROLLOUTS = ActorCritic(network=NETWORK, rollout=5, optimiser=Optimiser(rate=5e-3, clip=0.5))
+ROLLOUTS = ActorCritic(network=NETWORK, rollout=5, optimiser=Optimiser(rate=5e-3, clip=0.5), place=TORCH)
 CONFIGS: dict[str, Config] = {
     "double": VALUES,
     "n_step_prioritised": msgspec.structs.replace(
