@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, ExecutorContract, simulator
-from workers.learning.algorithms.config import QTable
-from workers.learning.execution import ExecutionError, Plan, make_executor
+from workers.learning.algorithms.config import DQN, QTable
+from workers.learning.execution import ExecutionError, Plan, make_executor, products
 from workers.learning.execution.memory import NAME, Board, Field, SharedArrays
 
 PARENT = """
@@ -162,3 +162,14 @@ def test_a_simulator_made_from_its_description_is_the_same() -> None:
 def test_a_kind_without_simulator_is_refused() -> None:
     with pytest.raises(ValueError, match="known are iterative"):
         msgspec.structs.replace(simulator(), kind="weather").make()
+
+
+def test_what_is_delivered_follows_from_the_balance_of_acting_and_learning() -> None:
+    acting = CONFIGS["n_step_prioritised"]  # one update of 32 examples for 64 environments
+    learning = CONFIGS["double"]  # of 128
+    assert products.shared_out(acting, BATCH, 2) == acting
+    shared = products.shared_out(learning, BATCH, 2)
+    assert isinstance(shared, DQN)
+    assert (shared.memory.capacity, shared.memory.warm_up) == (4096, 128)
+    assert isinstance(acting, DQN)
+    assert products.learns_more_than_it_acts(acting, BATCH, 3)  # two actors are more than its learner can keep up with
