@@ -12,6 +12,8 @@ from workers.learning.imitation import demonstrate
 
 SHOWN = msgspec.structs.replace(SMALL, imitation=Imitation(margin=0.3, weight=1.0, updates=300))
 
+BRIEFLY = msgspec.structs.replace(SHOWN, imitation=Imitation(margin=0.3, updates=50))
+
 
 def shown(runner: Serial, slabs: int = 30) -> None:
     """Let the exact expert demonstrate."""
@@ -52,8 +54,11 @@ def test_demonstrations_are_kept_beside_ones_own_experience() -> None:
 
 @pytest.mark.parametrize("keep_memory", [True, False])
 def test_a_start_from_demonstrations_resumes_to_the_bit(keep_memory: bool) -> None:
-    suite.check_resumed(SHOWN, keep_memory=keep_memory, prepare=shown)
-    suite.check_same_seed(SHOWN, prepare=shown)
+    suite.check_resumed(BRIEFLY, keep_memory=keep_memory, prepare=shown)
+
+
+def test_a_start_from_demonstrations_by_the_same_seed() -> None:
+    suite.check_same_seed(BRIEFLY, prepare=shown)
 
 
 def test_demonstrations_need_a_place() -> None:
