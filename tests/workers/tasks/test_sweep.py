@@ -28,7 +28,11 @@ from workers.tasks.base import RunningJob, perform
 from workers.tasks.train import train
 
 SETTINGS = Settings(lease_seconds=20, heartbeat_seconds=0.2, progress_seconds=0, checkpoint_seconds=0, max_attempts=2)
-SPEC = planted_spec(iterations=6, metrics=[{"name": "iteration_seconds", "target": 66.0, "scope": "run"}])
+SPEC = planted_spec(
+    iterations=6,
+    resources=[{"name": "executors", "minimum": 4, "maximum": 10, "max_steps": 1, "initial": 8}],
+    metrics=[{"name": "iteration_seconds", "target": 66.0, "scope": "run"}],
+)
 WORK: dict[str, Callable[[RunningJob], None]] = {queue.TRAIN: train, queue.TRIAL: sweep.trial}
 TABULAR: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 4, "budget": 3_000, "seed": 5}
 
@@ -62,6 +66,7 @@ class Post:
 
 @pytest.fixture
 def post(any_database: Database, monkeypatch: pytest.MonkeyPatch) -> Post:
+    monkeypatch.setattr("workers.learning.verdict.VALIDATION_EPISODES", 128)
     post = Post(any_database)
     monkeypatch.setattr(queue, "enqueue", post.enqueue)
     monkeypatch.setattr(queue, "enqueue_group", post.enqueue_group)
