@@ -42,7 +42,7 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     """
 
     network: Network = Network()
-    temperature: Positive = 0.1
+    temperature: Positive = 0.3
     rollout: Count = 16
     gamma: Share = 1.0
     estimator: Literal["gae", "vtrace"] = "gae"
@@ -67,7 +67,7 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     place: Place = Place()
 
 
-A2C = ActorCritic(optimiser=Optimiser(rate=3e-3, clip=0.5), rollout=8)
+A2C = ActorCritic(entropy=Entropy(start=0.005), optimiser=Optimiser(rate=3e-3, clip=0.5), rollout=8)
 PPO = msgspec.structs.replace(
     A2C, surrogate="clipped", rollout=16, epochs=4, batch=2_048, stop=0.02, average=0.02, average_from=0.5
 )
