@@ -18,6 +18,7 @@ BENCHMARKS = (
     "simulator_speed",
     "build_overhead",
     "learning_speed",
+    "jax_speed",
     "executor_speed",
     "agent_quality",
     "domain_models",

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as xp
 import numpy as np
 from jax import lax
+from jax.experimental.compilation_cache import compilation_cache
 
 Array = Any
 Tree = Any
@@ -100,6 +101,7 @@ def on_device(tree: Tree) -> Tree:
 
 
 def keep_programs(folder: Path | None) -> None:
-    """Keep compiled programs in a folder: the next process reads those that it needs, in a fraction of the time."""
+    """Keep compiled programs in a folder (or no longer): who needs one again reads it in a fraction of the time."""
+    compilation_cache.reset_cache()  # else the folder that was set first stays
     jax.config.update("jax_compilation_cache_dir", None if folder is None else str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

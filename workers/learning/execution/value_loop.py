@@ -60,8 +60,8 @@ class ValueFamily:
     ) -> None:
         if config.memory.prioritised:
             raise ExecutionError("prioritised replay is not compiled; use the torch backend")
-        if config.imitation is not None:
-            raise ExecutionError("learning from demonstrations is not compiled; use the torch backend")
+        if config.imitation is not None or config.foresight is not None:
+            raise ExecutionError("learning from demonstrations or foresight is not compiled; use the torch backend")
         memory = msgspec.structs.replace(config.memory, capacity=1)  # the loop brings its own
         backend = get_backend("jax", "cpu" if config.place.device == "auto" else config.place.device)
         self.config, self.batch = config, batch
