@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.agents.schemas import Interval, Requirement, ShadowRead
+from app.agents.schemas import GainInterval, Requirement, ShadowRead
 from app.database.tables import Evaluation, Iteration, Run, Workload
 
 FEWEST_RUNS = 5
@@ -56,13 +56,13 @@ def _summary(workload: str, version: int, runs: Sequence[Sequence[dict[str, Any]
     )
 
 
-def interval(values: Sequence[float]) -> Interval:
+def interval(values: Sequence[float]) -> GainInterval:
     """Mean and 95 % interval; one value alone says nothing of its spread."""
     mean = fmean(values)
     if len(values) < 2:
-        return Interval(mean=mean, low=None, high=None)
+        return GainInterval(mean=mean, low=None, high=None)
     half = CONFIDENCE * stdev(values) / math.sqrt(len(values))
-    return Interval(mean=mean, low=mean - half, high=mean + half)
+    return GainInterval(mean=mean, low=mean - half, high=mean + half)
 
 
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
@@ -102,10 +102,10 @@ def _missing_off_policy(session: Session, workload: Workload, version: int) -> s
         return f"off_policy: {scored.get('reason', 'it could not be scored')}"
     if scored["runs"] < FEWEST_RUNS:
         return f"off_policy: needs {FEWEST_RUNS} logged runs, has {scored['runs']}"
-    return _judged("off_policy", Interval(**scored["replay"]["advantage"]))
+    return _judged("off_policy", GainInterval(**scored["replay"]["advantage"]))
 
 
-def _judged(name: str, gain: Interval | None) -> str:
+def _judged(name: str, gain: GainInterval | None) -> str:
     if gain is None or gain.low is None or gain.low < -TOLERANCE:
         told = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
         return f"{name}: it may be worse than what was done: expected gain in return per run {told}"

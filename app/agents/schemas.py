@@ -122,7 +122,7 @@ class PromotionRead(BaseModel):
     revision: int
 
 
-class Interval(BaseModel):
+class GainInterval(BaseModel):
     """A mean with its 95 % interval; null where one value alone says nothing of its spread."""
 
     mean: float
@@ -139,7 +139,7 @@ class ShadowRead(BaseModel):
     decisions: int
     failures: int = Field(description="Decisions in which it failed.")
     agreement: float | None = Field(description="Share of its decisions that were what was decided.")
-    gain: Interval | None = Field(
+    gain: GainInterval | None = Field(
         description="Per run: the sum of what the domain model expects of its steps over those that were taken, in "
         "return. It is the regret of not having followed it; below 0, of following it."
     )

@@ -9,10 +9,20 @@ from .decision_delta import DecisionDelta
 from .decision_predicted import DecisionPredicted
 from .decision_reason import DecisionReason
 from .decision_source import DecisionSource
+from .evaluation_read import EvaluationRead
+from .evaluation_read_request import EvaluationReadRequest
+from .evaluation_report import EvaluationReport
+from .evaluation_report_report import EvaluationReportReport
+from .evaluation_report_request import EvaluationReportRequest
+from .evaluation_request import EvaluationRequest
+from .evaluation_request_agents_item_type_1 import EvaluationRequestAgentsItemType1
+from .evaluation_request_level import EvaluationRequestLevel
 from .execution_read import ExecutionRead
 from .feature import Feature
 from .fit_request import FitRequest
+from .gain_interval import GainInterval
 from .health import Health
+from .held_out import HeldOut
 from .interval import Interval
 from .iteration_read import IterationRead
 from .iteration_report import IterationReport
@@ -31,6 +41,7 @@ from .metric_scope import MetricScope
 from .model_read import ModelRead
 from .model_read_report import ModelReadReport
 from .page_agent_read import PageAgentRead
+from .page_evaluation_read import PageEvaluationRead
 from .page_execution_read import PageExecutionRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
@@ -45,6 +56,7 @@ from .problem import Problem
 from .problem_field import ProblemField
 from .promotion_read import PromotionRead
 from .promotion_request import PromotionRequest
+from .promotion_request_require_item import PromotionRequestRequireItem
 from .readiness import Readiness
 from .rejection import Rejection
 from .report import Report
@@ -61,9 +73,16 @@ from .run_start import RunStart
 from .run_start_features_type_0 import RunStartFeaturesType0
 from .run_start_targets import RunStartTargets
 from .run_started import RunStarted
+from .shadow_read import ShadowRead
+from .shadow_step import ShadowStep
+from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
 from .spec import Spec
 from .train_request import TrainRequest
 from .train_request_algorithm import TrainRequestAlgorithm
+from .train_request_backend import TrainRequestBackend
+from .train_request_executor import TrainRequestExecutor
+from .train_request_imitate_type_0 import TrainRequestImitateType0
+from .train_request_require_item import TrainRequestRequireItem
 from .upload_read import UploadRead
 from .upload_samples_json_body import UploadSamplesJsonBody
 from .upload_samples_json_body_samples_item import UploadSamplesJsonBodySamplesItem
@@ -79,6 +98,8 @@ from .upload_samples_json_body_samples_item_reports_item_features import (
 from .upload_samples_json_body_samples_item_reports_item_metrics import (
     UploadSamplesJsonBodySamplesItemReportsItemMetrics,
 )
+from .verdict import Verdict
+from .verdict_level_type_0 import VerdictLevelType0
 from .weights import Weights
 from .weights_patch import WeightsPatch
 from .workload_patch import WorkloadPatch
@@ -96,10 +117,20 @@ __all__ = (
     "DecisionPredicted",
     "DecisionReason",
     "DecisionSource",
+    "EvaluationRead",
+    "EvaluationReadRequest",
+    "EvaluationReport",
+    "EvaluationReportReport",
+    "EvaluationReportRequest",
+    "EvaluationRequest",
+    "EvaluationRequestAgentsItemType1",
+    "EvaluationRequestLevel",
     "ExecutionRead",
     "Feature",
     "FitRequest",
+    "GainInterval",
     "Health",
+    "HeldOut",
     "Interval",
     "IterationRead",
     "IterationReport",
@@ -118,6 +149,7 @@ __all__ = (
     "ModelRead",
     "ModelReadReport",
     "PageAgentRead",
+    "PageEvaluationRead",
     "PageExecutionRead",
     "PageIterationRead",
     "PageJobRead",
@@ -132,6 +164,7 @@ __all__ = (
     "ProblemField",
     "PromotionRead",
     "PromotionRequest",
+    "PromotionRequestRequireItem",
     "Readiness",
     "Rejection",
     "Report",
@@ -148,9 +181,16 @@ __all__ = (
     "RunStarted",
     "RunStartFeaturesType0",
     "RunStartTargets",
+    "ShadowRead",
+    "ShadowStep",
+    "ShadowStepAllocationType0",
     "Spec",
     "TrainRequest",
     "TrainRequestAlgorithm",
+    "TrainRequestBackend",
+    "TrainRequestExecutor",
+    "TrainRequestImitateType0",
+    "TrainRequestRequireItem",
     "UploadRead",
     "UploadSamplesJsonBody",
     "UploadSamplesJsonBodySamplesItem",
@@ -158,6 +198,8 @@ __all__ = (
     "UploadSamplesJsonBodySamplesItemReportsItemAllocation",
     "UploadSamplesJsonBodySamplesItemReportsItemFeatures",
     "UploadSamplesJsonBodySamplesItemReportsItemMetrics",
+    "Verdict",
+    "VerdictLevelType0",
     "Weights",
     "WeightsPatch",
     "WorkloadPatch",

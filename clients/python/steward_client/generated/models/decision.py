@@ -8,12 +8,14 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 from ..models.decision_source import DecisionSource
+from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision_allocation import DecisionAllocation
     from ..models.decision_delta import DecisionDelta
     from ..models.decision_predicted import DecisionPredicted
     from ..models.decision_reason import DecisionReason
+    from ..models.shadow_step import ShadowStep
 
 
 T = TypeVar("T", bound="Decision")
@@ -50,9 +52,13 @@ class Decision:
     valid_for_iterations: int
     """ For how many iterations it holds; 0 once the run is complete. """
     decided_at: datetime.datetime
+    shadow: None | ShadowStep | Unset = UNSET
+    """ The run's shadow, if it has one. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.shadow_step import ShadowStep  # noqa: PLC0415
+
         run: None | str
         run = self.run
 
@@ -84,6 +90,14 @@ class Decision:
 
         decided_at = self.decided_at.isoformat()
 
+        shadow: dict[str, Any] | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        elif isinstance(self.shadow, ShadowStep):
+            shadow = self.shadow.to_dict()
+        else:
+            shadow = self.shadow
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -104,6 +118,8 @@ class Decision:
                 "decided_at": decided_at,
             }
         )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
 
         return field_dict
 
@@ -113,6 +129,7 @@ class Decision:
         from ..models.decision_delta import DecisionDelta  # noqa: PLC0415
         from ..models.decision_predicted import DecisionPredicted  # noqa: PLC0415
         from ..models.decision_reason import DecisionReason  # noqa: PLC0415
+        from ..models.shadow_step import ShadowStep  # noqa: PLC0415
 
         d = dict(src_dict)
 
@@ -159,6 +176,23 @@ class Decision:
 
         decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
 
+        def _parse_shadow(data: object) -> None | ShadowStep | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                shadow_type_0 = ShadowStep.from_dict(data)
+
+                return shadow_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | ShadowStep | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
         decision = cls(
             run=run,
             workload=workload,
@@ -174,6 +208,7 @@ class Decision:
             predicted=predicted,
             valid_for_iterations=valid_for_iterations,
             decided_at=decided_at,
+            shadow=shadow,
         )
 
         decision.additional_properties = d

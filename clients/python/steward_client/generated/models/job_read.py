@@ -35,7 +35,7 @@ class JobRead:
     error: JobReadErrorType0 | None
     """ Problem document of a failed job. """
     result: JobReadResultType0 | None
-    """ `{model: version}` or `{agent: version}`. """
+    """ `{model: version}`, `{agent: version}` or `{evaluation: id}`. """
     created_at: datetime.datetime
     started_at: datetime.datetime | None
     finished_at: datetime.datetime | None

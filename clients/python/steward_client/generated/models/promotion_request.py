@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from attrs import define as _attrs_define
 
+from ..models.promotion_request_require_item import PromotionRequestRequireItem
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="PromotionRequest")
@@ -15,15 +16,27 @@ class PromotionRequest:
     """Why the champion is changed."""
 
     reason: str | Unset = ""
+    require: list[PromotionRequestRequireItem] | Unset = UNSET
+    """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
+    model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
 
     def to_dict(self) -> dict[str, Any]:
         reason = self.reason
+
+        require: list[str] | Unset = UNSET
+        if not isinstance(self.require, Unset):
+            require = []
+            for require_item_data in self.require:
+                require_item = require_item_data.value
+                require.append(require_item)
 
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
         if reason is not UNSET:
             field_dict["reason"] = reason
+        if require is not UNSET:
+            field_dict["require"] = require
 
         return field_dict
 
@@ -32,8 +45,18 @@ class PromotionRequest:
         d = dict(src_dict)
         reason = d.pop("reason", UNSET)
 
+        _require = d.pop("require", UNSET)
+        require: list[PromotionRequestRequireItem] | Unset = UNSET
+        if _require is not UNSET:
+            require = []
+            for require_item_data in _require:
+                require_item = PromotionRequestRequireItem(require_item_data)
+
+                require.append(require_item)
+
         promotion_request = cls(
             reason=reason,
+            require=require,
         )
 
         return promotion_request

@@ -8,6 +8,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 from ..models.run_read_state import RunReadState
+from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
@@ -35,6 +36,8 @@ class RunRead:
     """ The next resource step. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
+    shadow: int | None | Unset = UNSET
+    """ Version of the agent that is asked beside it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,6 +66,12 @@ class RunRead:
         else:
             finished_at = self.finished_at
 
+        shadow: int | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        else:
+            shadow = self.shadow
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -79,6 +88,8 @@ class RunRead:
                 "finished_at": finished_at,
             }
         )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
 
         return field_dict
 
@@ -126,6 +137,15 @@ class RunRead:
 
         finished_at = _parse_finished_at(d.pop("finished_at"))
 
+        def _parse_shadow(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
         run_read = cls(
             id=id,
             workload=workload,
@@ -137,6 +157,7 @@ class RunRead:
             decision=decision,
             created_at=created_at,
             finished_at=finished_at,
+            shadow=shadow,
         )
 
         run_read.additional_properties = d

@@ -25,6 +25,9 @@ class RunStart:
     """ Targets of this run alone, by metric; the workload's hold for the rest. """
     features: None | RunStartFeaturesType0 | Unset = UNSET
     """ Features of the first iteration, if they are known: all of them. """
+    shadow: int | None | Unset = UNSET
+    """ Version of an agent that is asked beside the one that answers: its steps are written down with each
+    decision, and change nothing. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.run_start_features_type_0 import RunStartFeaturesType0  # noqa: PLC0415
@@ -43,6 +46,12 @@ class RunStart:
         else:
             features = self.features
 
+        shadow: int | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        else:
+            shadow = self.shadow
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -54,6 +63,8 @@ class RunStart:
             field_dict["targets"] = targets
         if features is not UNSET:
             field_dict["features"] = features
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
 
         return field_dict
 
@@ -89,10 +100,20 @@ class RunStart:
 
         features = _parse_features(d.pop("features", UNSET))
 
+        def _parse_shadow(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
         run_start = cls(
             workload=workload,
             targets=targets,
             features=features,
+            shadow=shadow,
         )
 
         return run_start

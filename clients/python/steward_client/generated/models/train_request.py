@@ -6,6 +6,10 @@ from typing import Any, TypeVar, cast
 from attrs import define as _attrs_define
 
 from ..models.train_request_algorithm import TrainRequestAlgorithm
+from ..models.train_request_backend import TrainRequestBackend
+from ..models.train_request_executor import TrainRequestExecutor
+from ..models.train_request_imitate_type_0 import TrainRequestImitateType0
+from ..models.train_request_require_item import TrainRequestRequireItem
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="TrainRequest")
@@ -16,15 +20,30 @@ class TrainRequest:
     """What may be said about a training; all of it is optional."""
 
     algorithm: TrainRequestAlgorithm | Unset = TrainRequestAlgorithm.AUTO
-    """ `auto` lets several compete and keeps the best. """
+    """ `auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone on from,
+    its own. """
     budget: int | None | Unset = UNSET
-    """ Environment steps to train for; default: chosen by the algorithm. """
+    """ Environment steps for each seed, shared by the algorithms that compete; default: as many as fit into some
+    seconds. """
     seed: int | Unset = 0
     """ Same seed, same samples: the same result. """
+    seeds: int | Unset = 1
+    """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. """
+    executor: TrainRequestExecutor | Unset = TrainRequestExecutor.SERIAL
+    """ In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra). """
+    backend: TrainRequestBackend | Unset = TrainRequestBackend.AUTO
+    """ What networks are computed on; jax is an extra. """
+    start_from: int | None | Unset = UNSET
+    """ Version of an agent to go on training; what comes of it is a new version. """
+    imitate: None | TrainRequestImitateType0 | Unset = UNSET
+    """ Begin by imitating a heuristic, or the planner, in the simulator. """
     model: int | None | Unset = UNSET
     """ Version of the domain model to train on; default: the newest. """
     promote: bool | Unset = True
     """ Whether the agent becomes the champion when it is good enough; else it waits. """
+    require: list[TrainRequestRequireItem] | Unset = UNSET
+    """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
+    model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
 
     def to_dict(self) -> dict[str, Any]:
         algorithm: str | Unset = UNSET
@@ -39,6 +58,30 @@ class TrainRequest:
 
         seed = self.seed
 
+        seeds = self.seeds
+
+        executor: str | Unset = UNSET
+        if not isinstance(self.executor, Unset):
+            executor = self.executor.value
+
+        backend: str | Unset = UNSET
+        if not isinstance(self.backend, Unset):
+            backend = self.backend.value
+
+        start_from: int | None | Unset
+        if isinstance(self.start_from, Unset):
+            start_from = UNSET
+        else:
+            start_from = self.start_from
+
+        imitate: None | str | Unset
+        if isinstance(self.imitate, Unset):
+            imitate = UNSET
+        elif isinstance(self.imitate, TrainRequestImitateType0):
+            imitate = self.imitate.value
+        else:
+            imitate = self.imitate
+
         model: int | None | Unset
         if isinstance(self.model, Unset):
             model = UNSET
@@ -46,6 +89,13 @@ class TrainRequest:
             model = self.model
 
         promote = self.promote
+
+        require: list[str] | Unset = UNSET
+        if not isinstance(self.require, Unset):
+            require = []
+            for require_item_data in self.require:
+                require_item = require_item_data.value
+                require.append(require_item)
 
         field_dict: dict[str, Any] = {}
 
@@ -56,10 +106,22 @@ class TrainRequest:
             field_dict["budget"] = budget
         if seed is not UNSET:
             field_dict["seed"] = seed
+        if seeds is not UNSET:
+            field_dict["seeds"] = seeds
+        if executor is not UNSET:
+            field_dict["executor"] = executor
+        if backend is not UNSET:
+            field_dict["backend"] = backend
+        if start_from is not UNSET:
+            field_dict["start_from"] = start_from
+        if imitate is not UNSET:
+            field_dict["imitate"] = imitate
         if model is not UNSET:
             field_dict["model"] = model
         if promote is not UNSET:
             field_dict["promote"] = promote
+        if require is not UNSET:
+            field_dict["require"] = require
 
         return field_dict
 
@@ -84,6 +146,48 @@ class TrainRequest:
 
         seed = d.pop("seed", UNSET)
 
+        seeds = d.pop("seeds", UNSET)
+
+        _executor = d.pop("executor", UNSET)
+        executor: TrainRequestExecutor | Unset
+        if isinstance(_executor, Unset):
+            executor = UNSET
+        else:
+            executor = TrainRequestExecutor(_executor)
+
+        _backend = d.pop("backend", UNSET)
+        backend: TrainRequestBackend | Unset
+        if isinstance(_backend, Unset):
+            backend = UNSET
+        else:
+            backend = TrainRequestBackend(_backend)
+
+        def _parse_start_from(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        start_from = _parse_start_from(d.pop("start_from", UNSET))
+
+        def _parse_imitate(data: object) -> None | TrainRequestImitateType0 | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                imitate_type_0 = TrainRequestImitateType0(data)
+
+                return imitate_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | TrainRequestImitateType0 | Unset, data)
+
+        imitate = _parse_imitate(d.pop("imitate", UNSET))
+
         def _parse_model(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -95,12 +199,27 @@ class TrainRequest:
 
         promote = d.pop("promote", UNSET)
 
+        _require = d.pop("require", UNSET)
+        require: list[TrainRequestRequireItem] | Unset = UNSET
+        if _require is not UNSET:
+            require = []
+            for require_item_data in _require:
+                require_item = TrainRequestRequireItem(require_item_data)
+
+                require.append(require_item)
+
         train_request = cls(
             algorithm=algorithm,
             budget=budget,
             seed=seed,
+            seeds=seeds,
+            executor=executor,
+            backend=backend,
+            start_from=start_from,
+            imitate=imitate,
             model=model,
             promote=promote,
+            require=require,
         )
 
         return train_request

@@ -2,6 +2,9 @@ from enum import StrEnum
 
 
 class TrainRequestAlgorithm(StrEnum):
+    A2C = "a2c"
+    A3C = "a3c"
+    APEX_DQN = "apex_dqn"
     AUTO = "auto"
     DOUBLE_DQN = "double_dqn"
     DQN = "dqn"
@@ -9,8 +12,11 @@ class TrainRequestAlgorithm(StrEnum):
     DUELING_DQN = "dueling_dqn"
     N_STEP_DQN = "n_step_dqn"
     PLANNER = "planner"
+    PPO = "ppo"
     PRIORITISED_DQN = "prioritised_dqn"
+    QUANTILE_DQN = "quantile_dqn"
     TABULAR_Q = "tabular_q"
+    VTRACE = "vtrace"
 
     def __str__(self) -> str:
         return str(self.value)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.evaluation_read_request import EvaluationReadRequest
+    from ..models.verdict import Verdict
+
+
+T = TypeVar("T", bound="EvaluationRead")
+
+
+@_attrs_define
+class EvaluationRead:
+    """One evaluation."""
+
+    id: str
+    workload: str
+    spec_version: int
+    """ Version of the spec that was judged under. """
+    model_version: int
+    """ Version of the domain model that was judged under. """
+    request: EvaluationReadRequest
+    """ As asked for, with agents and model as versions. """
+    verdicts: list[Verdict]
+    created_at: datetime.datetime
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        id = self.id
+
+        workload = self.workload
+
+        spec_version = self.spec_version
+
+        model_version = self.model_version
+
+        request = self.request.to_dict()
+
+        verdicts = []
+        for verdicts_item_data in self.verdicts:
+            verdicts_item = verdicts_item_data.to_dict()
+            verdicts.append(verdicts_item)
+
+        created_at = self.created_at.isoformat()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "workload": workload,
+                "spec_version": spec_version,
+                "model_version": model_version,
+                "request": request,
+                "verdicts": verdicts,
+                "created_at": created_at,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.evaluation_read_request import EvaluationReadRequest  # noqa: PLC0415
+        from ..models.verdict import Verdict  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        workload = d.pop("workload")
+
+        spec_version = d.pop("spec_version")
+
+        model_version = d.pop("model_version")
+
+        request = EvaluationReadRequest.from_dict(d.pop("request"))
+
+        verdicts = []
+        _verdicts = d.pop("verdicts")
+        for verdicts_item_data in _verdicts:
+            verdicts_item = Verdict.from_dict(verdicts_item_data)
+
+            verdicts.append(verdicts_item)
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        evaluation_read = cls(
+            id=id,
+            workload=workload,
+            spec_version=spec_version,
+            model_version=model_version,
+            request=request,
+            verdicts=verdicts,
+            created_at=created_at,
+        )
+
+        evaluation_read.additional_properties = d
+        return evaluation_read
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..models.evaluation_request_agents_item_type_1 import (
+    EvaluationRequestAgentsItemType1,
+)
+from ..models.evaluation_request_level import EvaluationRequestLevel
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.held_out import HeldOut
+
+
+T = TypeVar("T", bound="EvaluationRequest")
+
+
+@_attrs_define
+class EvaluationRequest:
+    """What is to be judged, and how thoroughly."""
+
+    workload: str
+    """ Name of the workload. """
+    agents: list[EvaluationRequestAgentsItemType1 | int] | Unset = UNSET
+    """ Versions, `champion` or `newest`; one of them may stand without a list. """
+    level: EvaluationRequestLevel | Unset = EvaluationRequestLevel.L4
+    """ Highest level; those below it are judged first. """
+    seeds: int | Unset = 5
+    """ Independent worlds of each level. """
+    episodes: int | Unset = 256
+    """ Runs per seed and level. """
+    seed: int | Unset = 0
+    """ Same seed, same samples: the same result. """
+    model: int | None | Unset = UNSET
+    """ Version of the domain model to judge under; default: the newest. """
+    held_out: HeldOut | Unset = UNSET
+    """ Executions that the held-out domain model of level L3 is fitted on, and the first one is not. """
+
+    def to_dict(self) -> dict[str, Any]:
+        workload = self.workload
+
+        agents: list[int | str] | Unset = UNSET
+        if not isinstance(self.agents, Unset):
+            agents = []
+            for agents_item_data in self.agents:
+                agents_item: int | str
+                if isinstance(agents_item_data, EvaluationRequestAgentsItemType1):
+                    agents_item = agents_item_data.value
+                else:
+                    agents_item = agents_item_data
+                agents.append(agents_item)
+
+        level: str | Unset = UNSET
+        if not isinstance(self.level, Unset):
+            level = self.level.value
+
+        seeds = self.seeds
+
+        episodes = self.episodes
+
+        seed = self.seed
+
+        model: int | None | Unset
+        if isinstance(self.model, Unset):
+            model = UNSET
+        else:
+            model = self.model
+
+        held_out: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.held_out, Unset):
+            held_out = self.held_out.to_dict()
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "workload": workload,
+            }
+        )
+        if agents is not UNSET:
+            field_dict["agents"] = agents
+        if level is not UNSET:
+            field_dict["level"] = level
+        if seeds is not UNSET:
+            field_dict["seeds"] = seeds
+        if episodes is not UNSET:
+            field_dict["episodes"] = episodes
+        if seed is not UNSET:
+            field_dict["seed"] = seed
+        if model is not UNSET:
+            field_dict["model"] = model
+        if held_out is not UNSET:
+            field_dict["held_out"] = held_out
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.held_out import HeldOut  # noqa: PLC0415
+
+        d = dict(src_dict)
+        workload = d.pop("workload")
+
+        _agents = d.pop("agents", UNSET)
+        agents: list[EvaluationRequestAgentsItemType1 | int] | Unset = UNSET
+        if _agents is not UNSET:
+            agents = []
+            for agents_item_data in _agents:
+
+                def _parse_agents_item(data: object) -> EvaluationRequestAgentsItemType1 | int:
+                    try:
+                        if not isinstance(data, str):
+                            raise TypeError()
+                        agents_item_type_1 = EvaluationRequestAgentsItemType1(data)
+
+                        return agents_item_type_1
+                    except (TypeError, ValueError, AttributeError, KeyError):
+                        pass
+                    return cast(EvaluationRequestAgentsItemType1 | int, data)
+
+                agents_item = _parse_agents_item(agents_item_data)
+
+                agents.append(agents_item)
+
+        _level = d.pop("level", UNSET)
+        level: EvaluationRequestLevel | Unset
+        if isinstance(_level, Unset):
+            level = UNSET
+        else:
+            level = EvaluationRequestLevel(_level)
+
+        seeds = d.pop("seeds", UNSET)
+
+        episodes = d.pop("episodes", UNSET)
+
+        seed = d.pop("seed", UNSET)
+
+        def _parse_model(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        model = _parse_model(d.pop("model", UNSET))
+
+        _held_out = d.pop("held_out", UNSET)
+        held_out: HeldOut | Unset
+        if isinstance(_held_out, Unset):
+            held_out = UNSET
+        else:
+            held_out = HeldOut.from_dict(_held_out)
+
+        evaluation_request = cls(
+            workload=workload,
+            agents=agents,
+            level=level,
+            seeds=seeds,
+            episodes=episodes,
+            seed=seed,
+            model=model,
+            held_out=held_out,
+        )
+
+        return evaluation_request

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="HeldOut")
+
+
+@_attrs_define
+class HeldOut:
+    """Executions that the held-out domain model of level L3 is fitted on, and the first one is not."""
+
+    share: float | Unset = 0.25
+    """ Share of the executions; those that came after the agents' model are taken first. """
+    executions: list[str] | None | Unset = UNSET
+    """ Names of executions, instead of a share. """
+
+    def to_dict(self) -> dict[str, Any]:
+        share = self.share
+
+        executions: list[str] | None | Unset
+        if isinstance(self.executions, Unset):
+            executions = UNSET
+        elif isinstance(self.executions, list):
+            executions = self.executions
+
+        else:
+            executions = self.executions
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if share is not UNSET:
+            field_dict["share"] = share
+        if executions is not UNSET:
+            field_dict["executions"] = executions
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        share = d.pop("share", UNSET)
+
+        def _parse_executions(data: object) -> list[str] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                executions_type_0 = cast(list[str], data)
+
+                return executions_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None | Unset, data)
+
+        executions = _parse_executions(d.pop("executions", UNSET))
+
+        held_out = cls(
+            share=share,
+            executions=executions,
+        )
+
+        return held_out
