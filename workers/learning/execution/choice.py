@@ -11,6 +11,8 @@ COMPILING = 7.6
 """Seconds that compiling takes, about; `benchmarks.jax_speed` measures it, and what the rates below stand for."""
 RATES = (65_000.0, 140_000.0)
 """Environment steps a second of a served config, on torch and compiled: what they differ by pays for compiling."""
+WORTH = 0.8
+"""Share of torch's time that a compiled training may take to be chosen: what is as quick either way stays as it is."""
 
 
 def settled(name: str, config: Config, simulator: SimulatorSpec, plan: Plan) -> str:
@@ -40,7 +42,7 @@ def pays(plan: Plan) -> bool:
     """Whether compiling is made up for within the plan."""
     torch, compiled = RATES
     seconds = min(plan.steps / torch, plan.seconds or float("inf"))
-    return COMPILING + seconds * torch / compiled < seconds
+    return COMPILING + seconds * torch / compiled < WORTH * seconds
 
 
 def _place(config: Config) -> Place:
