@@ -170,7 +170,6 @@ def peer_time(bar: Bar, name: str, seed: int) -> float:
     """Seconds of processor time until the peer is there, evaluated some forty times."""
     import stable_baselines3
     import torch
-    from stable_baselines3.common.callbacks import BaseCallback
 
     from benchmarks.peer_environment import PeerEnvironment
 
@@ -178,23 +177,22 @@ def peer_time(bar: Bar, name: str, seed: int) -> float:
     steps = PEER_STEPS[name]
     state = {"start": time.process_time(), "next": steps // PEER_CHECKS, "found": LIMIT_SECONDS}
 
-    class Watch(BaseCallback):
-        def _on_step(self) -> bool:
-            if self.num_timesteps < state["next"]:
-                return True
-            spent = time.process_time() - state["start"]
-            if bar.reached(PeerPolicy(self.model, name)):
-                state["found"] = min(spent, LIMIT_SECONDS)
-                return False
-            state["next"] += steps // PEER_CHECKS
-            state["start"] = time.process_time() - spent
-            return spent < LIMIT_SECONDS
+    def watch(_: dict[str, Any], __: dict[str, Any]) -> bool:
+        if peer.num_timesteps < state["next"]:
+            return True
+        spent = time.process_time() - state["start"]
+        if bar.reached(PeerPolicy(peer, name)):
+            state["found"] = min(spent, LIMIT_SECONDS)
+            return False
+        state["next"] += steps // PEER_CHECKS
+        state["start"] = time.process_time() - spent
+        return spent < LIMIT_SECONDS
 
     layout = Layout(bar.problem.spec)
     simulator = ExpectedSimulator(layout, bar.problem.table, PEER_ENVIRONMENTS[name], seed)
     kwargs = {"policy_kwargs": {"net_arch": [64, 64]}, "gamma": 1.0, "seed": seed, **PEERS[name]}
     peer = getattr(stable_baselines3, name)("MlpPolicy", PeerEnvironment(simulator), **kwargs)
-    peer.learn(steps, callback=Watch())
+    peer.learn(steps, callback=watch)
     return float(state["found"])
 
 
