@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.domain_models.schemas import Seed
-from app.kinds.iterative.spec import Slug
+from app.kinds.fields import Slug
 
 Level = Literal["L0", "L1", "L2", "L3", "L4"]
 LARGEST_VERSION = 2**31 - 1

@@ -7,7 +7,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.decisions.schemas import Decision
-from app.kinds.iterative.spec import Finite, Positive
+from app.kinds.fields import Finite, Positive
 
 RunState = Literal["running", "finished", "failed"]
 Name = Annotated[str, Field(max_length=63)]

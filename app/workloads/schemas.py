@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from app.kinds.iterative.spec import NonNegative, Positive, Spec
+from app.kinds.fields import NonNegative, Positive
+from app.kinds.iterative.spec import Spec
 
 EXAMPLE = {
     "name": "resnet18",

@@ -3,24 +3,16 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from app.kinds.fields import Finite, Name, NonNegative, Positive, Slug, Strict
 
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
 MAXIMUM_ACTIONS = 2_000
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", examples=["gpus"])]
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", examples=["resnet18"])]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Resource(_Strict):
+class Resource(Strict):
     """Something that is allocated in equal steps between two bounds."""
 
     name: Name
@@ -75,7 +67,7 @@ class Resource(_Strict):
         return self
 
 
-class Metric(_Strict):
+class Metric(Strict):
     """Something that each iteration is measured by; without a target it is recorded and predicted only."""
 
     name: Name
@@ -88,7 +80,7 @@ class Metric(_Strict):
     weight: NonNegative = 1.0
 
 
-class Feature(_Strict):
+class Feature(Strict):
     """A known number that the metrics depend on besides the allocation, for example the batch size."""
 
     name: Name
@@ -102,7 +94,7 @@ class Feature(_Strict):
         return self
 
 
-class Weights(_Strict):
+class Weights(Strict):
     """What the three terms of the reward are worth against each other."""
 
     sla: NonNegative = 1.0
@@ -110,7 +102,7 @@ class Weights(_Strict):
     change: NonNegative = 0.01
 
 
-class Criterion(_Strict):
+class Criterion(Strict):
     """How long one simulated iteration may take: the lesser of a duration and a share of the real iteration."""
 
     max_seconds: Positive = 1e-3
@@ -125,7 +117,7 @@ def _unique(items: "tuple[Resource | Metric | Feature, ...]") -> "tuple[Resource
     return items
 
 
-class Spec(_Strict):
+class Spec(Strict):
     """A workload of kind ``iterative``: its resources, metrics with targets, features and preferences."""
 
     name: Slug

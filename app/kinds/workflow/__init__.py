@@ -1,0 +1,1 @@
+"""Batch jobs and workflow DAGs on priced nodes: which ready tasks start now, and where."""

@@ -1,0 +1,78 @@
+"""What crosses the API when a workload of kind ``workflow`` is registered."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from app.kinds.fields import NonNegative, Positive, Slug, Strict
+
+TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
+MAXIMUM_NODES = 100_000
+
+Count = Annotated[int, Field(ge=0, le=MAXIMUM_NODES)]
+Backfilling = Literal["none", "rls", "easy", "conservative"]
+
+
+class NodeType(Strict):
+    """Equal nodes, of which between ``minimum`` and ``maximum`` are rented at a time.
+
+    A task runs on one node, beside others as long as processors and memory last; a batch machine on which jobs span
+    its hosts is one node with all of its processors.
+    """
+
+    name: Slug
+    processors: Annotated[int, Field(ge=1, le=10_000_000)]
+    memory_gb: Positive | None = Field(default=None, description="memory of a node; null: no limit")
+    speed: Positive = Field(default=1.0, description="a task that takes t seconds at speed 1 takes t / speed")
+    price_per_hour: NonNegative = Field(default=0.0, description="of one node, while it is rented")
+    billing_seconds: Positive = Field(default=1.0, description="rented time is billed in whole multiples of this")
+    startup_seconds: NonNegative = Field(default=0.0, description="from the order to the first task")
+    minimum: Count = 0
+    maximum: Annotated[int, Field(ge=1, le=MAXIMUM_NODES)]
+    bandwidth_mbps: Positive | None = Field(
+        default=None, description="megabytes per second to and from other nodes; null: transfers take no time"
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError(f"minimum must be at most maximum: minimum {self.minimum}, maximum {self.maximum}")
+        return self
+
+
+class Weights(Strict):
+    """What the terms of the objective are worth against each other; each is made comparable by its reference."""
+
+    slowdown: NonNegative = Field(default=1.0, description="mean bounded slowdown, less 1")
+    wait: NonNegative = Field(default=0.0, description="mean wait, in hours")
+    makespan: NonNegative = Field(default=0.0, description="makespan over its lower bound, less 1")
+    deadline: NonNegative = Field(default=0.0, description="share of tasks that end after their deadline")
+    utilisation: NonNegative = Field(default=0.0, description="share of rented processor time that is idle")
+    cost: NonNegative = Field(default=0.0, description="cost, over that of the work alone on the cheapest nodes")
+
+
+class Limits(Strict):
+    """What one user may have at a time; null: as much as there is."""
+
+    running_tasks: Annotated[int, Field(ge=1)] | None = None
+    processors: Annotated[int, Field(ge=1)] | None = None
+
+
+def _unique(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
+    names = [node.name for node in nodes]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
+    return nodes
+
+
+class Spec(Strict):
+    """A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first."""
+
+    name: Slug
+    kind: Literal["workflow"]
+    nodes: Annotated[tuple[NodeType, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
+    weights: Weights = Weights()
+    limits_per_user: Limits = Limits()
+    strategy: Slug = Field(default="sjf", description="the order in which tasks start while no agent is promoted")
+    backfilling: Backfilling = Field(default="easy", description="what may overtake a task that must wait")

@@ -1,0 +1,78 @@
+"""Tasks as arrays: what formats are read into, simulators play, and samples keep."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Seconds = NDArray[np.float64]
+
+
+class Trace(NamedTuple):
+    """N tasks in order of submission; what is unknown is not a number (times, bytes) or −1 (indices).
+
+    Attributes:
+        names: identifier of each task, unique, [N].
+        submit: seconds after the trace's origin, ascending, [N]; a task becomes ready when it is submitted and all
+            of its parents have ended.
+        runtime: seconds at speed 1, [N]; not a number for a task that has not run.
+        estimate: seconds that the user asked for, [N].
+        processors: [N].
+        memory: bytes, [N].
+        user: index into ``users``, [N].
+        deadline: seconds after the origin, [N].
+        group: index of the workflow that a task belongs to, [N]; −1 for a job by itself.
+        parent_start: the parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
+        parents: indices of tasks, each less than N, [E].
+        data: bytes that go along each of those edges, [E].
+        users: names, [U].
+        origin: seconds since 1970 of time 0; 0 when unknown.
+    """
+
+    names: tuple[str, ...]
+    submit: Seconds
+    runtime: Seconds
+    estimate: Seconds
+    processors: NDArray[np.int64]
+    memory: NDArray[np.float64]
+    user: NDArray[np.int64]
+    deadline: Seconds
+    group: NDArray[np.int64]
+    parent_start: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    data: NDArray[np.float64]
+    users: tuple[str, ...] = ()
+    origin: float = 0.0
+
+    @property
+    def tasks(self) -> int:
+        """N."""
+        return len(self.submit)
+
+    @property
+    def expected(self) -> Seconds:
+        """What a scheduler plans with, [N]: the estimate, and the run time where there is none."""
+        return np.where(np.isnan(self.estimate), self.runtime, self.estimate)
+
+
+def independent(
+    submit: Seconds, runtime: Seconds, estimate: Seconds, processors: NDArray[np.int64], user: NDArray[np.int64]
+) -> Trace:
+    """Batch jobs without parents, in order of submission, named by their index; [N] each."""
+    count = len(submit)
+    unknown = np.full(count, np.nan)
+    return Trace(
+        names=tuple(map(str, range(count))),
+        submit=submit,
+        runtime=runtime,
+        estimate=estimate,
+        processors=processors,
+        memory=unknown,
+        user=user,
+        deadline=unknown,
+        group=np.full(count, -1),
+        parent_start=np.zeros(count + 1, np.int64),
+        parents=np.zeros(0, np.int64),
+        data=np.zeros(0),
+        users=tuple(map(str, range(int(user.max(initial=-1)) + 1))),
+    )
