@@ -1,0 +1,1 @@
+"""Event-driven simulators of the workflow kind."""
