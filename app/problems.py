@@ -19,6 +19,7 @@ from app import errors
 from app.database.engine import DeadlinePassed, is_lost
 from app.errors import FieldError, StewardError, problem
 from app.kinds.base import InvalidInput
+from app.kinds.registry import KINDS
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_VALUE = 200
@@ -74,16 +75,30 @@ def answer(error: StewardError, instance: str | None) -> Response:
     return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
 
 
-def _pointer(location: Sequence[str | int]) -> str:
-    """JSON pointer of a validation error: into the body, or `/query/name`, `/path/name`, `/header/name`."""
-    parts = location[1:] if location and location[0] == "body" else location
+def _pointer(location: Sequence[str | int], problem: str) -> str:
+    """JSON pointer of a validation error: into the body, or `/query/name`, `/path/name`, `/header/name`.
+
+    What is wrong with a spec is found under the name of its kind, which isn't part of what was sent.
+    """
+    parts = tuple(location[1:] if location and location[0] == "body" else location)
+    tagged = bool(parts) and parts[0] in KINDS and (len(parts) > 1 or problem != "extra_forbidden")
+    parts = parts[1:] if tagged else parts
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def invalid(found: Sequence[Any]) -> errors.Invalid:
     """Pydantic's errors as ours."""
-    fields = [FieldError(_pointer(item["loc"]), _message(item), item.get("input")) for item in found]
+    fields = [_field(item) for item in found]
     return errors.Invalid("; ".join(f"{item.pointer or '/'}: {item.message}" for item in fields), errors=fields)
+
+
+def _field(item: Mapping[str, Any]) -> FieldError:
+    pointer, value = _pointer(item["loc"], item["type"]), item.get("input")
+    if item["type"] != "unknown_kind":
+        return FieldError(pointer, _message(item), value)
+    if isinstance(value, Mapping):
+        return FieldError(f"{pointer}/kind", _message(item), value.get("kind"))
+    return FieldError(pointer, "must be an object", value)
 
 
 def _message(item: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
+from app.dashboard import specs
 from app.evaluations.schemas import EvaluationRead
 from app.jobs.schemas import JobRead
 from app.runs.schemas import RunRead
@@ -71,14 +72,13 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def workload_row(workload: WorkloadRead) -> list[str]:
     """Name, resources, iterations, who answers, targets."""
-    spec = workload.spec
-    targets = [f"{m.name} {m.target:g} {m.unit} per {m.scope}" for m in spec.metrics if m.target is not None]
+    told = specs.told(workload.spec)
     return [
         link(f"/workloads/{workload.name}", workload.name),
-        ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources),
-        f"{spec.iterations:,}",
+        told.resources,
+        told.length,
         "heuristic" if workload.champion is None else f"agent {workload.champion}",
-        "; ".join(targets),
+        told.targets,
     ]
 
 

@@ -17,7 +17,7 @@ workload's spec (the *configuration*), and what a policy sees, does and is paid 
 Nothing here knows HTTP or SQL. Every member is run through ``tests/contracts/test_kind.py``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -38,6 +38,26 @@ class InvalidInput(ValueError):
     def __init__(self, errors: Sequence[FieldIssue]) -> None:
         self.errors = list(errors)
         super().__init__("; ".join(f"{e.pointer}: {e.message} (got {e.value!r})" for e in self.errors))
+
+
+def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
+    """An issue for each name under ``part`` that isn't known."""
+    accepted = f"unknown name; known: {', '.join(known) or 'none'}"
+    return [FieldIssue(f"/{part}/{name}", accepted, value) for name, value in given.items() if name not in known]
+
+
+class Change(NamedTuple):
+    """What ``PATCH /workloads/{workload}`` asks for, by name; what is left out stays.
+
+    Attributes:
+        targets: of metrics; None takes a target away.
+        prices: per hour.
+        weights: of the objective's terms.
+    """
+
+    targets: Mapping[str, float | None]
+    prices: Mapping[str, float]
+    weights: Mapping[str, float]
 
 
 class Situation(NamedTuple):

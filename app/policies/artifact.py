@@ -8,9 +8,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.layout import Layout as IterativeLayout
 from app.kinds.iterative.model import read_header
-from app.kinds.iterative.observation import names
+from app.kinds.registry import KINDS
 from app.policies.base import IncompatibleArtifact, Published
 from app.policies.heuristic import HeuristicPolicy
 from app.policies.network import NetworkPolicy
@@ -46,27 +46,32 @@ class Experience:
 
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """A policy with the layout that it reads and what it was made for."""
+    """A policy with the kind and the layout that it reads, and what it was made for."""
 
     policy: Published
     observation: tuple[str, ...]
     actions: int
     experience: Experience
+    kind: str = "iterative"
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: Any) -> None:
         """Make sure that the policy reads ``layout``.
 
         Raises:
-            IncompatibleArtifact: the workload's resources, metrics or features are not those it was made for.
+            IncompatibleArtifact: the workload is of another kind, or what it has to show isn't what the policy reads.
         """
-        if tuple(names(layout)) != self.observation or len(layout.deltas) != self.actions:
+        kind = layout.spec.kind
+        if kind != self.kind:
+            raise IncompatibleArtifact(f"the policy was made for kind {self.kind}; this workload is of kind {kind}")
+        shown, actions = KINDS[kind].reads(layout)
+        if shown != self.observation or actions != self.actions:
             raise IncompatibleArtifact(
                 f"the policy reads {len(self.observation)} observation entries and {self.actions} actions of another "
-                f"spec; this workload has {len(names(layout))} and {len(layout.deltas)}"
+                f"spec; this workload has {len(shown)} and {actions}"
             )
 
 
-def experience_of(layout: Layout, hysteresis: float = 0.0) -> Experience:
+def experience_of(layout: IterativeLayout, hysteresis: float = 0.0) -> Experience:
     """What a policy that is made for ``layout`` as it stands has seen."""
     targets = {m.name: m.target for m in layout.spec.metrics if m.target is not None}
     return Experience(
@@ -74,16 +79,16 @@ def experience_of(layout: Layout, hysteresis: float = 0.0) -> Experience:
     )
 
 
-def save(policy: Published, layout: Layout, experience: Experience | None = None) -> bytes:
+def save(policy: Published, layout: Any, experience: Experience | None = None) -> bytes:
     """``policy``, made for ``layout``, as bytes."""
-    kind = next(name for name, cls in POLICIES.items() if isinstance(policy, cls))
     made_for = experience or experience_of(layout)
+    shown, actions = KINDS[layout.spec.kind].reads(layout)
     header = {
         "kind": layout.spec.kind,
-        "policy": kind,
+        "policy": next(name for name, cls in POLICIES.items() if isinstance(policy, cls)),
         "config": policy.config,
-        "observation": names(layout),
-        "actions": len(layout.deltas),
+        "observation": shown,
+        "actions": actions,
         "experience": made_for.__dict__,
     }
     arrays = {name: np.ascontiguousarray(values) for name, values in policy.arrays.items()}
@@ -113,4 +118,5 @@ def load(data: bytes) -> Artifact:
         tuple(header["observation"]),
         header["actions"],
         Experience(**experience),
+        header["kind"],
     )

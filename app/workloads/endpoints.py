@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request, Response, status
+from fastapi.openapi.models import Example
 
 from app.dependencies import FromDatabase, Tenant, WorkloadName, problems
 from app.idempotency.once import IdempotentPost
-from app.kinds.iterative.spec import Spec
+from app.kinds.registry import AnySpec
 from app.pagination import Page, Paging, page
 from app.workloads import service
-from app.workloads.schemas import EXAMPLE, WorkloadPatch, WorkloadRead
+from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE, WorkloadPatch, WorkloadRead
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
 
-SpecBody = Annotated[Spec, Body(openapi_examples={"training": {"summary": "A training on GPUs", "value": EXAMPLE}})]
+EXAMPLES: dict[str, Example] = {
+    "training": {"summary": "A training on GPUs", "value": EXAMPLE},
+    "cluster": {"summary": "Batch jobs on rented nodes", "value": CLUSTER_EXAMPLE},
+}
+SpecBody = Annotated[AnySpec, Body(openapi_examples=EXAMPLES)]
 
 
 @router.post(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from app.kinds.fields import NonNegative, Positive
-from app.kinds.iterative.spec import Spec
+from app.kinds.registry import AnySpec
 
 EXAMPLE = {
     "name": "resnet18",
@@ -42,6 +42,26 @@ EXAMPLE = {
     "weights": {"sla": 1.0, "cost": 0.1, "change": 0.01},
 }
 
+CLUSTER_EXAMPLE = {
+    "name": "cluster",
+    "kind": "workflow",
+    "nodes": [
+        {
+            "name": "large",
+            "processors": 16,
+            "memory_gb": 64,
+            "price_per_hour": 0.8,
+            "billing_seconds": 60,
+            "startup_seconds": 90,
+            "minimum": 1,
+            "maximum": 8,
+        }
+    ],
+    "weights": {"slowdown": 1.0, "cost": 0.5},
+    "strategy": "sjf",
+    "backfilling": "easy",
+}
+
 PATCH_EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
 
 
@@ -51,21 +71,11 @@ class WorkloadRead(BaseModel):
     id: str = Field(examples=["0f6ed0f0b7c14f1db3ad3a4f0b0a5f10"])
     name: str = Field(examples=["resnet18"])
     kind: str = Field(examples=["iterative"])
-    spec: Spec = Field(description="The spec as it stands, defaults filled in.", examples=[EXAMPLE])
+    spec: AnySpec = Field(description="The spec as it stands, defaults filled in.", examples=[EXAMPLE])
     spec_version: int = Field(description="Counts from 1; every PATCH that changes something adds 1.")
     champion: int | None = Field(description="Version of the agent that answers; null: a heuristic does.")
     revision: int = Field(description="Grows with whatever changes the workload's decisions.")
     created_at: datetime
-
-
-class WeightsPatch(BaseModel):
-    """New weights of the reward's terms; what is left out stays."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    sla: NonNegative | None = None
-    cost: NonNegative | None = None
-    change: NonNegative | None = None
 
 
 Targets = Annotated[
@@ -74,7 +84,11 @@ Targets = Annotated[
 ]
 Prices = Annotated[
     dict[str, NonNegative],
-    Field(description="New prices per unit and hour by resource.", examples=[{"gpus": 3.1}]),
+    Field(description="New prices per unit and hour, by resource or type of node.", examples=[{"gpus": 3.1}]),
+]
+Weights = Annotated[
+    dict[str, NonNegative | None],
+    Field(description="New weights of the objective's terms, by name.", examples=[{"cost": 0.2}]),
 ]
 
 
@@ -85,4 +99,4 @@ class WorkloadPatch(BaseModel):
 
     targets: Targets = {}
     prices: Prices = {}
-    weights: WeightsPatch = WeightsPatch()
+    weights: Weights = {}

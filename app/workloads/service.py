@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.database.engine import Database
 from app.database.tables import Workload
-from app.errors import Conflict, FieldError, Invalid, NotFound
+from app.errors import Conflict, FieldError, NotFound
 from app.idempotency.once import Record, no_record
-from app.kinds.iterative.spec import Spec
+from app.kinds.base import Change
+from app.kinds.registry import KINDS, Spec, read_spec
 from app.pagination import PageRequest, Slice
 from app.workloads import repository
 from app.workloads.schemas import WorkloadPatch, WorkloadRead
@@ -48,17 +46,15 @@ def _register(session: Session, tenant: str, spec: Spec, record: Record) -> Work
 
 
 def _same(present: Workload, spec: Spec) -> WorkloadRead:
-    known = Spec.model_validate(present.spec)
+    known = read_spec(present.spec)
     if known == spec:
         return read(present)
-    fields = [name for name in Spec.model_fields if getattr(known, name) != getattr(spec, name)]
+    was, asked = known.model_dump(mode="json"), spec.model_dump(mode="json")
+    fields = [name for name in asked if name not in was or was[name] != asked[name]]
     raise Conflict(
         f"workload {spec.name!r} is registered with another spec (they differ in {', '.join(fields)}); choose another "
-        "name, PATCH its targets, prices or weights, or delete it first",
-        errors=[
-            FieldError(f"/{name}", "differs from the registered spec", spec.model_dump(mode="json")[name])
-            for name in fields
-        ],
+        f"name, PATCH its {KINDS[known.kind].changes}, or delete it first",
+        errors=[FieldError(f"/{name}", "differs from the registered spec", asked[name]) for name in fields],
     )
 
 
@@ -80,7 +76,7 @@ def read(workload: Workload) -> WorkloadRead:
         id=workload.id,
         name=workload.name,
         kind=workload.kind,
-        spec=Spec.model_validate(workload.spec),
+        spec=read_spec(workload.spec),
         spec_version=workload.spec_version,
         champion=workload.champion,
         revision=workload.revision,
@@ -104,12 +100,12 @@ def change(database: Database, tenant: str, name: str, patch: WorkloadPatch) -> 
     """Apply new targets, prices and weights; agents obey them without a new training.
 
     Raises:
-        Invalid: a metric or resource that the workload hasn't.
+        InvalidInput: a name that the workload's spec hasn't.
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
-        before = Spec.model_validate(workload.spec)
-        after = patched(before, patch)
+        before = read_spec(workload.spec)
+        after = KINDS[before.kind].changed(before, _asked(patch))
         if after != before:
             workload.spec = after.model_dump(mode="json")
             workload.spec_version += 1
@@ -118,27 +114,9 @@ def change(database: Database, tenant: str, name: str, patch: WorkloadPatch) -> 
         return read(workload)
 
 
-def patched(spec: Spec, patch: WorkloadPatch) -> Spec:
-    """A spec with a patch applied."""
-    unknown = [
-        *_unknown("targets", patch.targets, (metric.name for metric in spec.metrics)),
-        *_unknown("prices", patch.prices, (resource.name for resource in spec.resources)),
-    ]
-    if unknown:
-        raise Invalid("; ".join(f"{e.pointer}: {e.message}" for e in unknown), errors=unknown)
-    fields = spec.model_dump()
-    for metric in fields["metrics"]:
-        metric["target"] = patch.targets.get(metric["name"], metric["target"])
-    for resource in fields["resources"]:
-        resource["price_per_hour"] = patch.prices.get(resource["name"], resource["price_per_hour"])
-    fields["weights"] |= patch.weights.model_dump(exclude_none=True)
-    return Spec.model_validate(fields)
-
-
-def _unknown(part: str, given: dict[str, Any], known: Iterable[str]) -> list[FieldError]:
-    names = list(known)
-    accepted = f"unknown name; known: {', '.join(names)}"
-    return [FieldError(f"/{part}/{name}", accepted, value) for name, value in given.items() if name not in names]
+def _asked(patch: WorkloadPatch) -> Change:
+    weights = {name: value for name, value in patch.weights.items() if value is not None}
+    return Change(patch.targets, patch.prices, weights)
 
 
 def delete(database: Database, tenant: str, name: str) -> None:

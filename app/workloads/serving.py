@@ -13,15 +13,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from app.agents import repository as agents
 from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
-from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.spec import Spec
+from app.kinds.registry import Spec, layout_of, read_spec
 from app.policies import artifact
 from app.policies.artifact import Artifact
 from app.policies.base import IncompatibleArtifact
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Serving:
-    """A workload ready to decide for.
+    """A workload ready to decide for. Layout and model are its kind's own.
 
     Attributes:
         model: the table the champion was trained on; without a champion the latest; None before the first fit.
@@ -45,8 +45,8 @@ class Serving:
     name: str
     spec_version: int
     spec: Spec
-    layout: Layout
-    model: ModelTable | None
+    layout: Any
+    model: Any
     model_version: int | None
     agent_version: int | None
     artifact: Artifact | None
@@ -143,11 +143,11 @@ class WorkloadCache:
 
 def load(database: Database, workload: Workload) -> Serving:
     """Compile a workload row: its layout, model table and champion's policy."""
-    spec = Spec.model_validate(workload.spec)
+    spec = read_spec(workload.spec)
     with database.reading() as session:
         agent = agents.artifact(session, workload.id, workload.champion) if workload.champion is not None else None
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
-    layout = Layout(spec)
+    layout = layout_of(spec)
     made, problem = _artifact(agent.artifact, layout, workload) if agent else (None, "")
     return Serving(
         workload_id=workload.id,
@@ -164,7 +164,7 @@ def load(database: Database, workload: Workload) -> Serving:
     )
 
 
-def _artifact(data: bytes, layout: Layout, workload: Workload) -> tuple[Artifact | None, str]:
+def _artifact(data: bytes, layout: Any, workload: Workload) -> tuple[Artifact | None, str]:
     try:
         made = artifact.load(data)
         made.check(layout)

@@ -129,7 +129,7 @@ def test_poll_follows_changes_and_drops_what_is_gone(
     cache.poll()
     second = cache.peek(registered.name)
     assert second is not None
-    assert second.spec.metrics[0].target == 9.0
+    assert second.spec.model_dump()["metrics"][0]["target"] == 9.0
     service.delete(database, TENANT, registered.name)
     cache.poll()
     assert cache.peek(registered.name) is None
