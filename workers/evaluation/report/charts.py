@@ -32,10 +32,16 @@ DASHES = {
 TERMS = ("#c92a2a", "#1971c2", "#f08c00", "#5f3dc4", "#2f9e44")
 
 
+def definition(chart: Any) -> Json:
+    """A plot as Vega-Lite, in the style of all."""
+    styled = chart.configure_view(stroke=None).configure_title(anchor="start", fontSize=13)
+    told: Json = styled.to_dict(validate=False)
+    return told
+
+
 def figure(chart: Any, caption: str) -> Markup:
     """A plot as an image inside the page; nothing runs in it, and its names can't collide with another's."""
-    definition = chart.configure_view(stroke=None).configure_title(anchor="start", fontSize=13).to_dict(validate=False)
-    drawn = vl_convert.vegalite_to_svg(definition, allowed_base_urls=[])
+    drawn = vl_convert.vegalite_to_svg(definition(chart), allowed_base_urls=[])
     source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
     return element("figure", element("img", src=source, alt=caption), element("figcaption", caption))
 

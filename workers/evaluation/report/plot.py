@@ -1,0 +1,105 @@
+"""Schedules as one file that needs nothing from elsewhere: a page, or one image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from workers.evaluation.report import schedules
+from workers.evaluation.report.charts import definition, figure
+from workers.evaluation.report.markup import Markup, element, joined, section, table
+from workers.evaluation.report.page import document
+from workers.evaluation.report.wording import count, number, percent
+
+Json = dict[str, Any]
+SUFFIXES = (".html", ".svg", ".png")
+SHARPNESS = 1.5  # pixels of a PNG per pixel of the definition
+
+
+def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
+    """Write pictures (see ``workers.evaluation.workflow.seen``) as what the file's suffix says.
+
+    Raises:
+        ValueError: it is none of ``SUFFIXES``.
+        OSError: the file can't be written.
+    """
+    if file.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
+    if file.suffix.lower() == ".html":
+        file.write_text(page(title, pictures), encoding="utf-8")
+        return
+    told = definition(image(title, pictures))
+    if file.suffix.lower() == ".svg":
+        file.write_text(vl_convert.vegalite_to_svg(told, allowed_base_urls=[]), encoding="utf-8")
+    else:
+        file.write_bytes(vl_convert.vegalite_to_png(told, scale=SHARPNESS, allowed_base_urls=[]))
+
+
+def page(title: str, pictures: Sequence[Json]) -> str:
+    """The whole document."""
+    return document(title, joined([element("h1", title), summary(pictures), *sections(pictures)]))
+
+
+def summary(pictures: Sequence[Json]) -> Markup:
+    """The figures of every schedule."""
+    head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
+    rows = []
+    for picture in pictures:
+        told = picture["figures"]
+        times = [number(told[name]) for name in ("slowdown", "wait", "makespan")]
+        rest = [percent(told["misses"]), percent(told["utilisation"]), number(told["cost"])]
+        rows.append([picture["name"], count(picture["tasks"]), *times, *rest])
+    return table([*head, "deadlines missed", "utilisation", "cost"], rows)
+
+
+def drawn(pictures: Sequence[Json]) -> list[tuple[str, str, Any]]:
+    """Every plot that there is something to show in: heading, caption and chart."""
+    found = [
+        ("Utilisation", "Busy share of the processors over time", schedules.utilisation(pictures)),
+        ("Queue", "Tasks that are ready and wait, over time", schedules.queue(pictures)),
+        (
+            "Slowdown",
+            "Share of the tasks that are slowed down more than that",
+            schedules.slowdowns({picture["name"]: picture["slowdown"] for picture in pictures}),
+        ),
+        ("Cost", "Cost against makespan; nothing beats those on the line in both", schedules.front(points(pictures))),
+    ]
+    for picture in pictures:
+        told = f"{picture['name']}: what was chosen, over time"
+        found.append(("What the gate chose", told, schedules.choices(picture)))
+    found += [("Gantt chart", _bars_caption(picture), schedules.gantt(picture)) for picture in pictures]
+    return [(heading, caption, chart) for heading, caption, chart in found if chart is not None]
+
+
+def points(pictures: Sequence[Json]) -> list[Json]:
+    """Cost and makespan of each; none where nothing costs anything or there is nothing to compare."""
+    told = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
+    return told if len(told) > 1 and any(point["cost"] for point in told) else []
+
+
+def sections(pictures: Sequence[Json]) -> list[Markup]:
+    """The plots under their headings."""
+    plots = drawn(pictures)
+    headings = dict.fromkeys(heading for heading, _, _ in plots)
+    return [
+        section(one, *(figure(chart, said) for heading, said, chart in plots if heading == one)) for one in headings
+    ]
+
+
+def image(title: str, pictures: Sequence[Json]) -> Any:
+    """All plots below each other in one chart."""
+    charts = [chart.properties(title=caption) for _, caption, chart in drawn(pictures)]
+    return alt.vconcat(*charts, title=title).resolve_scale(color="independent")
+
+
+def _bars_caption(picture: Json) -> str:
+    found = picture["gantt"]
+    told = f"{picture['name']}: which task ran when, and where"
+    if found["whole"]:
+        return told
+    shown = len({bar["task"] for bar in found["bars"]})
+    return f"{told}; {count(shown)} of {count(picture['tasks'])} tasks, from the stretch that waited longest"

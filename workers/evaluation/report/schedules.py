@@ -1,0 +1,209 @@
+"""Plots of schedules, from their pictures (see ``workers.evaluation.workflow.seen``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from workers.evaluation.report.charts import OWN, RULES, WIDTH, data
+
+Json = dict[str, Any]
+COLOURS = (*OWN, *RULES)
+SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
+TALLEST = 420
+GROUPS = 12  # workflows that colours can tell apart
+CHOICE_BINS = 80
+
+
+class Clock:
+    """Seconds in a unit that suits a span."""
+
+    def __init__(self, first: float, last: float) -> None:
+        self.first = first
+        _, self.seconds, self.unit = next(scale for scale in SCALES if last - first >= scale[0])
+
+    def told(self, seconds: float) -> float:
+        """How long after the first second."""
+        return round((seconds - self.first) / self.seconds, 5)
+
+    def axis(self) -> alt.X:
+        """The axis of time."""
+        return alt.X("time:Q", title=f"time ({self.unit})", scale=alt.Scale(nice=False, zero=False))
+
+
+def gantt(picture: Json) -> Any | None:
+    """When each task ran and on which processors; its colour is its slowdown, or its workflow where there are some."""
+    found = picture["gantt"]
+    if not found["bars"]:
+        return None
+    clock = Clock(picture["over_time"]["time"][0], picture["over_time"]["time"][-1])
+    rows = [
+        {
+            "time": clock.told(bar["start"]),
+            "until": clock.told(bar["end"]),
+            "low": bar["lane"],
+            "high": bar["lane"] + bar["lanes"],
+            "slowdown": bar["slowdown"],
+            "workflow": f"workflow {bar['group']}",
+        }
+        for bar in found["bars"]
+    ]
+    lanes = sum(node["lanes"] for node in found["nodes"])
+    scale = alt.Scale(domain=[0, lanes], nice=False)
+    bars = alt.Chart(data(rows)).mark_rect(stroke="white", strokeWidth=0.4 if lanes < 1000 else 0.1)
+    bars = bars.encode(
+        x=clock.axis(),
+        x2="until:Q",
+        y=alt.Y("low:Q", title=None if len(found["nodes"]) > 1 else "processor", scale=scale, axis=_lanes(found)),
+        y2="high:Q",
+        color=_bar_colour(found["bars"]),
+    )
+    return alt.layer(bars, *_borders(found, clock, lanes)).properties(width=WIDTH, height=_height(lanes))
+
+
+def _height(lanes: int) -> float:
+    return float(min(max(lanes * 14, 120), TALLEST))
+
+
+def _lanes(found: Json) -> alt.Axis:
+    """Processors of one node have numbers; several nodes have names instead."""
+    return alt.Axis(grid=False) if len(found["nodes"]) == 1 else alt.Axis(labels=False, ticks=False, grid=False)
+
+
+def _borders(found: Json, clock: Clock, lanes: int) -> list[Any]:
+    """Lines between nodes, and their names."""
+    nodes = found["nodes"]
+    if len(nodes) == 1:
+        return []
+    from_second = clock.told(found["from"])
+    rows = [{"low": node["first"], "middle": node["first"] + node["lanes"] / 2, "node": node["name"]} for node in nodes]
+    scale = alt.Scale(domain=[0, lanes], nice=False)
+    lines = alt.Chart(data(rows)).mark_rule(color="#ced4da").encode(y=alt.Y("low:Q", scale=scale))
+    step = -(-len(rows) * 11 // int(_height(lanes)))  # names that stand on each other can't be read
+    named = [{**row, "time": from_second} for row in rows[::step]]
+    texts = alt.Chart(data(named)).mark_text(align="right", dx=-4, fontSize=9, color="#495057")
+    return [lines, texts.encode(x="time:Q", y=alt.Y("middle:Q", scale=scale), text="node:N")]
+
+
+def _bar_colour(bars: Sequence[Json]) -> alt.Color:
+    groups = sorted({bar["group"] for bar in bars if bar["group"] >= 0})
+    if 1 < len(groups) <= GROUPS:
+        scale = alt.Scale(domain=[f"workflow {group}" for group in groups], range=list(COLOURS))
+        return alt.Color("workflow:N", title=None, scale=scale)
+    most = max(10.0, *(bar["slowdown"] for bar in bars))
+    scale = alt.Scale(type="log", scheme="yelloworangered", domain=[1, most])
+    legend = alt.Legend(orient="right", gradientLength=100, format="~s")
+    return alt.Color("slowdown:Q", title="slowdown", scale=scale, legend=legend)
+
+
+def utilisation(pictures: Sequence[Json]) -> Any | None:
+    """Busy share of the processors over time, by strategy."""
+    return _lines(pictures, "utilisation", "busy processors", alt.Axis(format="%"), alt.Scale(domain=[0, 1]))
+
+
+def queue(pictures: Sequence[Json]) -> Any | None:
+    """Tasks that are ready and wait, over time, by strategy."""
+    return _lines(pictures, "queue", "tasks that wait", alt.Axis(), alt.Scale(zero=True))
+
+
+def _lines(pictures: Sequence[Json], field: str, title: str, axis: alt.Axis, scale: alt.Scale) -> Any | None:
+    if not pictures:
+        return None
+    times = [picture["over_time"]["time"] for picture in pictures]
+    clock = Clock(min(time[0] for time in times), max(time[-1] for time in times))
+    rows = [
+        {"strategy": picture["name"], "time": clock.told(time), "value": value}
+        for picture in pictures
+        for time, value in zip(picture["over_time"]["time"], picture["over_time"][field], strict=False)
+    ]
+    chart = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.2, opacity=0.85)
+    return chart.encode(
+        x=clock.axis(), y=alt.Y("value:Q", title=title, axis=axis, scale=scale), color=colour(pictures)
+    ).properties(width=WIDTH, height=150)
+
+
+def slowdowns(found: Mapping[str, Json]) -> Any | None:
+    """Share of the tasks that are slowed down at least so much, by strategy; both axes logarithmic."""
+    rows = [
+        {"strategy": name, "slowdown": max(value, 1.0), "share": 1 - share}
+        for name, drawn in found.items()
+        for share, value in zip(drawn["share"], drawn["value"], strict=True)
+        if share < 1
+    ]
+    if not rows:
+        return None
+    most = max(10.0, *(row["slowdown"] for row in rows))
+    least = min(row["share"] for row in rows)
+    chart = alt.Chart(data(rows)).mark_line()
+    return chart.encode(
+        x=alt.X("slowdown:Q", title="bounded slowdown", scale=alt.Scale(type="log", domain=[1, most])),
+        y=alt.Y(
+            "share:Q",
+            title="share of tasks slowed down more",
+            axis=alt.Axis(format="~%"),
+            scale=alt.Scale(type="log", domain=[min(least, 0.1), 1]),
+        ),
+        color=colour([{"name": name} for name in found]),
+    ).properties(width=WIDTH, height=220)
+
+
+def choices(picture: Json) -> Any | None:
+    """Share of the decisions that each strategy was chosen for, over time."""
+    found, edges = picture.get("choices"), picture["over_time"]["time"]
+    if not found:
+        return None
+    clock, wide = Clock(edges[0], edges[-1]), -(-(len(edges) - 1) // CHOICE_BINS)
+    rows = []
+    for start in range(0, len(edges) - 1, wide):
+        counts = {name: sum(values[start : start + wide]) for name, values in found.items()}
+        whole, below = sum(counts.values()), 0.0
+        for name, number in counts.items():
+            if number:
+                ends = clock.told(edges[min(start + wide, len(edges) - 1)])
+                share = number / whole
+                row = {"time": clock.told(edges[start]), "until": ends, "low": below, "high": below + share}
+                rows.append({**row, "strategy": name})
+                below += share
+    chart = alt.Chart(data(rows)).mark_rect()
+    return chart.encode(
+        x=clock.axis(),
+        x2="until:Q",
+        y=alt.Y("low:Q", title="share of decisions", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        y2="high:Q",
+        color=colour([{"name": name} for name in found]),
+    ).properties(width=WIDTH, height=120)
+
+
+def front(points: Sequence[Json]) -> Any | None:
+    """Cost against makespan: on the line are those that nothing beats in both. Points: name, cost, makespan."""
+    if not points:
+        return None
+    clock = Clock(0.0, max(point["makespan"] for point in points))
+    rows = [{"strategy": p["name"], "time": clock.told(p["makespan"]), "cost": p["cost"]} for p in points]
+    best = undominated(rows)
+    scale = alt.Scale(zero=False, padding=20)
+    base = alt.Chart(data(rows))
+    line = alt.Chart(data(best)).mark_line(interpolate="step-after", color="#adb5bd", strokeDash=[4, 3])
+    x = alt.X("time:Q", title=f"makespan ({clock.unit})", scale=scale)
+    y = alt.Y("cost:Q", title="cost", scale=scale)
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, y=y, color=colour(points))
+    return alt.layer(line.encode(x=x, y=y), dots).properties(width=WIDTH - 120, height=260)
+
+
+def undominated(rows: Sequence[Json]) -> list[Json]:
+    """Those that no other is at least as good as in ``time`` and ``cost`` and better in one, by time."""
+    best: list[Json] = []
+    for row in sorted(rows, key=lambda row: (row["time"], row["cost"])):
+        if not best or row["cost"] < best[-1]["cost"]:
+            best.append(row)
+    return best
+
+
+def colour(pictures: Sequence[Json]) -> alt.Color:
+    """One colour per strategy, in the order in which they are named."""
+    names = list(dict.fromkeys(str(picture["name"]) for picture in pictures))
+    scale = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+    legend = alt.Legend(orient="right", labelLimit=200) if len(names) > 1 else None
+    return alt.Color("strategy:N", title=None, scale=scale, legend=legend)
