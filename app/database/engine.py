@@ -11,9 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from app.database.writer import Writer
 from app.settings import Settings
@@ -96,6 +98,8 @@ class Database:
         if self.is_sqlite:
             _configure_sqlite(self.engine, settings.sqlite_busy_seconds)
         self._reading_engine = self.engine.execution_options(**{READING: True})
+        self._disposed = False
+        event.listen(self.engine, "checkin", self._returned)
 
     @property
     def is_sqlite(self) -> bool:
@@ -132,5 +136,11 @@ class Database:
         return Writer(single)
 
     def dispose(self) -> None:
-        """Close all connections."""
+        """Close all connections; those that other threads still use are closed when they are given back."""
+        self._disposed = True
         self.engine.dispose()
+
+    def _returned(self, connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
+        """SQLAlchemy would leave what comes back after `dispose` to the garbage collector."""
+        if self._disposed and connection is not None:
+            record.invalidate()
