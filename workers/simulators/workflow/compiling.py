@@ -1,0 +1,55 @@
+"""Compiled loops over the kind's own functions.
+
+Compiled code is kept on disk, in a folder named for what the sources say: Numba itself looks only at the file of the
+function that it compiles, not at those of the functions that are called.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.extending import register_jitable
+
+import app.kinds.workflow
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+SOURCES = (Path(app.kinds.workflow.__file__).parent, Path(__file__).parent)
+
+
+def _digest() -> str:
+    """Of everything that may be compiled."""
+    texts = hashlib.sha256(numba.__version__.encode())
+    for folder in SOURCES:
+        for path in sorted(folder.glob("*.py")):
+            texts.update(path.read_bytes())
+    return texts.hexdigest()[:16]
+
+
+def _folder() -> Path:
+    """Beside this file, or where that cannot be written, in the user's own corner of the temporary folder."""
+    beside = Path(__file__).parent / "__pycache__"
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    kept = beside if os.access(beside.parent, os.W_OK) else Path(tempfile.gettempdir()) / f"steward-kernels-{owner}"
+    return kept / _digest()
+
+
+if "NUMBA_CACHE_DIR" not in os.environ:
+    config: Any = numba.config
+    config.CACHE_DIR = str(_folder())
+
+
+def kernel(function: Function) -> Function:
+    """``function`` compiled at its first call, and kept; it releases the interpreter's lock."""
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast("Function", compiled)
+
+
+def compilable(*functions: Callable[..., object]) -> None:
+    """Let kernels call plain functions of the kind."""
+    for function in functions:
+        register_jitable(function)
