@@ -24,8 +24,7 @@ from app.agents import endpoints as agents
 from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
-from app.decisions.bases import Bases
-from app.decisions.basis import BasisCache
+from app.decisions.bases import Bases, BasisCache
 from app.dependencies import Problem
 from app.dependencies import problems as documented
 from app.domain_models import endpoints as domain_models

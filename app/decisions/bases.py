@@ -4,15 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.decisions.basis import Basis, BasisCache
-from app.workloads.serving import WorkloadCache
+from app.decisions.desk import Basis
+from app.decisions.desks import desk_of
+from app.workloads.serving import Serving, WorkloadCache
 
 logger = logging.getLogger(__name__)
 Key = tuple[str, str]
+LARGEST_CACHE = 256
+
+
+class BasisCache:
+    """The basis of each serving; safe to share between threads. A new serving of a workload replaces the old one."""
+
+    def __init__(self, size: int = LARGEST_CACHE) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._bases: OrderedDict[str, Basis] = OrderedDict()
+
+    def get(self, serving: Serving) -> Basis:
+        """The serving's basis, compiled when it isn't there yet."""
+        basis = self._bases.get(serving.workload_id)
+        if basis is not None and basis.serving is serving:
+            return basis
+        basis = desk_of(serving.spec.kind).compile(serving)
+        with self._lock:
+            self._bases[serving.workload_id] = basis
+            self._bases.move_to_end(serving.workload_id)
+            while len(self._bases) > self._size:
+                self._bases.popitem(last=False)
+        return basis
+
+    def peek(self, serving: Serving) -> Basis | None:
+        """The serving's basis when it is compiled."""
+        basis = self._bases.get(serving.workload_id)
+        return basis if basis is not None and basis.serving is serving else None
 
 
 class Bases:

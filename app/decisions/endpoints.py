@@ -13,9 +13,10 @@ from starlette.concurrency import run_in_threadpool
 
 from app.database.base import DEFAULT_TENANT
 from app.decisions import service
-from app.decisions.service import Query, StateDecisions
+from app.decisions.desk import Query
+from app.decisions.query import LARGEST_ITERATION, invalid, whole_number
+from app.decisions.service import StateDecisions
 from app.dependencies import problems
-from app.errors import FieldError, Invalid
 from app.hot import Answer, HotRequest, HotRoute, of_loop, query
 
 NO_STORE = [(b"cache-control", b"no-store")]
@@ -44,7 +45,7 @@ async def get_decision(request: HotRequest) -> Answer:
 async def _of_state(request: HotRequest, values: Query) -> bytes:
     _check(values, OF_STATE)
     if "workload" not in values or len(values["workload"]) > 1:
-        raise _invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
+        raise invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
     basis = await state.bases.get(values["workload"][0], DEFAULT_TENANT)
     return await of_loop(request.app, StateDecisions).decide(basis, values)
@@ -53,8 +54,8 @@ async def _of_state(request: HotRequest, values: Query) -> bytes:
 async def _of_run(request: HotRequest, values: Query) -> bytes:
     _check(values, OF_RUN)
     if len(values["run"]) > 1:
-        raise _invalid("/query/run", "name one run", values["run"])
-    iteration = service.whole_number(values["iteration"], "iteration") if "iteration" in values else None
+        raise invalid("/query/run", "name one run", values["run"])
+    iteration = whole_number(values["iteration"], "iteration") if "iteration" in values else None
     database = request.app.state.database
     return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
 
@@ -63,11 +64,7 @@ def _check(values: Query, known: tuple[str, ...]) -> None:
     for name in values:
         if name not in known:
             message = f"unknown parameter; known here: {', '.join(known)}"
-            raise _invalid(f"/query/{name}", message, values[name][0])
-
-
-def _invalid(pointer: str, message: str, value: object) -> Invalid:
-    return Invalid(f"{pointer}: {message}", errors=[FieldError(pointer, message, value)])
+            raise invalid(f"/query/{name}", message, values[name][0])
 
 
 router = APIRouter(tags=["decisions"], lifespan=lifespan)
@@ -80,7 +77,7 @@ def _parameter(name: str, description: str, schema: dict[str, Any], example: obj
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
-_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": service.LARGEST_ITERATION}
+_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
 
 openapi_schemas: dict[str, Any] = {}
 openapi_paths: dict[str, Any] = {

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Path, Request, Response, status
 
 from app.database.base import DEFAULT_TENANT
-from app.decisions.service import LARGEST_ITERATION
+from app.decisions.query import LARGEST_ITERATION, invalid
 from app.dependencies import FromDatabase, Tenant, problems
-from app.errors import FieldError, Invalid
 from app.hot import Answer, HotRequest, HotRoute, of_loop
 from app.idempotency.once import IdempotentPost
 from app.pagination import Page, Paging, page
 from app.runs import service
 from app.runs.reporter import Reporter
-from app.runs.schemas import EncodedReport, IterationRead, IterationReport, RunPatch, RunRead, RunStart, RunStarted
+from app.runs.schemas import IterationRead, IterationReport, RunPatch, RunRead, RunStart, RunStarted
 
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
-_decode = msgspec.json.Decoder(EncodedReport).decode
 
 
 router = APIRouter(prefix="/runs", tags=["runs"])
@@ -63,29 +60,16 @@ async def put_iteration(request: HotRequest) -> Answer:
     """`PUT /runs/{run}/iterations/{iteration}`."""
     iteration = _number(request.path["iteration"])
     body = await request.json_body()
-    report = _report(body)
     state = request.app.state
     reporter = of_loop(request.app, Reporter, state.database, state.bases)
-    code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, report)
+    code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
 
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
-        raise _invalid("/path/iteration", "must be a whole number, 0 or greater", text)
+        raise invalid("/path/iteration", "must be a whole number, 0 or greater", text)
     return int(text)
-
-
-def _report(body: bytes) -> EncodedReport:
-    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
-    try:
-        return _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump())
-
-
-def _invalid(pointer: str, message: str, value: object) -> Invalid:
-    return Invalid(f"{pointer or '/'}: {message}", errors=[FieldError(pointer, message, value)])
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

@@ -4,17 +4,15 @@ What is kept may be out of date, for another process may have taken a report: th
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from app.decisions.desks import desk_of
 from app.decisions.shadow import Shadow
-from app.kinds.iterative.layout import Layout
 from app.runs.repository import RUNNING, Loaded
 
-LARGEST_CACHE = 5_000  # runs; 2 kB each
+LARGEST_CACHE = 5_000  # units of 2 kB
 
 
 class Live(msgspec.Struct, eq=False):
@@ -22,7 +20,7 @@ class Live(msgspec.Struct, eq=False):
 
     Attributes:
         following: number of the iteration that is reported next.
-        state_row: the packed state, [S].
+        kept: its state, as its kind's desk has it.
         targets: the run's own targets by metric.
         digest, decision: of the last reported iteration; empty before the first.
         shadow: the agent that is asked beside, if there is one.
@@ -34,8 +32,9 @@ class Live(msgspec.Struct, eq=False):
     workload_id: str
     state: str
     following: int
-    state_row: NDArray[np.float64]
+    kept: Any
     targets: dict[str, float]
+    kind: str
     digest: str
     decision: bytes
     shadow: Shadow | None
@@ -56,28 +55,20 @@ def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
         workload_id=run.workload_id,
         state=run.state,
         following=run.next_iteration,
-        state_row=np.array(run.state_vector, np.float64),
+        kept=desk_of(loaded.kind).thaw(run.state_vector),
         targets=run.targets or {},
+        kind=loaded.kind,
         digest=last.digest if last else "",
         decision=msgspec.json.encode(last.decision) if last else b"",
         shadow=shadow,
     )
 
 
-def effective_targets(layout: Layout, runs: Sequence[Live]) -> NDArray[np.float64]:
-    """The targets of each run, [B, M]: its own where it has them, else those of the workload as they stand."""
-    targets = np.tile(layout.targets, (len(runs), 1))
-    for i, live in enumerate(runs):
-        for name, value in live.targets.items():
-            targets[i, layout.metrics.index(name)] = value
-    return targets
-
-
 class LiveCache:
-    """The most recently reported runs, by id."""
+    """The most recently reported runs, by id; ``size`` is in the desks' units of weight."""
 
     def __init__(self, size: int = LARGEST_CACHE) -> None:
-        self._size = size
+        self._size, self._weight = size, 0
         self._runs: OrderedDict[str, Live] = OrderedDict()
 
     def get(self, run: str) -> Live | None:
@@ -88,12 +79,15 @@ class LiveCache:
         return live
 
     def put(self, live: Live) -> None:
-        """Keep a run; the least recently reported one goes when there are too many."""
+        """Keep a run; the least recently reported ones go when there are too many."""
+        self.drop(live.id)
         self._runs[live.id] = live
-        self._runs.move_to_end(live.id)
-        if len(self._runs) > self._size:
-            self._runs.popitem(last=False)
+        self._weight += desk_of(live.kind).weight
+        while self._weight > self._size and len(self._runs) > 1:
+            self.drop(next(iter(self._runs)))
 
     def drop(self, run: str) -> None:
         """Forget a run."""
-        self._runs.pop(run, None)
+        live = self._runs.pop(run, None)
+        if live is not None:
+            self._weight -= desk_of(live.kind).weight

@@ -20,27 +20,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.writer import Writer
 from app.decisions.bases import Bases
-from app.decisions.basis import Basis
-from app.decisions.decider import Subject, decide
+from app.decisions.desk import Answered, Asked, Basis, Desk
+from app.decisions.desks import desk_of
 from app.decisions.shadow import Shadows
-from app.errors import Conflict, FieldError, Invalid, NotFound, Unavailable
+from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.hot import LARGEST_BATCH, Gathering
-from app.kinds.iterative.state import advance, pack, unpack
 from app.runs import repository
-from app.runs.live import Live, LiveCache, effective_targets, from_loaded
+from app.runs.live import Live, LiveCache, from_loaded
 from app.runs.repository import Entry, OutrunError
-from app.runs.schemas import EncodedReport
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -61,17 +57,21 @@ class Verdict(Enum):
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """A report that waits, in the layout's order."""
+    """A report that waits; ``answered`` where its kind takes too long to be decided for on the event loop."""
 
     live: Live
     basis: Basis
     iteration: int
-    levels: list[int]
-    metrics: list[float]
-    features: list[float]
+    report: Any
     digest: str
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
+    answered: Answered | None = None
+
+    def asked(self) -> Asked:
+        """What its kind's desk is asked."""
+        live = self.live
+        return Asked(live.id, self.iteration, live.kept, self.report, live.targets, live.shadow)
 
 
 @dataclass(eq=False, slots=True)
@@ -80,13 +80,11 @@ class Ready:
 
     item: Item
     decision: bytes
-    state_row: NDArray[np.float64]
+    state: Any
 
     def entry(self) -> Entry:
         """What is written of it."""
-        item = self.item
-        state = msgspec.json.encode(self.state_row.tolist())
-        raw = msgspec.Raw
+        item, raw = self.item, msgspec.Raw
         return Entry(
             item.live.id,
             item.iteration,
@@ -94,7 +92,7 @@ class Ready:
             item.digest,
             raw(item.encoded),
             raw(self.decision),
-            raw(state),
+            desk_of(item.live.kind).freeze(self.state),
         )
 
 
@@ -118,22 +116,25 @@ class Reporter:
         self._threads = ThreadPoolExecutor(len(self._writers), thread_name_prefix="report-writer")
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
-    async def report(self, tenant: str, run: str, iteration: int, report: EncodedReport) -> tuple[int, bytes]:
+    async def report(self, tenant: str, run: str, iteration: int, body: bytes) -> tuple[int, bytes]:
         """The decision that answers iteration ``iteration`` of a run, and 201 when it is new, 200 when it is repeated.
 
         Raises:
             NotFound: no such run.
             Conflict: another report is there under that number, numbers are left out, or the run has ended.
-            InvalidInput: the report doesn't fit the workload.
+            ValidationError, Invalid, InvalidInput: ``body`` is no report of the run's kind, or doesn't fit it.
             Unavailable: other processes keep taking reports of the same run.
         """
-        encoded = msgspec.json.encode(report, order="deterministic")
-        digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
         live = self._runs.get(run)
         fresh = live is None
+        digest, encoded = "", b""
         for _ in range(ATTEMPTS):
             if live is None or live.tenant != tenant:
                 live, fresh = await self._load(tenant, run), True
+            if not digest:
+                report = desk_of(live.kind).decode(body)
+                encoded = msgspec.json.encode(report, order="deterministic")
+                digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
             if iteration < live.following:
                 return REPEATED, await self._repeated(live, iteration, digest)
             if iteration > live.following or not live.running:
@@ -181,15 +182,18 @@ class Reporter:
             raise NotFound(f"no iteration {iteration} of run {run!r}")
         return found.digest, msgspec.json.encode(found.decision)
 
-    async def _submit(
-        self, live: Live, iteration: int, report: EncodedReport, encoded: bytes, digest: str
-    ) -> bytes | Verdict:
-        basis = await self._bases.get(live.workload_id, live.tenant)
-        if iteration >= basis.layout.iterations:
-            raise _beyond(iteration, basis.layout.iterations)
-        levels, metrics, features = basis.encode(report.allocation, report.metrics, report.features)
+    async def _submit(self, live: Live, iteration: int, report: Any, encoded: bytes, digest: str) -> bytes | Verdict:
+        basis, desk = await self._bases.get(live.workload_id, live.tenant), desk_of(live.kind)
         future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
-        self._pending.append(Item(live, basis, iteration, levels, metrics, features, digest, encoded, future))
+        item = Item(live, basis, iteration, None, digest, encoded, future)
+        if desk.quick:
+            item.report = desk.read(basis, live.kept, iteration, report)
+        elif live.following != iteration:
+            return Verdict.CHANGED
+        else:
+            asked = Asked(live.id, iteration, live.kept, report, live.targets, live.shadow)
+            item.answered = await self._in_thread(_answer, desk, basis, asked, self._clock())
+        self._pending.append(item)
         self._schedule()
         return await future
 
@@ -254,7 +258,7 @@ class Reporter:
         item = ready.item
         live = item.live
         if written and failure is None:
-            live.following, live.state_row = item.iteration + 1, ready.state_row
+            live.following, live.kept = item.iteration + 1, ready.state
             live.digest, live.decision = item.digest, ready.decision
         else:
             self._runs.drop(live.id)
@@ -302,11 +306,6 @@ def _refused(live: Live, iteration: int) -> Conflict:
     )
 
 
-def _beyond(iteration: int, iterations: int) -> Invalid:
-    message = f"must be less than {iterations}, the workload's number of iterations"
-    return Invalid(f"/path/iteration: {message}", errors=[FieldError("/path/iteration", message, iteration)])
-
-
 def _is_of_one(error: DBAPIError) -> bool:
     """Whether one report of several may be at fault, so that the others are worth trying by themselves."""
     if isinstance(error, DataError | IntegrityError):
@@ -334,18 +333,18 @@ def _group(items: Sequence[Item], now: datetime) -> list[Ready]:
 
 
 def _evaluated(items: Sequence[Item], now: datetime) -> list[Ready]:
-    """Advance each run by its report, and decide."""
-    basis, batch = items[0].basis, len(items)
-    layout, (weights, prices) = basis.layout, basis.terms(batch)
-    state = unpack(layout, np.stack([item.live.state_row for item in items]))._replace(
-        targets=effective_targets(layout, [item.live for item in items]),
-        weights=weights,
-        prices=prices,
-    )
-    levels = np.array([item.levels for item in items], np.int16)
-    metrics = np.array([item.metrics for item in items])
-    features = np.array([item.features for item in items]).reshape(batch, len(layout.features))
-    after = advance(basis.projector, state, levels, metrics, features)
-    subjects = [Subject(item.live.id, item.iteration, item.live.shadow) for item in items]
-    decisions = decide(basis, after, subjects, now)
-    return [Ready(*parts) for parts in zip(items, decisions, pack(after), strict=True)]
+    """Advance each run by its report, and decide, unless that is done already."""
+    desk, waiting = desk_of(items[0].live.kind), [item for item in items if item.answered is None]
+    if waiting:
+        answers = desk.answer(items[0].basis, [item.asked() for item in waiting], now)
+        return [Ready(item, *answered) for item, answered in zip(waiting, answers, strict=True)]
+    return [Ready(item, *item.answered) for item in items if item.answered is not None]
+
+
+def _answer(desk: Desk, basis: Basis, asked: Asked, now: datetime) -> Answered:
+    """In a thread: the answer to one report of a kind whose answers take long; its report isn't read yet.
+
+    The state that it starts from may be outrun meanwhile, here or elsewhere; then it is never written.
+    """
+    report = desk.read(basis, asked.state, asked.iteration, asked.report)
+    return desk.answer(basis, [asked._replace(report=report)], now)[0]

@@ -107,13 +107,14 @@ class Loaded(NamedTuple):
 
     run: Run
     workload: str
+    kind: str
     last: Iteration | None
 
 
 def load(session: Session, tenant: str, run: str) -> Loaded | None:
     """A run with its last iteration."""
     query = (
-        select(Run, Workload.name, Iteration)
+        select(Run, Workload.name, Workload.kind, Iteration)
         .join(Workload, Workload.id == Run.workload_id)
         .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
         .where(Run.id == run, Run.tenant == tenant)

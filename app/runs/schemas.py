@@ -3,11 +3,13 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.decisions.iterative.report import EncodedReport, IterationReport
 from app.decisions.schemas import Decision
 from app.kinds.fields import Finite, Positive
+
+__all__ = ["EncodedReport", "IterationRead", "IterationReport", "RunPatch", "RunRead", "RunStart", "RunStarted"]
 
 RunState = Literal["running", "finished", "failed"]
 Name = Annotated[str, Field(max_length=63)]
@@ -63,24 +65,6 @@ class RunPatch(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     state: Literal["finished", "failed"]
-
-
-class IterationReport(BaseModel):
-    """What one iteration used and measured."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
-    metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
-    features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
-
-
-class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
-    """`IterationReport` on the hot path."""
-
-    allocation: dict[str, float]
-    metrics: dict[str, float]
-    features: dict[str, float] = {}
 
 
 class IterationRead(BaseModel):

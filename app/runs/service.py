@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from sqlalchemy.orm import Session
@@ -13,12 +12,10 @@ from app.agents import repository as agents
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.decisions.basis import Basis
-from app.decisions.decider import begin_with
-from app.decisions.service import check_targets, encode_features
+from app.decisions.desk import Basis
+from app.decisions.desks import desk_of
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.idempotency.once import Record, no_record
-from app.kinds.iterative.state import begin, pack
 from app.pagination import PageRequest, Slice
 from app.policies import artifact
 from app.policies.base import IncompatibleArtifact
@@ -32,16 +29,14 @@ Clock = Callable[[], datetime]
 def start(
     database: Database, tenant: str, basis: Basis, body: RunStart, record: Record = no_record, now: Clock = utc_now
 ) -> RunStarted:
-    """Start a run: its first decision is the model's initial allocation.
+    """Start a run: its first decision is its kind's matter.
 
     Raises:
         Invalid, InvalidInput: targets, features or a shadow that the workload hasn't, or a shadow of another layout.
     """
-    targets = check_targets(basis, dict(body.targets), "/targets", basis.layout.targets.tolist())
-    features = [encode_features(basis, body.features)] if body.features is not None else None
-    state = begin(basis.projector, basis.layout.start_levels[None], targets=targets, features=features)
+    desk = desk_of(basis.serving.spec.kind)
     identifier, moment = new_id(), now()
-    decision, levels = begin_with(basis, state, identifier, moment)
+    decision, state = desk.begin(basis, identifier, body.targets, body.features, moment)
     serving = basis.serving
     run = Run(
         id=identifier,
@@ -52,7 +47,7 @@ def start(
         shadow_version=body.shadow,
         state=repository.RUNNING,
         targets=dict(body.targets),
-        state_vector=plain_row(pack(state._replace(levels=levels[None]))[0].tolist()),
+        state_vector=msgspec.json.decode(desk.freeze(state)),
         next_iteration=0,
         decision=msgspec.json.decode(decision),
         created_at=moment,
@@ -74,18 +69,13 @@ def _check_shadow(session: Session, basis: Basis, version: int) -> None:
         accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
         raise _invalid_shadow(f"no agent {version}; accepted: {accepted}", version)
     try:
-        artifact.load(found.artifact).check(basis.layout)
+        artifact.load(found.artifact).check(basis.serving.layout)
     except IncompatibleArtifact as error:
         raise _invalid_shadow(str(error), version) from error
 
 
 def _invalid_shadow(message: str, version: int) -> Invalid:
     return Invalid(f"/shadow: {message}", errors=[FieldError("/shadow", message, version)])
-
-
-def plain_row(values: list[float]) -> list[Any]:
-    """A packed state as JSON can carry it: nothing instead of not-a-number."""
-    return [None if value != value else value for value in values]
 
 
 def get(database: Database, tenant: str, run: str) -> RunRead:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.decisions.basis import Basis
+from app.decisions.iterative.basis import Basis
 from app.kinds.base import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.decisions import decider
-from app.decisions.basis import Basis
-from app.decisions.decider import Subject, begin_with, decide
+from app.decisions.iterative import decider
+from app.decisions.iterative.basis import Basis
+from app.decisions.iterative.decider import Subject, begin_with, decide
 from app.decisions.schemas import Decision
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from app.decisions.forecast import forecast
+from app.decisions.iterative.forecast import forecast
 from tests.app.decisions.deciding import basis, reported, seconds
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from app.database.engine import Database
-from app.decisions.bases import Bases
-from app.decisions.basis import BasisCache
+from app.decisions.bases import Bases, BasisCache
 from app.kinds.iterative.spec import Spec
 from app.runs import service
 from app.runs.reporter import Reporter
@@ -41,6 +42,6 @@ def start(database: Database, workload: str = "resnet18", **body: Any) -> str:
     return service.start(database, TENANT, basis, RunStart(workload=workload, **body)).id
 
 
-def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> EncodedReport:
+def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> bytes:
     """What an iteration used and measured."""
-    return EncodedReport({"gpus": gpus}, {"iteration_seconds": seconds}, {"batch": batch})
+    return msgspec.json.encode(EncodedReport({"gpus": gpus}, {"iteration_seconds": seconds}, {"batch": batch}))

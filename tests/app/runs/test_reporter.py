@@ -14,13 +14,13 @@ from sqlalchemy.exc import DataError, OperationalError
 
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
+from app.decisions.iterative import desk
 from app.errors import Conflict, Invalid, NotFound
 from app.kinds.base import InvalidInput
 from app.kinds.iterative.state import State, advance
-from app.runs import reporter as reporting
 from app.runs import repository, service
 from app.runs.reporter import Reporter
-from app.runs.schemas import EncodedReport, RunPatch
+from app.runs.schemas import RunPatch
 from tests.app.runs.reporting import TENANT, register, report, reporter, start
 
 Step = tuple[int, int, int]
@@ -35,7 +35,7 @@ def kept(database: Database, run: str) -> list[int]:
         return list(session.scalars(query))
 
 
-async def outcome(taker: Reporter, run: str, iteration: int, body: EncodedReport) -> tuple[int, bytes]:
+async def outcome(taker: Reporter, run: str, iteration: int, body: bytes) -> tuple[int, bytes]:
     """Status and decision."""
     try:
         return await taker.report(TENANT, run, iteration, body)
@@ -189,7 +189,7 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
             raise FloatingPointError("thirteen")
         return advance(projector, state, levels, metrics, features)
 
-    monkeypatch.setattr(reporting, "advance", choosy)
+    monkeypatch.setattr(desk, "advance", choosy)
     bodies = [report(), report(13.0), report()]
 
     async def go() -> Sequence[object]:

@@ -1,8 +1,6 @@
 """What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -10,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.decisions.reasons import Place, in_words
+from app.decisions.iterative.reasons import Place, in_words
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.projector import Projector
@@ -19,7 +17,6 @@ from app.kinds.iterative.state import State, begin
 from app.policies.artifact import Artifact
 from app.workloads.serving import Serving
 
-LARGEST_CACHE = 256
 Array = NDArray[np.floating]
 
 
@@ -107,30 +104,3 @@ class Basis:
 
 def _value(resource: Resource, level: int) -> float:
     return round(resource.minimum + resource.step * level, 9)
-
-
-class BasisCache:
-    """The basis of each serving; safe to share between threads. A new serving of a workload replaces the old one."""
-
-    def __init__(self, size: int = LARGEST_CACHE) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._bases: OrderedDict[str, Basis] = OrderedDict()
-
-    def get(self, serving: Serving) -> Basis:
-        """The serving's basis, compiled when it isn't there yet."""
-        basis = self._bases.get(serving.workload_id)
-        if basis is not None and basis.serving is serving:
-            return basis
-        basis = Basis(serving)
-        with self._lock:
-            self._bases[serving.workload_id] = basis
-            self._bases.move_to_end(serving.workload_id)
-            while len(self._bases) > self._size:
-                self._bases.popitem(last=False)
-        return basis
-
-    def peek(self, serving: Serving) -> Basis | None:
-        """The serving's basis when it is compiled."""
-        basis = self._bases.get(serving.workload_id)
-        return basis if basis is not None and basis.serving is serving else None

@@ -14,12 +14,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.decisions import reasons
-from app.decisions.basis import Basis
-from app.decisions.forecast import Forecast, forecast
-from app.decisions.reasons import Circumstances, Reason
+from app.decisions.iterative import reasons
+from app.decisions.iterative.basis import Basis
+from app.decisions.iterative.forecast import Forecast, forecast
+from app.decisions.iterative.reasons import Circumstances, Reason
+from app.decisions.iterative.shadow import beside
 from app.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
-from app.decisions.shadow import Shadow, beside
+from app.decisions.shadow import Shadow
 from app.kinds.base import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view

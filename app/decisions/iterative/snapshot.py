@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.decisions.basis import Basis
+from app.decisions.iterative.basis import Basis
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance
 

@@ -1,0 +1,1 @@
+"""How workloads of kind `iterative` are served: the next step of one allocation."""

@@ -1,0 +1,35 @@
+"""What a run of kind ``iterative`` reports."""
+
+from __future__ import annotations
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class IterationReport(BaseModel):
+    """What one iteration used and measured."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
+    metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
+    features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
+
+
+class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
+    """`IterationReport` on the hot path."""
+
+    allocation: dict[str, float]
+    metrics: dict[str, float]
+    features: dict[str, float] = {}
+
+
+_decode = msgspec.json.Decoder(EncodedReport).decode
+
+
+def decode(body: bytes) -> EncodedReport:
+    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump())

@@ -1,0 +1,1 @@
+"""How workloads of kind `workflow` are served: which tasks start where, and which nodes."""
