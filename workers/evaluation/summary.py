@@ -14,7 +14,7 @@ from workers.evaluation.levels import CLASSES, TITLES, Level
 from workers.evaluation.problem import Problem, Yardstick
 from workers.evaluation.records import Record
 from workers.evaluation.statistics import Interval, Resamples, interquartile_mean, interval, profile, wins
-from workers.evaluation.wrappers import switched_on
+from workers.evaluation.wrappers import applied
 
 Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
@@ -166,6 +166,7 @@ class Summary:
         self.problem, self.candidates, self.everybody, self.settings = problem, candidates, everybody, settings
         rules = [one.name for one in everybody if one.role == "heuristic"]
         self.standings = {level: Standing(level, records, rules, settings) for level, records in played.items()}
+        self.world = problem.world(1, settings.seed)
         self.yardsticks = {level: problem.optimum(level, settings.seed) for level in self.standings}
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
@@ -194,12 +195,11 @@ class Summary:
     def _level(self, level: Level) -> dict[str, Any]:
         title, description = TITLES[level]
         standing, reason = self.standings.get(level), self._unavailable(level)
-        there = self.problem.unavailable(Level.COMPOSITION) is None
         return {
             "level": level.label,
             "title": title,
             "description": description,
-            "wrappers": [wrapper.name for wrapper in switched_on(level, held_out=there)],
+            "wrappers": [wrapper.name for wrapper in applied(level, self.world)],
             "available": standing is not None,
             "reason": reason,
             "episodes": 0 if standing is None else standing.scores[standing.best].size,

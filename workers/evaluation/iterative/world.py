@@ -112,7 +112,7 @@ class IterativeWorld:
 
     def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
         """See ``World``."""
-        self._factors = factors
+        self._factors = {**self._factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
         """See ``World``."""

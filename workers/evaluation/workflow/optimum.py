@@ -28,8 +28,8 @@ from workers.evaluation.workflow.objective import Reference, durations, referenc
 from workers.simulators.workflow.schedule import SHORTEST, Schedule
 
 Floats = NDArray[np.float64]
-MOST_TASKS = 10
-MOST_BRANCHES = 40_000
+MOST_TASKS = 12
+MOST_BRANCHES = 20_000
 SAME = 1e-9
 SLOWDOWN, WAIT, MAKESPAN, DEADLINE, IDLE, COST = range(len(TERMS))
 NO_LIMITS = Limits()

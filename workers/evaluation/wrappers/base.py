@@ -98,7 +98,7 @@ class World(Simulator, Protocol):
         ...
 
     def scale(self, factors: Mapping[str, Floats]) -> None:
-        """Multiply parameters by ``factors`` [V] in the episodes that begin next."""
+        """Multiply parameters by ``factors`` [V] in the episodes that begin next; each call adds to those before it."""
         ...
 
     def compose(self, models: NDArray[np.integer]) -> None:
@@ -124,6 +124,11 @@ class Wrapper:
         own = int.from_bytes(self.name.encode(), "little") % (1 << 63)
         self.random = np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, own])))
         self.world.disturbances.append(self)
+
+    @classmethod
+    def applies(cls, world: World) -> bool:  # noqa: ARG003 (most do not look)
+        """Whether there is anything in ``world`` for it to disturb."""
+        return True
 
     @property
     def observation_space(self) -> spaces.Box:

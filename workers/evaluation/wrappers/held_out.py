@@ -12,6 +12,11 @@ class HeldOut(Wrapper):
     level: ClassVar[Level] = Level.COMPOSITION
     name: ClassVar[str] = "held_out"
 
+    @classmethod
+    def applies(cls, world: World) -> bool:
+        """Where something was held out."""
+        return world.held_out > 0
+
     def begin(self, world: World) -> None:
         """Draw the model of each episode."""
         if not world.held_out:

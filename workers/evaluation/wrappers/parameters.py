@@ -1,6 +1,6 @@
-"""L2: the parameters of an episode change: targets, weights, prices, and how far runs differ."""
+"""L2: the parameters of an episode change: targets, weights, prices, how far runs differ, and how far estimates err."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,13 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "weight": (0.9, 1.1),
     "price": (0.9, 1.1),
     "effect": (0.5, 1.5),
+    "estimate": (0.5, 1.5),
 }
+
+
+def of_groups(parameters: Sequence[str], groups: Collection[str]) -> list[str]:
+    """Those of the parameters that belong to one of the groups."""
+    return [name for name in parameters if name.partition(".")[0] in groups]
 
 
 class Parameters(Wrapper):
@@ -26,7 +32,7 @@ class Parameters(Wrapper):
     def begin(self, world: World) -> None:
         """Draw the factors of these episodes."""
         factors = {}
-        for name in world.parameters:
+        for name in of_groups(world.parameters, self.ranges):
             low, high = self.ranges[name.partition(".")[0]]
             factors[name] = np.exp(self.random.uniform(np.log(low), np.log(high), world.variety))
         world.scale(factors)
