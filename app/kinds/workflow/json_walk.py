@@ -111,10 +111,10 @@ class _Text:
             try:
                 found, end = _decoder.raw_decode(self._text, self._at)
             except ValueError as error:
+                ahead = error.pos - self._at if isinstance(error, json.JSONDecodeError) else 0
                 if self._more(len(self._text) - self._at):
                     continue
-                at = error.pos if isinstance(error, json.JSONDecodeError) else self._at
-                raise self.error(pointer, getattr(error, "msg", str(error)), at) from error
+                raise self.error(pointer, getattr(error, "msg", str(error)), self._at + ahead) from error
             if end < len(self._text) or not self._more(1):  # a number may go on in the next piece
                 self._at = end
                 return found

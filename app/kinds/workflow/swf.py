@@ -71,7 +71,7 @@ def read_swf(source: Source, *, clip: bool = False, sort: bool = False, precedin
         trace = _with_parents(trace, whole)
     trace = _clipped(trace, whole.where, warnings, clip=clip)
     warnings += doubtful_units(trace, whole.where)
-    machine = _number(whole.header.get("MaxProcs")) or _number(whole.header.get("MaxNodes"))
+    machine = int(_number(whole.header.get("MaxProcs")) or _number(whole.header.get("MaxNodes")) or 0)
     warnings += _too_large(trace, machine, whole.where)
     lacks = _lacks(trace, whole, preceding=preceding)
     name = whole.header.get("Computer", "")
@@ -187,7 +187,7 @@ def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bo
     return trace._replace(runtime=np.fmin(trace.runtime, trace.estimate)) if clip else trace
 
 
-def _too_large(trace: Trace, machine: int | None, where: Where) -> list[FieldIssue]:
+def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
     """Jobs larger than the machine that the header tells of: a warning, as it may be wrong."""
     over = np.flatnonzero(trace.processors > machine) if machine else np.zeros(0, np.int64)
     if not len(over):
@@ -196,10 +196,10 @@ def _too_large(trace: Trace, machine: int | None, where: Where) -> list[FieldIss
     return [FieldIssue(where(int(over[0]), "processors"), message, int(trace.processors[over[0]]))]
 
 
-def _number(text: str | None) -> int | None:
-    """A positive whole number at the start of a header's value."""
-    match = re.match(r"\d+", text or "")
-    return int(match[0]) or None if match else None
+def _number(text: str | None) -> float | None:
+    """A positive number at the start of a header's value."""
+    match = re.match(r"\d+(\.\d+)?", text or "")
+    return float(match[0]) or None if match else None
 
 
 def _lacks(trace: Trace, table: Table, *, preceding: bool) -> tuple[str, ...]:

@@ -6,23 +6,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 
 from app.kinds.base import InvalidInput
 from app.kinds.workflow.reading import Reading
 from app.kinds.workflow.swf import read_swf
+from app.kinds.workflow.swf_writing import swf_omits, write_swf
+from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.wfformat import read_wfformat
+from tests.app.kinds.workflow.traces import logs, same
 
 HEADER = ["; Version: 2.2", "; Computer: Toy", "; UnixStartTime: 1000000000", "; MaxProcs: 64", ";"]
 
 
-def job(number: int = 1, **given: float | str) -> str:
+def job(number: int = 1, **values: float | str) -> str:
     """A line; what is not given is an ordinary value."""
     cells: dict[str, float | str] = {
         "job": number, "submit": 10 * number, "wait": 5, "runtime": 100, "allocated": 4, "cpu": -1, "used_memory": 2000,
         "processors": 4, "estimate": 200, "memory": 5000, "status": 1, "user": 7, "group": 1, "executable": -1,
         "queue": 1, "partition": -1, "preceding": -1, "think": -1,
     }  # fmt: skip
-    assert given.keys() <= cells.keys()
-    return " ".join(str(value) for value in (cells | given).values())
+    assert values.keys() <= cells.keys()
+    return " ".join(str(value) for value in (cells | values).values())
 
 
 def read(*rows: str, **options: bool) -> Reading:
@@ -111,7 +117,7 @@ def test_submit_times_out_of_order_are_refused_or_sorted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "value", "message"),
+    ("wrong", "field", "value", "message"),
     [
         ({"runtime": -5}, "runtime", -5.0, "must be a number of seconds from 0, or -1"),
         ({"submit": -1}, "submit", -1.0, "must be a number of seconds from 0"),
@@ -125,9 +131,9 @@ def test_submit_times_out_of_order_are_refused_or_sorted() -> None:
     ],
 )
 def test_what_no_job_can_have_is_refused_with_its_line(
-    given: dict[str, float | str], field: str, value: object, message: str
+    wrong: dict[str, float | str], field: str, value: object, message: str
 ) -> None:
-    [(pointer, said, shown)] = refused(job(1), job(2, **given), job(3))
+    [(pointer, said, shown)] = refused(job(1), job(2, **wrong), job(3))
     assert (pointer, shown) == (f"/lines/7/{field}", value)
     assert said.startswith(message)
 
@@ -193,3 +199,38 @@ def test_a_schedule_in_order_of_job_ends_is_sorted_back_into_its_log(shared_data
     for name in ("submit", "runtime", "estimate", "processors"):
         np.testing.assert_array_equal(getattr(schedule, name), getattr(log, name))
     assert schedule.names == log.names
+
+
+@hypothesis_settings(max_examples=40)
+@given(trace=logs())
+def test_what_is_written_reads_back_as_it_was(trace: Trace) -> None:
+    text = list(write_swf(trace, name="Toy machine", machine=5000))
+    reading = read_swf(text, preceding=True)
+    same(trace, reading.trace)
+    assert (reading.name, reading.machines, reading.dropped) == ("Toy machine", (5000,), 0)
+    assert swf_omits(trace) == ()
+
+
+def test_what_the_format_has_no_place_for_is_told(shared_data: Path) -> None:
+    workflow = read_wfformat(shared_data / "wfinstances/makeflow/blast-chameleon-small-001.json.gz").trace
+    assert swf_omits(workflow) == (
+        "names of tasks: jobs are numbered from 1",
+        "120 edges: a job has at most one preceding job",
+        "the bytes that go along edges",
+        "which workflow a task belongs to",
+    )
+    again = read_swf(write_swf(workflow)).trace
+    assert again.names == tuple(map(str, range(1, 44)))
+    np.testing.assert_array_equal(again.runtime, workflow.runtime)
+
+
+def test_a_real_log_written_and_read_is_the_same(shared_data: Path) -> None:
+    trace = read_swf(shared_data / "swf/KTH-SP2-1996-2.swf.gz", clip=True).trace
+    same(trace, read_swf(write_swf(trace)).trace)
+
+
+def test_waits_of_a_schedule_stand_in_the_third_column() -> None:
+    trace = read(job(1), job(2)).trace
+    rows = [line.split() for line in write_swf(trace, wait=np.array([0.0, 2.5])) if not line.startswith(";")]
+    assert [row[2] for row in rows] == ["0", "2.5"]
+    assert all(len(row) == 18 for row in rows)
