@@ -18,7 +18,7 @@ from starlette.responses import Response
 from app import errors
 from app.database.engine import DeadlinePassed, is_lost
 from app.errors import FieldError, StewardError, problem
-from app.kinds.base import InvalidInput
+from app.kinds.base import Contradiction, InvalidInput
 from app.kinds.registry import KINDS
 
 MEDIA_TYPE = "application/problem+json"
@@ -29,6 +29,7 @@ BY_STATUS: dict[int, type[StewardError]] = {
     400: errors.BadRequest,
     401: errors.Unauthorised,
     404: errors.NotFound,
+    406: errors.NotAcceptable,
     409: errors.Conflict,
     413: errors.TooLarge,
     415: errors.UnsupportedMedia,
@@ -139,7 +140,8 @@ def translate(request: Request, error: Exception) -> StewardError | None:
         return error
     if isinstance(error, InvalidInput):
         fields = [FieldError(item.pointer, item.message, item.value) for item in error.errors]
-        return errors.Invalid(str(error), errors=fields)
+        family = errors.Conflict if isinstance(error, Contradiction) else errors.Invalid
+        return family(str(error), errors=fields)
     if isinstance(error, RequestValidationError):
         return _of_request(request, error)
     if isinstance(error, ValidationError):

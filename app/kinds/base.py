@@ -40,6 +40,10 @@ class InvalidInput(ValueError):
         super().__init__("; ".join(f"{e.pointer}: {e.message} (got {e.value!r})" for e in self.errors))
 
 
+class Contradiction(InvalidInput):
+    """Input that would do by itself, but contradicts what was said before."""
+
+
 def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
     """An issue for each name under ``part`` that isn't known."""
     accepted = f"unknown name; known: {', '.join(known) or 'none'}"

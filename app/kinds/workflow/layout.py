@@ -1,10 +1,12 @@
 """What a spec says, as arrays: the nodes that there may be, and their names."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.base import FieldIssue
 from app.kinds.workflow.spec import NodeType, Spec
 
 MEGA, GIGA, HOUR = 1e6, 1e9, 3600.0
@@ -70,6 +72,45 @@ class Layout:
         self.nodes = nodes_of(spec.nodes)
         self.names = tuple(f"{node.name}-{i}" for node in spec.nodes for i in range(node.maximum))
         self.weights = np.array(list(spec.weights.model_dump().values()))
+
+    @cached_property
+    def node_index(self) -> dict[str, int]:
+        """Where each name stands."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def known_nodes(self) -> str:
+        """What a name of a node must be, in words."""
+        ranges = [
+            f"{node.name}-0" if node.maximum == 1 else f"{node.name}-0 to {node.name}-{node.maximum - 1}"
+            for node in self.spec.nodes
+        ]
+        return f"unknown node; known: {', '.join(ranges)}"
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The nodes that are rented all the time."""
+        return [int(node) for node in np.flatnonzero(self.nodes.kept)]
+
+    @cached_property
+    def first(self) -> list[int]:
+        """The first node of each type, and the number of all at the end."""
+        return [0, *np.cumsum([node.maximum for node in self.spec.nodes]).tolist()]
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, float]]:
+        return [(n.processors, np.inf if n.memory_gb is None else n.memory_gb * GIGA) for n in self.spec.nodes]
+
+    def misfit(self, processors: int, memory: float) -> FieldIssue | None:
+        """Why a task of so many processors and bytes is larger than any node; None where one can take it."""
+        if any(processors <= most and memory <= size for most, size in self._shapes):
+            return None
+        largest = max(most for most, _ in self._shapes)
+        if processors > largest:
+            return FieldIssue("processors", f"must be at most {largest:,}, those of the largest node", processors)
+        room = max(size for most, size in self._shapes if processors <= most) / GIGA
+        accepted = f"must be at most {room:g}, the memory of the largest node with {processors} processors"
+        return FieldIssue("memory_gb", accepted, memory / GIGA)
 
 
 def pool(processors: int) -> Nodes:
