@@ -121,9 +121,11 @@ def grown(calendar: Calendar) -> Calendar:
     time = np.full((count, 2 * room), np.inf)
     processors = np.zeros((count, 2 * room), np.int64)
     memory = np.zeros((count, 2 * room))
-    time[:, :room] = calendar.time
-    processors[:, :room] = calendar.processors
-    memory[:, :room] = calendar.memory
+    for j in range(count):
+        for k in range(room):  # loops: slices take seconds to compile
+            time[j, k] = calendar.time[j, k]
+            processors[j, k] = calendar.processors[j, k]
+            memory[j, k] = calendar.memory[j, k]
     return Calendar(time, processors, memory, calendar.spans)
 
 
@@ -195,6 +197,22 @@ def bill(fleet: Fleet, j: int, begun: float, ended: float) -> float:
     return np.ceil(held / fleet.billing[j] - 1e-9) * fleet.billing[j] * fleet.price[j]
 
 
+def offer(
+    fleet: Fleet, rule: Rule, task: int, j: int, at: float, end: float, begun: Floats, ended: Floats
+) -> tuple[bool, float]:
+    """What ``rule`` thinks of ``task`` on node ``j`` from ``at`` to ``end``: whether it is late, and how bad it is.
+
+    ``begun`` and ``ended`` are when each node's first task starts and its last one ends, infinite without any, [M].
+    """
+    worth = end + rule.bias[task, j]
+    if end > rule.latest[task]:
+        return True, worth
+    if rule.thrift > 0:
+        more = bill(fleet, j, min(begun[j], at), max(ended[j], end)) - bill(fleet, j, begun[j], ended[j])
+        return False, rule.hurry * worth + rule.thrift * more
+    return False, worth
+
+
 def planned(graph: Graph, work: Work, fleet: Fleet, rule: Rule) -> Plan:
     """Place every task in the order of ``rule``; a task that fits no node, and what comes after it, ends never."""
     tasks, nodes = work.cost.shape
@@ -202,24 +220,17 @@ def planned(graph: Graph, work: Work, fleet: Fleet, rule: Rule) -> Plan:
     calendar = opened(fleet, SPARE)
     begun, ended = np.full(nodes, np.inf), np.full(nodes, -np.inf)
     for task in rule.order:
-        chosen, start, value, timely = -1, np.inf, np.inf, False
+        chosen, start, best = -1, np.inf, (True, np.inf)
         processors, memory = work.processors[task], work.memory[task]
         for j in range(nodes):
             duration = work.cost[task, j]
-            late = duration + rule.bias[task, j]
-            if not np.isfinite(late):
+            if not np.isfinite(duration + rule.bias[task, j]):
                 continue
             at = earliest(calendar, j, arrival(graph, work, fleet, plan, task, j), duration, processors, memory)
-            in_time = at + duration <= rule.latest[task]
-            worth = at + late
-            if in_time and rule.thrift > 0:
-                more = bill(fleet, j, min(begun[j], at), max(ended[j], at + duration)) - bill(
-                    fleet, j, begun[j], ended[j]
-                )
-                worth = rule.hurry * worth + rule.thrift * more
-            if (in_time and not timely) or (in_time == timely and worth < value):
-                chosen, start, value, timely = j, at, worth, in_time
-        if np.isfinite(start):
+            offered = offer(fleet, rule, task, j, at, at + duration, begun, ended)
+            if offered < best:
+                chosen, start, best = j, at, offered
+        if chosen >= 0:
             end = start + work.cost[task, chosen]
             if calendar.spans[chosen] + 2 > calendar.time.shape[1]:
                 calendar = grown(calendar)
