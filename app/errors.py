@@ -1,8 +1,9 @@
 """The one tree of errors a caller can meet; each carries its HTTP status, type URI and title (RFC 9457).
 
 StewardError
-├── Unauthorised (401)   ├── NotFound (404)     ├── Conflict (409)   ├── TooLarge (413)
-├── UnsupportedMedia (415) ├── Invalid (422)    ├── TooManyRequests (429)
+├── Unauthorised (401)   ├── NotFound (404)     ├── NotAcceptable (406)
+├── Conflict (409)       ├── TooLarge (413)     ├── UnsupportedMedia (415)
+├── Invalid (422)        ├── TooManyRequests (429)
 └── Unavailable (503) ── Timeout (503)
 """
 
@@ -52,6 +53,12 @@ class NotFound(StewardError):
     """No such thing under that name."""
 
     status, type, title = 404, "/problems/not-found", "Not found"
+
+
+class NotAcceptable(StewardError):
+    """None of the media types that the caller accepts can be produced."""
+
+    status, type, title = 406, "/problems/not-acceptable", "Not acceptable"
 
 
 class Conflict(StewardError):

@@ -26,6 +26,7 @@ class Settings(BaseSettings):
 
     json_limit_bytes: int = Field(16 * MEBIBYTE, gt=0, description="Largest request body, uploads aside.")
     upload_limit_bytes: int = Field(2048 * MEBIBYTE, gt=0, description="Largest body of a sample upload.")
+    trace_limit_bytes: int = Field(256 * MEBIBYTE, gt=0, description="Largest trace, unpacked: it is read as a whole.")
     request_timeout_seconds: float = Field(30.0, gt=0, description="A request that takes longer ends as 503.")
     upload_timeout_seconds: float = Field(900.0, gt=0, description="The same for a sample upload.")
     retry_after_seconds: int = Field(2, ge=1, description="`Retry-After` of a 503.")

@@ -20,8 +20,9 @@ from app.errors import BadRequest, FieldError, TooLarge, UnsupportedMedia
 from app.idempotency.once import IdempotentUpload, Once
 from app.pagination import Page, Paging, page
 from app.samples import service
-from app.samples.export import accepts_csv, export
-from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, ExecutionRead, UploadRead
+from app.samples.export import JSON, export, preferred
+from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, SWF_EXAMPLE, ExecutionRead, UploadRead
+from app.samples.shelves import EXPORTS, FORMATS
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 
@@ -63,8 +64,18 @@ _BODY: dict[str, Any] = {
         },
         "application/x-ndjson": {"schema": {"type": "string", "description": "One sample per line, as JSON."}},
         "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
+        "application/x-swf": {
+            "schema": {"type": "string", "description": "Kind `workflow`: a batch log in Standard Workload Format."},
+            "example": SWF_EXAMPLE,
+        },
+        "application/vnd.wfformat+json": {
+            "schema": {"type": "object", "description": "Kind `workflow`: a workflow in WfFormat 1.4 or 1.5."}
+        },
     },
 }
+Execution = Annotated[
+    str | None, Query(max_length=255, description="Name of one execution; of an uploaded trace, what to call it.")
+]
 
 
 @router.post(
@@ -92,20 +103,26 @@ async def upload(
     settings: FromSettings,
     tenant: Tenant,
     once: IdempotentUpload,
+    execution: Execution = None,
 ) -> UploadRead | Response:
-    """Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+    """Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding: gzip`.
 
     The body is read as it comes, whatever its size. Each execution is stored whole or not at all: *accepted*,
     *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The rows of an
     execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can simply be sent
     again.
+
+    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip or plain, and
+    becomes one execution; what it lacks and what looks wrong in it is answered.
     """
     given = service.Upload(
         media_type=_media_type(request),
+        name=execution,
         chunks=_chunks(request),
         gzip=_gzip(request),
         limit_bytes=settings.upload_limit_bytes,
         json_limit_bytes=settings.json_limit_bytes,
+        trace_limit_bytes=settings.trace_limit_bytes,
     )
     _check_length(request, given)
     store = functools.partial(service.upload, database, tenant, workload)
@@ -144,12 +161,11 @@ def _chunks(request: Request) -> Iterator[bytes]:
         raise BadRequest("the body ended early; the execution that was being read isn't kept") from error
 
 
-def _media_type(request: Request) -> service.MediaType:
+def _media_type(request: Request) -> str:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    for accepted in service.READERS:
-        if accepted == given:
-            return accepted
-    raise _unsupported("content-type", given, ", ".join(service.READERS))
+    if given in FORMATS:
+        return given
+    raise _unsupported("content-type", given, ", ".join(FORMATS))
 
 
 def _gzip(request: Request) -> bool:
@@ -167,7 +183,7 @@ def _unsupported(header: str, given: str, accepted: str) -> UnsupportedMedia:
 
 
 def _check_length(request: Request, given: service.Upload) -> None:
-    limit = given.json_limit_bytes if given.media_type == "application/json" else given.limit_bytes
+    limit = given.largest
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length) > limit:
         message = f"must be at most {limit}"
@@ -182,8 +198,14 @@ def _check_length(request: Request, given: service.Upload) -> None:
     operation_id="list_samples",
     summary="List or export samples",
     responses={
-        200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE}}},
-        **problems(404),
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
+                "application/x-swf": {"schema": {"type": "string"}, "example": SWF_EXAMPLE},
+                "application/vnd.wfformat+json": {"schema": {"type": "object"}},
+            }
+        },
+        **problems(404, 406),
     },
     response_model=Page[ExecutionRead],
 )
@@ -194,10 +216,16 @@ def listed(
     tenant: Tenant,
     paging: Paging,
     reports: Annotated[bool, Query(description="Whether to list every iteration.")] = False,
-    accept: Annotated[str, Header(description="`text/csv` exports all samples.")] = "application/json",
+    execution: Execution = None,
+    accept: Annotated[str, Header(description="`text/csv` exports all samples; traces come one by one.")] = JSON,
 ) -> Page[ExecutionRead] | StreamingResponse:
-    """Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`."""
-    if accepts_csv(accept):
-        return StreamingResponse(export(database, tenant, workload), media_type="text/csv")
-    found, checker = service.listed(database, tenant, workload, paging)
-    return page(request, found, functools.partial(service.read, checker=checker, reports=reports))
+    """Executions, oldest first, page by page; or exported by `Accept`.
+
+    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by one, named by
+    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
+    """
+    media_type = preferred(accept, EXPORTS)
+    if media_type is not None:
+        return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
+    found, shelf = service.listed(database, tenant, workload, paging, execution)
+    return page(request, found, functools.partial(shelf.read, reports=reports))

@@ -1,29 +1,31 @@
-"""Samples as CSV, page by page: what is exported can be uploaded again."""
+"""Samples in a format that holds many of them, page by page: what is exported can be uploaded again."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from app.database.engine import Database
 from app.database.tables import Execution
+from app.errors import FieldError, Invalid, NotAcceptable
 from app.pagination import PageRequest
 from app.samples import service
-from app.samples.check import Checker
-from app.samples.formats.csv import column_names
+from app.samples.shelf import Export, Shelf
 
 PAGE = 100
+JSON = "application/json"
+PIECES = 1000
 
 
-def accepts_csv(accept: str) -> bool:
-    """Whether an ``Accept`` header prefers ``text/csv`` to JSON; JSON where it names neither."""
-    qualities = {"text/csv": 0.0, "application/json": 0.0}
+def preferred(accept: str, exports: Iterable[str]) -> str | None:
+    """The export that an ``Accept`` header prefers to JSON, if any; JSON is told where it names neither."""
+    qualities = {JSON: 0.0, **dict.fromkeys(exports, 0.0)}
     for part in accept.lower().split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
         if name in qualities:
             qualities[name] = _quality(parameters)
-    return qualities["text/csv"] > qualities["application/json"]
+    best = max(qualities, key=lambda name: qualities[name])
+    return best if qualities[best] > qualities[JSON] else None
 
 
 def _quality(parameters: list[str]) -> float:
@@ -34,37 +36,37 @@ def _quality(parameters: list[str]) -> float:
     return 1.0
 
 
-def export(database: Database, tenant: str, name: str) -> Iterator[str]:
-    """Header and rows of all executions; holds one page of them at a time."""
-    found, checker = service.listed(database, tenant, name, PageRequest(PAGE))
-    return _pages(database, tenant, name, found.rows, found.cursor, checker)
+def export(database: Database, tenant: str, name: str, media_type: str, execution: str | None = None) -> Iterator[str]:
+    """A workload's executions, or one of them, as text; holds one page of them at a time.
+
+    Raises:
+        NotAcceptable: samples of this kind are not handed out as that.
+        NotFound: there is no execution of that name.
+        Invalid: the format holds one execution, and there is none or more.
+    """
+    found, shelf = service.listed(database, tenant, name, PageRequest(PAGE), execution)
+    how = shelf.exports.get(media_type)
+    if how is None:
+        accepted = ", ".join([*shelf.exports, JSON])
+        message = f"must be one of {accepted} for this kind of workload"
+        raise NotAcceptable(f"accept: {message}", errors=[FieldError("/header/accept", message, media_type)])
+    if how.single and len(found.rows) != 1:
+        many = "more than 100" if found.cursor else str(len(found.rows))
+        message = f"must name one execution: {media_type} holds one, and the workload has {many}"
+        raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
+    return _pages(database, tenant, name, how, shelf, found.rows, found.cursor)
 
 
 def _pages(
-    database: Database, tenant: str, name: str, rows: list[Execution], cursor: str | None, checker: Checker
+    database: Database, tenant: str, name: str, how: Export, shelf: Shelf, rows: list[Execution], cursor: str | None
 ) -> Iterator[str]:
-    yield ",".join(column_names(checker.layout)) + "\n"
+    yield how.head(shelf)
     while True:
-        yield "".join(_rows(execution, checker) for execution in rows)
+        for execution in rows:
+            pieces = how.body(shelf, execution)
+            while text := "".join(islice(pieces, PIECES)):
+                yield text
         if cursor is None:
             return
-        found, checker = service.listed(database, tenant, name, PageRequest(PAGE, cursor))
+        found, shelf = service.listed(database, tenant, name, PageRequest(PAGE, cursor))
         rows, cursor = found.rows, found.cursor
-
-
-def _rows(execution: Execution, checker: Checker) -> str:
-    name = _cell(execution.name)
-    data = service.array(execution, checker.columns)
-    return "".join(f"{name},{','.join(map(_number, values))}\n" for values in data.tolist())
-
-
-def _cell(text: str) -> str:
-    """A cell, quoted where need be."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([text])
-    return out.getvalue()
-
-
-def _number(value: float) -> str:
-    """The shortest text that reads back as the same number."""
-    return repr(value).removesuffix(".0")

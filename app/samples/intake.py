@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Callable
 from datetime import datetime
@@ -15,9 +14,10 @@ from app.database.engine import Database
 from app.errors import FieldError, Invalid
 from app.kinds.base import FieldIssue
 from app.samples import repository
+from app.samples.check import plain, printable
 from app.samples.formats.base import Refused, Sound
 from app.samples.repository import Known
-from app.samples.schemas import Rejection, UploadRead
+from app.samples.schemas import Rejection, Remark, UploadRead
 from app.workloads import service as workloads
 
 BATCH_EXECUTIONS = 500
@@ -35,15 +35,14 @@ class Target(NamedTuple):
 
 def row(target: Target, identifier: str, sound: Sound, source: str, now: datetime) -> dict[str, Any]:
     """An execution as a row of its table."""
-    data = sound.data.astype("<f8", copy=False).tobytes()
     return {
         "id": identifier,
         "tenant": target.tenant,
         "workload_id": target.workload_id,
         "name": sound.execution,
-        "digest": hashlib.sha256(data).hexdigest(),
-        "iterations": len(sound.data),
-        "data": data,
+        "digest": sound.digest,
+        "iterations": sound.iterations,
+        "data": sound.data,
         "source": source,
         "created_at": now,
     }
@@ -71,7 +70,10 @@ class Intake:
     def take(self, item: Sound | Refused) -> None:
         """One more execution; it is stored with the next batch."""
         self._batch.append(item)
-        self._bytes += item.data.nbytes if isinstance(item, Sound) else 0
+        self._bytes += len(item.data) if isinstance(item, Sound) else 0
+        if isinstance(item, Sound):
+            self.counts.lacks += item.lacks
+            self.counts.warnings += [_remark(item.execution, issue) for issue in item.warnings]
         if len(self._batch) >= BATCH_EXECUTIONS or self._bytes >= BATCH_BYTES:
             self.flush()
 
@@ -157,6 +159,11 @@ class _Outcome:
         if fresh is None:
             return self.known.get(name)
         return Known(fresh["id"], name, fresh["digest"], fresh["iterations"])
+
+
+def _remark(execution: str, issue: FieldIssue) -> Remark:
+    pointer, message, value = issue
+    return Remark(execution=execution, pointer=pointer, message=printable(message), value=plain(value))
 
 
 def _storable(name: str) -> bool:

@@ -46,9 +46,11 @@ def count(session: Session, workload_id: str) -> int:
     return found or 0
 
 
-def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Execution]:
-    """A workload's executions, oldest first."""
+def listed(session: Session, workload_id: str, request: PageRequest, name: str | None = None) -> Slice[Execution]:
+    """A workload's executions, oldest first, or the one of that name."""
     statement = select(Execution).where(Execution.workload_id == workload_id)
+    if name is not None:
+        statement = statement.where(Execution.name == name)
     return paginate(session, statement, [Execution.created_at, Execution.id], request)
 
 

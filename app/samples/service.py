@@ -4,61 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, is_lost
 from app.database.tables import Execution, Run, Workload
-from app.errors import Invalid, StewardError, Timeout, Unavailable
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.spec import Spec
+from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia
+from app.kinds.registry import layout_of as layout_of_spec
+from app.kinds.registry import read_spec
 from app.pagination import PageRequest, Slice
 from app.samples import repository
-from app.samples.check import Checker, table
-from app.samples.formats.base import Reader, Sound
-from app.samples.formats.csv import CsvReader
-from app.samples.formats.json import JsonReader, NdjsonReader
 from app.samples.intake import Intake, Target, rejection_errors, row
-from app.samples.schemas import ExecutionRead, Report, UploadRead
-from app.samples.stream import limited, lines, unzipped
+from app.samples.schemas import UploadRead
+from app.samples.shelf import Format, Shelf
+from app.samples.shelves import FORMATS, shelf_of
+from app.samples.stream import limited, lines, sniffed, unzipped
 from app.workloads import service as workloads
 
-MediaType = Literal["application/json", "application/x-ndjson", "text/csv"]
-READERS: dict[MediaType, Callable[[Checker], Reader]] = {
-    "application/json": JsonReader,
-    "application/x-ndjson": NdjsonReader,
-    "text/csv": CsvReader,
-}
-LONGEST_CSV_LINE_BYTES = 16_384
+LONGEST_SHORT_LINE_BYTES = 16_384
 
 
 class Upload(NamedTuple):
-    """A body as it comes in, and how it is to be read; sizes are of the unpacked body."""
+    """A body as it comes in, and how it is to be read; sizes are of the unpacked body.
 
-    media_type: MediaType
+    Attributes:
+        name: what the caller calls the one execution that is in it; None where the body names them.
+    """
+
+    media_type: str
     chunks: Iterable[bytes]
     gzip: bool
     limit_bytes: int
     json_limit_bytes: int
+    trace_limit_bytes: int = 256 << 20
+    name: str | None = None
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest body of its media type."""
+        limits = {"upload": self.limit_bytes, "json": self.json_limit_bytes, "trace": self.trace_limit_bytes}
+        return limits[FORMATS[self.media_type].limit]
 
 
 def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
     """Read and store executions while they come in; memory holds one batch of them.
 
     Raises:
+        UnsupportedMedia: samples of this kind of workload are not read from that media type.
         Invalid: nothing in the body could be accepted; or it can't be read on, and what came before is kept.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-    layout = layout_of(workload)
+    shelf = shelf_of(workload)
+    form = _format(workload, shelf, given)
     intake = Intake(database, Target(tenant, workload.id))
     try:
-        for item in READERS[given.media_type](Checker(layout)).read(_lines(given)):
+        for item in form.reader(shelf, given.name).read(_body(given, form)):
             intake.take(item)
         intake.flush()
     except StewardError as error:
@@ -71,11 +75,28 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
     return _concluded(intake.counts)
 
 
-def _lines(given: Upload) -> Iterator[bytes]:
-    limit = given.json_limit_bytes if given.media_type == "application/json" else given.limit_bytes
-    longest = LONGEST_CSV_LINE_BYTES if given.media_type == "text/csv" else given.json_limit_bytes
-    chunks = limited(given.chunks, limit)
-    return lines(limited(unzipped(chunks), limit) if given.gzip else chunks, longest)
+def _format(workload: Workload, shelf: Shelf, given: Upload) -> Format:
+    form = shelf.formats.get(given.media_type)
+    if form is None:
+        message = f"must be one of {', '.join(shelf.formats)} for a workload of kind {workload.kind}"
+        field = FieldError("/header/content-type", message, given.media_type)
+        raise UnsupportedMedia(f"content-type {given.media_type!r} isn't accepted: {message}", errors=[field])
+    if given.name is not None and not form.named:
+        message = f"must not be given: executions are named in a body of {given.media_type}"
+        raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, given.name)])
+    return form
+
+
+def _body(given: Upload, form: Format) -> Iterator[bytes]:
+    """The body as its format is read: unpacked, measured, and in lines or pieces."""
+    chunks: Iterable[bytes] = limited(given.chunks, given.largest)
+    zipped = given.gzip
+    if form.named and not zipped:
+        zipped, chunks = sniffed(chunks)
+    pieces = limited(unzipped(chunks), given.largest) if zipped else iter(chunks)
+    if form.lines is None:
+        return pieces
+    return lines(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
 
 
 def _after(error: StewardError, counts: UploadRead) -> StewardError:
@@ -107,65 +128,46 @@ def _concluded(counts: UploadRead) -> UploadRead:
     )
 
 
-def layout_of(workload: Workload) -> Layout:
-    """The layout that a workload's samples are stored in."""
-    return Layout(Spec.model_validate(workload.spec))
+def layout_of(workload: Workload) -> Any:
+    """The layout of a workload, as its kind has it."""
+    return layout_of_spec(read_spec(workload.spec))
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Execution], Checker]:
-    """A page of a workload's executions, oldest first, and what reads their data."""
+def listed(
+    database: Database, tenant: str, name: str, request: PageRequest, execution: str | None = None
+) -> tuple[Slice[Execution], Shelf]:
+    """A page of a workload's executions, oldest first, or the named one, and what reads their data.
+
+    Raises:
+        NotFound: there is no execution of that name.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request), Checker(layout_of(workload))
+        found = repository.listed(session, workload.id, request, execution)
+        if execution is not None and not found.rows and request.cursor is None:
+            raise NotFound(f"workload {name!r} has no execution {execution!r}")
+        return found, shelf_of(workload)
 
 
-def array(execution: Execution, columns: int) -> NDArray[np.float64]:
-    """The data of an execution, [iterations, columns]."""
-    return np.frombuffer(execution.data, "<f8").reshape(-1, columns)
+def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
+    """All executions of a workload, oldest first: identifier, and what its shelf unpacks.
 
-
-def read(execution: Execution, checker: Checker, *, reports: bool = False) -> ExecutionRead:
-    """An execution as answered."""
-    data = array(execution, checker.columns)
-    return ExecutionRead(
-        execution=execution.name,
-        source=execution.source,
-        iterations=execution.iterations,
-        seconds=checker.seconds(data),
-        created_at=execution.created_at,
-        reports=[_report(checker, values) for values in data] if reports else None,
-    )
-
-
-def _report(checker: Checker, values: NDArray[np.float64]) -> Report:
-    allocation, metrics, features = checker.named(values)
-    return Report(iteration=int(values[0]), allocation=allocation, metrics=metrics, features=features)
-
-
-def executions(session: Session, workload: Workload) -> list[tuple[str, NDArray[np.float64]]]:
-    """All executions of a workload, oldest first: identifier and data [iterations, C], as in ``Execution``."""
-    columns = Checker(layout_of(workload)).columns
-    return [
-        (name, np.frombuffer(data, "<f8").reshape(-1, columns))
-        for name, data in repository.stored(session, workload.id)
-    ]
+    That is an array [iterations, C] for kind ``iterative``, and a ``Trace`` for kind ``workflow``.
+    """
+    shelf = shelf_of(workload)
+    return [(name, shelf.unpacked(data)) for name, data in repository.stored(session, workload.id)]
 
 
 def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -> int:
-    """Turn what a run reported into a sample of its workload, in the caller's transaction; its number of iterations.
+    """Turn what a run reported into a sample of its workload, in the caller's transaction; its number of reports.
 
-    A run without reports leaves no sample, and a second call changes nothing.
+    A run that leaves nothing to learn from leaves no sample, and a second call changes nothing.
     """
     workload = session.get_one(Workload, run.workload_id)
     reports = repository.reports_of_run(session, run.id)
     if not reports or repository.known(session, workload.id, [run.id]):
         return len(reports)
-    layout = layout_of(workload)
-    rows = []
-    for iteration, report in enumerate(reports):
-        parts = [(layout.resources, "allocation"), (layout.metrics, "metrics"), (layout.features, "features")]
-        rows.append([float(iteration), *(float(report[part][name]) for names, part in parts for name in names)])
-    data = table(rows, 1 + len(layout.resources) + len(layout.metrics) + len(layout.features))
-    target = Target(workload.tenant, workload.id)
-    repository.add(session, [row(target, new_id(), Sound(run.id, 0, data), "run", now())])
+    sound = shelf_of(workload).of_run(run.id, reports)
+    if sound is not None:
+        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sound, "run", now())])
     return len(reports)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from app.errors import BadRequest, FieldError, Invalid, TooLarge
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 
 PIECE = 1 << 18  # most bytes unpacked at once
 GZIP = 16 + zlib.MAX_WBITS
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def sniffed(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """Whether chunks begin like gzip, and all of them."""
+    rest = iter(chunks)
+    first = b""
+    while len(first) < len(GZIP_MAGIC) and (chunk := next(rest, b"")):
+        first += chunk
+    return first.startswith(GZIP_MAGIC), chain([first], rest)
 
 
 def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:

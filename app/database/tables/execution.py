@@ -9,8 +9,7 @@ from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMix
 
 
 class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One execution; `data` is float64, little-endian, [iterations, 1 + resources + metrics + features]:
-    iteration number, allocation, metrics, features, in the order of the spec."""
+    """One execution; what `data` is depends on the kind of the workload, and stands in its shelf (`app.samples`)."""
 
     __tablename__ = "executions"
     __table_args__ = (

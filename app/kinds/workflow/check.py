@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.base import FieldIssue
 from app.kinds.workflow.layout import Nodes
-from app.kinds.workflow.reading import LISTED, counted
+from app.kinds.workflow.reading import LISTED, Where, counted
 from app.kinds.workflow.trace import Trace
 
 DAY = 86_400.0
@@ -21,9 +21,6 @@ LATEST_ORIGIN = 1e11
 """Seconds since 1970 in the year 5138; milliseconds since 1970 have been above it since 1973."""
 SMALL_MEMORY = 1e6
 SHOWN = 3
-
-Where = Callable[[int, str], str]
-"""The pointer of a task (by index) and a field (``runtime``, ``submit``, ``memory``, ``processors``)."""
 
 
 class Edges(NamedTuple):

@@ -43,7 +43,11 @@ def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | 
 
 
 def _described(told: dict[str, Task], task: Mapping[str, Any], now: float) -> Task:
-    """A task as it was first described."""
+    """A task as it was first described; one that ended under an identifier that is used again is told apart."""
+    if "end" in told.get(task["id"], ()):
+        before = told.pop(task["id"])
+        before["id"] = f"{before['id']}~{len(told)}"
+        told[before["id"]] = before
     if task["id"] not in told:
         told[task["id"]] = {**task, "submit": now if task.get("submit") is None else task["submit"]}
     return told[task["id"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from app.kinds.base import FieldIssue, InvalidInput
@@ -12,11 +12,16 @@ LISTED = 20
 """Most errors that are told of one file."""
 
 
+Where = Callable[[int, str], str]
+"""The pointer of a task (by index) and a field (``runtime``, ``submit``, ``memory``, ``processors``, ``parents``)."""
+
+
 class Reading(NamedTuple):
     """A trace as read, and what a reader of the file should know.
 
     Attributes:
         trace: its tasks.
+        where: points to a task's field in the file.
         lacks: sentences on what the file does not say, and what that means.
         warnings: what was mended, left out, or looks wrong: the line (``/lines/12/runtime``) or JSON pointer of its
             first or worst case, a sentence, and the value there.
@@ -26,6 +31,7 @@ class Reading(NamedTuple):
     """
 
     trace: Trace
+    where: Where
     lacks: tuple[str, ...] = ()
     warnings: tuple[FieldIssue, ...] = ()
     name: str = ""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.base import FieldIssue
-from app.kinds.workflow.check import Edges, Where, cycle_issue, doubtful_units
-from app.kinds.workflow.reading import LISTED, Reading, counted, refuse, share_lacking
+from app.kinds.workflow.check import Edges, cycle_issue, doubtful_units
+from app.kinds.workflow.reading import LISTED, Reading, Where, counted, refuse, share_lacking
 from app.kinds.workflow.source import Source
 from app.kinds.workflow.swf_table import (
     ALLOCATED,
@@ -75,7 +75,7 @@ def read_swf(source: Source, *, clip: bool = False, sort: bool = False, precedin
     warnings += _too_large(trace, machine, whole.where)
     lacks = _lacks(trace, whole, preceding=preceding)
     name = whole.header.get("Computer", "")
-    return Reading(trace, lacks, tuple(warnings), name, (machine,) if machine else (), dropped)
+    return Reading(trace, whole.where, lacks, tuple(warnings), name, (machine,) if machine else (), dropped)
 
 
 def _wide_warning(table: Table) -> list[FieldIssue]:

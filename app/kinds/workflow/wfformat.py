@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.base import FieldIssue
-from app.kinds.workflow.check import Edges, Where, cycle_issue, doubtful_units
+from app.kinds.workflow.check import Edges, cycle_issue, doubtful_units
 from app.kinds.workflow.json_walk import token
-from app.kinds.workflow.reading import LISTED, Reading, counted, refuse, share_lacking
+from app.kinds.workflow.reading import LISTED, Reading, Where, counted, refuse, share_lacking
 from app.kinds.workflow.source import Source
 from app.kinds.workflow.trace import Trace
 from app.kinds.workflow.wfformat_document import Document, Task, read_document
@@ -53,7 +53,7 @@ def read_wfformat(source: Source) -> Reading:
     trace = _trace(document, names, index, edges, warnings)
     warnings += [*doubtful_units(trace, where), *_against_makespan(trace, document, where)]
     warnings += _too_large(trace, document.machines, where)
-    return Reading(trace, _lacks(trace, document), tuple(warnings), document.name, document.machines)
+    return Reading(trace, where, _lacks(trace, document), tuple(warnings), document.name, document.machines)
 
 
 def _identified(document: Document) -> dict[str, int]:

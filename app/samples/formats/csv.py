@@ -16,7 +16,7 @@ from app.errors import FieldError, Invalid
 from app.kinds.base import FieldIssue
 from app.kinds.iterative.layout import Layout
 from app.samples.check import Checker, Floats, iteration_issue, name_issue, printable, too_many_issue
-from app.samples.formats.base import Refused, Sound
+from app.samples.formats.base import Refused, Sound, tabular
 
 
 def column_names(layout: Layout) -> list[str]:
@@ -94,7 +94,7 @@ class CsvReader:
         fault = self._checker.fault(data)
         if fault is not None:
             return Refused(current.name, current.lines[fault.row], fault.issue)
-        return Sound(current.name, current.first, data)
+        return tabular(current.name, current.first, data)
 
     def _not_a_number(self, rows: list[tuple[str, ...]]) -> tuple[int, FieldIssue]:
         for index, cells in enumerate(rows):

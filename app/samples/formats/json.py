@@ -14,7 +14,7 @@ import msgspec
 from app.errors import FieldError, Invalid
 from app.kinds.base import FieldIssue
 from app.samples.check import Checker, iteration_issue, name_issue, plain, table, too_many_issue
-from app.samples.formats.base import Refused, Sound
+from app.samples.formats.base import Refused, Sound, tabular
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ class NdjsonReader:
         data = table(rows, self._checker.columns)
         fault = self._checker.fault(data)
         if fault is None:
-            return Sound(sample.execution, number, data)
+            return tabular(sample.execution, number, data)
         return Refused(sample.execution, number, _at_report(fault.row, fault.issue))
 
     def _shape_issue(self, sample: Sample) -> FieldIssue | None:

@@ -14,7 +14,7 @@ from app.database.tables import Iteration, Run
 from app.errors import Timeout, Unavailable
 from app.kinds.iterative.spec import Spec
 from app.samples import intake, repository, service
-from app.samples.formats.base import Sound
+from app.samples.formats.base import tabular
 from app.samples.intake import Intake, Target
 from app.samples.schemas import UploadRead
 from app.samples.service import Upload
@@ -172,7 +172,7 @@ def test_a_batch_holds_bounded_bytes(backend: Database, target: Target, monkeypa
     monkeypatch.setattr(intake, "BATCH_BYTES", 1000)
     taking = Intake(backend, target)
     for i in range(4):
-        taking.take(Sound(f"run-{i}", i, np.ones((10, 4))))
+        taking.take(tabular(f"run-{i}", i, np.ones((10, 4))))
     assert (taking.counts.accepted, len(stored(backend, target))) == (4, 4)
 
 
