@@ -22,7 +22,7 @@ from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
 from tests.servers import StewardServer, wait_until
 
-STEPS = 2_000_000
+STEPS = 600_000
 LONG: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": STEPS, "seed": 3}
 QUICK = {
     "checkpoint_seconds": "0.1",
