@@ -90,7 +90,7 @@ def run_row(run: RunRead) -> list[str]:
         run.workload,
         run.state,
         str(run.iterations),
-        ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items()),
+        specs.decided(decision),
         decision.source,
         decision.reason.text,
     ]

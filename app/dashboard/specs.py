@@ -1,10 +1,12 @@
-"""Specs of every kind in a few words, for a row of the dashboard."""
+"""Specs and decisions of every kind in a few words, for a row of the dashboard."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from app.decisions.schemas import Decision
+from app.decisions.workflow.schemas import QueueDecision
 from app.kinds.iterative.spec import Spec as IterativeSpec
 from app.kinds.registry import Spec
 from app.kinds.workflow.spec import Spec as WorkflowSpec
@@ -36,3 +38,10 @@ KINDS: dict[str, Callable[[Any], Told]] = {"iterative": _iterative, "workflow": 
 def told(spec: Spec) -> Told:
     """A spec of whatever kind."""
     return KINDS[spec.kind](spec)
+
+
+def decided(decision: Decision | QueueDecision) -> str:
+    """What a decision allocates."""
+    if isinstance(decision, Decision):
+        return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
+    return f"{len(decision.placements)} tasks start" if decision.placements else "nothing starts"

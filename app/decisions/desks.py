@@ -2,8 +2,9 @@
 
 from app.decisions.desk import Desk
 from app.decisions.iterative.desk import IterativeDesk
+from app.decisions.workflow.desk import WorkflowDesk
 
-DESKS: dict[str, Desk] = {"iterative": IterativeDesk()}
+DESKS: dict[str, Desk] = {"iterative": IterativeDesk(), "workflow": WorkflowDesk()}
 
 
 def desk_of(kind: str) -> Desk:

@@ -13,10 +13,12 @@ from pydantic import Discriminator, Tag, TypeAdapter
 from app.kinds.base import Change
 from app.kinds.iterative import change as iterative_change
 from app.kinds.iterative.layout import Layout as IterativeLayout
+from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import names as iterative_names
 from app.kinds.iterative.spec import Spec as IterativeSpec
 from app.kinds.workflow import change as workflow_change
 from app.kinds.workflow.layout import Layout as WorkflowLayout
+from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.spec import Spec as WorkflowSpec
 
 DEFAULT = "iterative"
@@ -32,6 +34,7 @@ class Kind:
         layout: what is derived from a spec.
         changed: a spec with a ``PATCH`` applied; it raises ``InvalidInput`` where that names what the spec hasn't.
         changes: what a ``PATCH`` may change, in words.
+        model: a domain model from its bytes.
         reads: the entries that a policy is shown under a layout, and how many actions it has (0: any number of
             candidates); an artifact that was made for others can't answer.
     """
@@ -40,6 +43,7 @@ class Kind:
     layout: Callable[[Any], Any]
     changed: Callable[[Any, Change], Any]
     changes: str
+    model: Callable[[bytes], Any]
     reads: Callable[[Any], tuple[tuple[str, ...], int]]
 
 
@@ -49,6 +53,7 @@ KINDS: dict[str, Kind] = {
         IterativeLayout,
         iterative_change.changed,
         "targets, prices or weights",
+        ModelTable.from_bytes,
         lambda layout: (tuple(iterative_names(layout)), len(layout.deltas)),
     ),
     "workflow": Kind(
@@ -56,6 +61,7 @@ KINDS: dict[str, Kind] = {
         WorkflowLayout,
         workflow_change.changed,
         "prices or weights",
+        Predictor.from_bytes,
         lambda _: ((), 0),
     ),
 }

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.decisions.answers import AnyDecision, AnyReport
 from app.decisions.iterative.report import EncodedReport, IterationReport
-from app.decisions.schemas import Decision
 from app.kinds.fields import Finite, Positive
 
 __all__ = ["EncodedReport", "IterationRead", "IterationReport", "RunPatch", "RunRead", "RunStart", "RunStarted"]
@@ -40,7 +40,7 @@ class RunStarted(BaseModel):
     id: str
     workload: str
     agent: int | None = Field(description="Version of the agent that answers; null for a heuristic.")
-    decision: Decision
+    decision: AnyDecision
 
 
 class RunRead(BaseModel):
@@ -54,7 +54,7 @@ class RunRead(BaseModel):
     shadow: int | None = Field(default=None, description="Version of the agent that is asked beside it.")
     targets: dict[str, float]
     iterations: int = Field(description="How many iterations are reported; the number of the next one.")
-    decision: Decision = Field(description="The last decision.")
+    decision: AnyDecision = Field(description="The last decision.")
     created_at: datetime
     finished_at: datetime | None
 
@@ -71,6 +71,6 @@ class IterationRead(BaseModel):
     """A reported iteration and what it was answered with."""
 
     iteration: int
-    report: IterationReport
-    decision: Decision
+    report: AnyReport
+    decision: AnyDecision
     reported_at: datetime

@@ -20,8 +20,7 @@ from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
-from app.kinds.iterative.model import ModelTable
-from app.kinds.registry import Spec, layout_of, read_spec
+from app.kinds.registry import KINDS, Spec, layout_of, read_spec
 from app.policies import artifact
 from app.policies.artifact import Artifact
 from app.policies.base import IncompatibleArtifact
@@ -155,7 +154,7 @@ def load(database: Database, workload: Workload) -> Serving:
         spec_version=workload.spec_version,
         spec=spec,
         layout=layout,
-        model=ModelTable.from_bytes(model.table) if model else None,
+        model=KINDS[spec.kind].model(model.table) if model else None,
         model_version=model.version if model else None,
         agent_version=agent.version if agent else None,
         artifact=made,

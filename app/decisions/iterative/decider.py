@@ -21,6 +21,7 @@ from app.decisions.iterative.reasons import Circumstances, Reason
 from app.decisions.iterative.shadow import beside
 from app.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
 from app.decisions.shadow import Shadow
+from app.decisions.wording import timestamp
 from app.kinds.base import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
@@ -199,11 +200,6 @@ def _predictions(basis: Basis, seen: Forecast) -> list[dict[str, EncodedInterval
         }
         for metrics in rows
     ]
-
-
-def timestamp(now: datetime) -> str:
-    """RFC 3339, UTC, to the millisecond."""
-    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def begin_with(basis: Basis, state: State, run: str | None, now: datetime) -> tuple[bytes, Levels]:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from app.decisions.wording import number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import SECONDS, Metric
 
@@ -165,14 +166,6 @@ def _saved(told: Circumstances) -> str:
 def quantity(value: float, metric: Metric) -> str:
     """A number with its unit, as a person would write it."""
     return f"{number(value)} {metric.unit}" if metric.unit else number(value)
-
-
-def number(value: float) -> str:
-    """Three significant digits at least, thousands apart."""
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.3g}"
 
 
 def in_words(allocation: dict[str, float]) -> str:

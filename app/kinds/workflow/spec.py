@@ -5,12 +5,15 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from app.kinds.fields import NonNegative, Positive, Slug, Strict
+from app.kinds.workflow.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
 MAXIMUM_NODES = 100_000
 
 Count = Annotated[int, Field(ge=0, le=MAXIMUM_NODES)]
 Backfilling = Literal["none", "rls", "easy", "conservative"]
+BackfillOrder = Literal["fcfs", "sjf"]
+STRATEGIES = (*RULES, "heft", "cpop", "peft", "level", "cheapest", "deadline")
 
 
 class NodeType(Strict):
@@ -66,6 +69,12 @@ def _unique(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
     return nodes
 
 
+def _known(strategy: str) -> str:
+    if strategy not in STRATEGIES:
+        raise ValueError(f"unknown strategy; known: {', '.join(STRATEGIES)}")
+    return strategy
+
+
 class Spec(Strict):
     """A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first."""
 
@@ -74,5 +83,8 @@ class Spec(Strict):
     nodes: Annotated[tuple[NodeType, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
     weights: Weights = Weights()
     limits_per_user: Limits = Limits()
-    strategy: Slug = Field(default="sjf", description="the order in which tasks start while no agent is promoted")
+    strategy: Annotated[Slug, AfterValidator(_known)] = Field(
+        default="sjf", description="the order in which tasks start while no agent is promoted"
+    )
     backfilling: Backfilling = Field(default="easy", description="what may overtake a task that must wait")
+    backfill_order: BackfillOrder = Field(default="fcfs", description="the order in which tasks may overtake")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from app.decisions.iterative.reasons import Circumstances, Place, explain, first, number
+from app.decisions.iterative.reasons import Circumstances, Place, explain, first
+from app.decisions.wording import number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
 from app.workloads.schemas import EXAMPLE

@@ -1,0 +1,23 @@
+"""A decision and a report of whatever kind, for the schema."""
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Tag
+
+from app.decisions.iterative.report import IterationReport
+from app.decisions.schemas import Decision
+from app.decisions.workflow.schemas import QueueDecision
+from app.kinds.registry import DEFAULT
+from app.kinds.workflow.report import QueueReport
+
+
+def _kind(decision: Any) -> str:
+    """The kind that a decision names; those of the first name none."""
+    found = decision.get("kind", DEFAULT) if isinstance(decision, dict) else getattr(decision, "kind", DEFAULT)
+    return str(found)
+
+
+AnyDecision = Annotated[
+    Annotated[Decision, Tag("iterative")] | Annotated[QueueDecision, Tag("workflow")], Discriminator(_kind)
+]
+AnyReport = IterationReport | QueueReport

@@ -1,0 +1,86 @@
+"""In which order ready tasks start: priority rules, and ranks in the workflows that tasks belong to."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.kinds.workflow.ranks import critical, downward, levels, optimistic, upward
+from app.kinds.workflow.rules import RULES, scores
+from app.kinds.workflow.scene import Scene
+from app.kinds.workflow.state import Floats
+
+THRIFTY = ("cheapest", "deadline")  # these give a task the node on which it costs least
+
+
+def _average(scene: Scene) -> Floats:
+    """Run time of each task averaged over the types of nodes that fit it, seconds, [N]."""
+    cost = _cost(scene)
+    fits = np.isfinite(cost)
+    average: Floats = np.where(fits, cost, 0.0).sum(axis=1) / np.maximum(fits.sum(axis=1), 1)
+    return average
+
+
+def _cost(scene: Scene) -> Floats:
+    """Run time of each task on each type of node, seconds, infinite where it doesn't fit, [N, T]."""
+    nodes, first = scene.layout.nodes, scene.layout.first[:-1]
+    fits = (scene.queue.processors[:, None] <= nodes.processors[first]) & (
+        scene.queue.memory[:, None] <= nodes.memory[first]
+    )
+    cost: Floats = np.where(fits, scene.expected[:, None] / nodes.speed[first], np.inf)
+    return cost
+
+
+def heft(scene: Scene) -> Floats:
+    """By upward rank (Topcuoglu, Hariri and Wu 2002): what hangs most on it first, [N]."""
+    return -upward(scene.graph, _average(scene), scene.data * scene.pace)
+
+
+def cpop(scene: Scene) -> Floats:
+    """By the length of the longest way through a task, those on the critical path first (same source), [N]."""
+    average, along = _average(scene), scene.data * scene.pace
+    through = upward(scene.graph, average, along) + downward(scene.graph, average, along)
+    on = critical(scene.graph, through)
+    most = through.max(initial=0.0)
+    return np.where(on, -through - most, -through)
+
+
+def peft(scene: Scene) -> Floats:
+    """By what follows at best (Arabnejad and Barbosa 2014), [N]."""
+    table = optimistic(scene.graph, _cost(scene), scene.data * scene.pace)
+    finite = np.where(np.isfinite(table), table, 0.0)
+    return -finite.mean(axis=1)
+
+
+def level(scene: Scene) -> Floats:
+    """Level by level, in each the longest task first, [N]."""
+    average = _average(scene)
+    return levels(scene.graph) - average / (average.max(initial=0.0) + 1.0)
+
+
+def deadline(scene: Scene) -> Floats:
+    """By the time that is left until a task must start for its deadline and those that follow it, [N]."""
+    rest = upward(scene.graph, _average(scene), scene.data * scene.pace)
+    due = np.where(np.isnan(scene.queue.deadline), np.inf, scene.queue.deadline)
+    for task in scene.graph.sequence[::-1]:
+        for k in range(scene.graph.child_start[task], scene.graph.child_start[task + 1]):
+            due[task] = min(due[task], due[scene.graph.children[k]])
+    left = due - scene.now - rest
+    return np.where(np.isfinite(left), left, 1e12 - rest)
+
+
+RANKS: dict[str, Callable[[Scene], Floats]] = {
+    "heft": heft,
+    "cpop": cpop,
+    "peft": peft,
+    "level": level,
+    "cheapest": heft,
+    "deadline": deadline,
+}
+
+
+def ranking(strategy: str, scene: Scene) -> Floats:
+    """Score of each ready task under a strategy, the smallest first, [Q]."""
+    ready, queue = scene.ready, scene.queue
+    if strategy in RANKS:
+        return RANKS[strategy](scene)[ready]
+    return scores(RULES.index(strategy), scene.now, queue.submit[ready], scene.expected[ready], queue.processors[ready])
