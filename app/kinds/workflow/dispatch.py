@@ -43,15 +43,15 @@ class Tasks(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The machine, changed in place as tasks start.
+    """The machine, and what the limits leave to each user.
 
     Attributes:
         level: processors free now, and how many tasks run, [2].
-        ends: when each running task is expected to end, ascending, in the first of [R].
+        ends: when each running task is expected to end, ascending, none before now, in the first of [R].
         held: processors of each of those, [R].
         task: each of those, [R].
-        room_tasks: how many more tasks each user may run, [U + 1]; the last is for unknown users.
-        room_processors: how many more processors each user may hold, [U + 1].
+        room_tasks: how many more tasks each user may start, [U + 1]; the last is for unknown users.
+        room_processors: how many more processors each user may take, [U + 1].
     """
 
     level: Indices
@@ -76,53 +76,12 @@ class Head(NamedTuple):
     spare: int
 
 
-def empty_pool(processors: int, running: int, room_tasks: Indices, room_processors: Indices) -> Pool:
-    """An idle machine on which at most ``running`` tasks run at a time."""
-    ends, held, task = np.zeros(running), np.zeros(running, np.int64), np.zeros(running, np.int64)
-    return Pool(np.array([processors, 0]), ends, held, task, room_tasks, room_processors)
-
-
-def allowed(tasks: Tasks, pool: Pool, task: int) -> bool:
-    """Whether the limits of its user leave room for ``task``."""
-    user = tasks.user[task]
-    return pool.room_tasks[user] > 0 and pool.room_processors[user] >= tasks.processors[task]
-
-
-def start(now: float, tasks: Tasks, pool: Pool, task: int) -> None:
-    """Put ``task`` on the machine; whoever calls has seen that it fits."""
-    need, user, count = tasks.processors[task], tasks.user[task], pool.level[1]
-    end = now + tasks.expected[task]
-    at = np.searchsorted(pool.ends[:count], end, side="right")
-    pool.ends[at + 1 : count + 1] = pool.ends[at:count]
-    pool.held[at + 1 : count + 1] = pool.held[at:count]
-    pool.task[at + 1 : count + 1] = pool.task[at:count]
-    pool.ends[at], pool.held[at], pool.task[at] = end, need, task
-    pool.level[0] -= need
-    pool.level[1] = count + 1
-    pool.room_tasks[user] -= 1
-    pool.room_processors[user] -= need
-    tasks.waiting[task] = False
-
-
-def earliest(now: float, pool: Pool, need: int) -> tuple[float, int]:
-    """When ``need`` processors are expected to be free, and how many more are free then.
-
-    Returns:
-        Seconds, at least ``now``, and processors; the end of all that runs where there are never enough.
-    """
-    free, until = pool.level[0], now
-    for i in range(pool.level[1]):
-        if free >= need and pool.ends[i] > until:
-            break
-        free += pool.held[i]
-        until = max(until, pool.ends[i])
-    return until, free - need
-
-
 def decide(
     mechanism: int, now: float, head: Head, order: Indices, fill: Indices, tasks: Tasks, pool: Pool, chosen: Indices
 ) -> tuple[int, Head]:
-    """Start what may start now.
+    """Choose what starts now.
+
+    The caller puts it on the machine: of ``pool`` only what the limits leave is changed here.
 
     Args:
         mechanism: index into ``MECHANISMS``; not conservative.
@@ -130,57 +89,123 @@ def decide(
         head: of the last decision: it is kept until it starts, except by ``easy``.
         order: tasks, the most urgent first; those that no longer wait are skipped.
         fill: tasks in the order in which they may overtake.
-        tasks: their ``waiting`` is changed.
-        pool: changed by those that start.
+        tasks: ``waiting`` is cleared for those that start.
+        pool: the machine before they start.
         chosen: receives the tasks that start, in order, [at least as many as wait].
 
     Returns:
         How many tasks start, and what the others wait for.
     """
-    count = 0
-    committed = head.task >= 0 and mechanism != EASY
-    if committed and tasks.processors[head.task] <= pool.level[0]:
-        start(now, tasks, pool, head.task)
-        chosen[0] = head.task
-        count, committed = 1, False
-    if not committed:
-        count, head = in_line(now, order, tasks, pool, chosen, count)
-    if head.task >= 0 and mechanism != NONE:
-        count = overtake(mechanism, now, head, fill, tasks, pool, chosen, count)
+    free, count, blocked = pool.level[0], 0, -1
+    if head.task >= 0 and mechanism != EASY:
+        if tasks.processors[head.task] <= free:
+            chosen[0] = head.task
+            _, count, free = in_line(chosen[:1], free, 0, tasks, pool, chosen)
+        else:
+            blocked = head.task
+    if blocked < 0:
+        blocked, count, free = in_line(order, free, count, tasks, pool, chosen)
+        until, spare = np.inf, 0
+        if blocked >= 0:
+            started = by_end(tasks, chosen[:count])
+            until, spare = earliest(now, free, tasks.processors[blocked], tasks, pool, started)
+        head = Head(blocked, until, spare)
+    if blocked >= 0 and mechanism != NONE:
+        count = overtake(mechanism, now, head, fill, free, count, tasks, pool, chosen)
     return count, head
 
 
-def in_line(now: float, order: Indices, tasks: Tasks, pool: Pool, chosen: Indices, count: int) -> tuple[int, Head]:
-    """Start tasks in their order up to the first that does not fit; users at their limit are passed over."""
+def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, chosen: Indices) -> tuple[int, int, int]:
+    """Choose tasks in their order up to the first that does not fit; users at their limit are passed over.
+
+    Returns:
+        The first that does not fit, −1 if all do; how many are chosen; processors still free.
+    """
+    waiting, processors, user = tasks.waiting, tasks.processors, tasks.user
+    room_tasks, room_processors = pool.room_tasks, pool.room_processors
     for task in order:
-        if not tasks.waiting[task] or not allowed(tasks, pool, task):
+        need, owner = processors[task], user[task]
+        if not waiting[task] or room_tasks[owner] < 1 or room_processors[owner] < need:
             continue
-        if tasks.processors[task] > pool.level[0]:
-            until, spare = earliest(now, pool, tasks.processors[task])
-            return count, Head(task, until, spare)
-        start(now, tasks, pool, task)
+        if need > free:
+            return task, count, free
+        waiting[task] = False
+        room_tasks[owner] -= 1
+        room_processors[owner] -= need
+        free -= need
         chosen[count] = task
         count += 1
-    return count, Head(-1, np.inf, 0)
+    return -1, count, free
+
+
+def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started: Indices) -> tuple[float, int]:
+    """When ``need`` processors are expected to be free, and how many more are free then.
+
+    Args:
+        now: seconds.
+        free: processors, less than ``need``.
+        need: processors.
+        tasks: for those that start now.
+        pool: the machine before they start.
+        started: tasks that start now, those that end first before the others, [S].
+
+    Returns:
+        Seconds, at least ``now``, and processors.
+    """
+    ends, held, expected, processors = pool.ends, pool.held, tasks.expected, tasks.processors
+    running, until, i, j = pool.level[1], now, 0, 0
+    while i < running or j < len(started):
+        old = ends[i] if i < running else np.inf
+        new = now + expected[started[j]] if j < len(started) else np.inf
+        if free >= need and min(old, new) > until:
+            return until, free - need
+        until = max(until, min(old, new))
+        if old <= new:
+            free += held[i]
+            i += 1
+        else:
+            free += processors[started[j]]
+            j += 1
+    return until, free - need
+
+
+def by_end(tasks: Tasks, started: Indices) -> Indices:
+    """Tasks that start together, the shortest first, [S]."""
+    if len(started) < 2:
+        return started
+    return started[np.argsort(tasks.expected[started])]
 
 
 def overtake(
-    mechanism: int, now: float, head: Head, fill: Indices, tasks: Tasks, pool: Pool, chosen: Indices, count: int
+    mechanism: int,
+    now: float,
+    head: Head,
+    fill: Indices,
+    free: int,
+    count: int,
+    tasks: Tasks,
+    pool: Pool,
+    chosen: Indices,
 ) -> int:
-    """Start those that may overtake ``head``; how many tasks are chosen then."""
-    window, spare = head.until - now, head.spare if mechanism == EASY else 0
+    """Choose those that may overtake ``head``; how many tasks are chosen then."""
+    waiting, processors, user, expected = tasks.waiting, tasks.processors, tasks.user, tasks.expected
+    room_tasks, room_processors = pool.room_tasks, pool.room_processors
+    first, window, spare = head.task, head.until - now, head.spare if mechanism == EASY else 0
     for task in fill:
-        need = tasks.processors[task]
-        if pool.level[0] == 0:
-            break
-        if need > pool.level[0] or task == head.task or not tasks.waiting[task]:
+        need = processors[task]
+        if need > free or task == first or not waiting[task]:
             continue
-        length = tasks.expected[task]
-        inside = length <= window if mechanism == EASY else length < window
-        if not (inside or need <= spare) or not allowed(tasks, pool, task):
+        inside = expected[task] < window or (mechanism == EASY and expected[task] == window)
+        owner = user[task]
+        if not (inside or need <= spare) or room_tasks[owner] < 1 or room_processors[owner] < need:
             continue
-        start(now, tasks, pool, task)
+        waiting[task] = False
+        room_tasks[owner] -= 1
+        room_processors[owner] -= need
+        free -= need
+        spare -= 0 if inside else need
         chosen[count] = task
         count += 1
-        spare = spare if inside else spare - need
+        if free == 0:
+            return count  # compiled code is many times slower where a loop breaks
     return count

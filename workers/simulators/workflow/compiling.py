@@ -5,6 +5,7 @@ function that it compiles, not at those of the functions that are called.
 """
 
 import hashlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.extending import register_jitable
+from numba.core import cgutils
+from numba.extending import intrinsic, overload, register_jitable
 
 import app.kinds.workflow
 
@@ -53,3 +55,30 @@ def compilable(*functions: Callable[..., object]) -> None:
     """Let kernels call plain functions of the kind."""
     for function in functions:
         register_jitable(function)
+
+
+def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
+    """Let kernels call the decorated function where the kind's code calls ``plain``."""
+
+    def decorate(function: Function) -> Function:
+        def typed(*_: object) -> Function:
+            return function
+
+        vars(typed)["__signature__"] = inspect.signature(function)
+        overload(plain)(typed)
+        return function
+
+    return decorate
+
+
+@intrinsic
+def borrowed(typing: Any, array: Any) -> Any:
+    """The same array without an owner: references to it are not counted. Whoever calls the kernel keeps it alive."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = cgutils.create_struct_proxy(signature.return_type)(context, builder, value=arguments[0])
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)
+        view.parent = cgutils.get_null_value(view.parent.type)
+        return view._getvalue()
+
+    return array(array), generate

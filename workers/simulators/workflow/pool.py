@@ -16,18 +16,33 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow import dispatch, rules
-from app.kinds.workflow.dispatch import EASY, UNLIMITED, Head, Indices, Pool, Tasks, decide, empty_pool
+from app.kinds.workflow.dispatch import EASY, UNLIMITED, Head, Indices, Pool, Tasks, decide
 from app.kinds.workflow.rules import FCFS, scores
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace
-from workers.simulators.workflow.compiling import compilable, kernel
+from workers.simulators.workflow.compiling import borrowed, compilable, compiled_as, kernel
 
-compilable(dispatch.empty_pool, dispatch.allowed, dispatch.start, dispatch.earliest, dispatch.in_line)
-compilable(dispatch.overtake, dispatch.decide, rules.formula, rules.scores)
+compilable(dispatch.earliest, dispatch.in_line, dispatch.overtake, dispatch.decide)
+compilable(rules.formula, rules.scores)
+
+
+@compiled_as(dispatch.by_end)
+def _by_end(tasks: Tasks, started: Indices) -> Indices:
+    """By insertion: hardly ever do many start together, and a general sort takes seconds to compile."""
+    expected, found = tasks.expected, started.copy()
+    for i in range(1, len(found)):
+        task, at = found[i], i
+        while at > 0 and expected[found[at - 1]] > expected[task]:
+            found[at] = found[at - 1]
+            at -= 1
+        found[at] = task
+    return found
+
 
 NOW, UNTIL = range(2)
 NO_LIMITS = Limits()
 QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, PAUSED = range(7)
+FREE, RUNNING = range(2)
 
 
 class Play(NamedTuple):
@@ -46,8 +61,9 @@ class Play(NamedTuple):
         finish: when each running task ends, descending, in the first ``counts[ALIVE]`` of [R].
         running: each of those, −1 for one that is off the machine already, [R].
         clock: now, and the head's earliest start, seconds, [2].
-        counts: waiting, next to be submitted, running, head (−1: none), processors spare at the head's start,
+        counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's start,
             decisions, and whether the next pick is put off to the next event, [7].
+        recent: run times of each user's last two tasks, the latest first, seconds, [U + 1, 2]; not a number before.
     """
 
     tasks: Tasks
@@ -60,30 +76,65 @@ class Play(NamedTuple):
     running: Indices
     clock: Seconds
     counts: Indices
+    recent: Seconds
+
+
+@kernel
+def lent(play: Play) -> Play:
+    """``play`` without counting references to its arrays, for a compiled loop whose caller holds it.
+
+    Every call that hands over a play would count its twenty arrays up and down: most of what an event costs.
+    """
+    tasks, pool = play.tasks, play.pool
+    return Play(
+        Tasks(
+            borrowed(tasks.submit),
+            borrowed(tasks.expected),
+            borrowed(tasks.processors),
+            borrowed(tasks.user),
+            borrowed(tasks.waiting),
+        ),
+        Pool(
+            borrowed(pool.level),
+            borrowed(pool.ends),
+            borrowed(pool.held),
+            borrowed(pool.task),
+            borrowed(pool.room_tasks),
+            borrowed(pool.room_processors),
+        ),
+        borrowed(play.runtime),
+        borrowed(play.begun),
+        borrowed(play.queue),
+        borrowed(play.chosen),
+        borrowed(play.finish),
+        borrowed(play.running),
+        borrowed(play.clock),
+        borrowed(play.counts),
+        borrowed(play.recent),
+    )
 
 
 @kernel
 def next_event(play: Play, mechanism: int) -> bool:
     """Take the next submission or end; False when there is none."""
-    tasks, count = play.tasks, play.counts
-    arriving, alive = count[ARRIVING], count[ALIVE]
-    if arriving < len(play.runtime) and (alive == 0 or tasks.submit[arriving] <= play.finish[alive - 1]):
-        play.clock[NOW] = tasks.submit[arriving]
-        tasks.waiting[arriving] = True
-        play.queue[count[QUEUED]] = arriving
-        count[QUEUED] += 1
-        count[ARRIVING] += 1
+    submit, finish, counts = play.tasks.submit, play.finish, play.counts
+    arriving, alive = counts[ARRIVING], counts[ALIVE]
+    arrives = arriving < len(submit) and (alive == 0 or submit[arriving] <= finish[alive - 1])
+    if arrives:
+        play.clock[NOW] = submit[arriving]
+        play.tasks.waiting[arriving] = True
+        play.queue[counts[QUEUED]] = arriving
+        counts[QUEUED] += 1
+        counts[ARRIVING] += 1
     elif alive > 0:
-        play.clock[NOW] = play.finish[alive - 1]
-        count[ALIVE] -= 1
+        play.clock[NOW] = finish[alive - 1]
+        counts[ALIVE] -= 1
         if play.running[alive - 1] >= 0:
             leave(play, play.running[alive - 1])
-    else:
-        return False
     if mechanism == EASY:
         expire(play)
-    count[PAUSED] = 0
-    return True
+    counts[PAUSED] = 0
+    return arrives or alive > 0
 
 
 @kernel
@@ -102,50 +153,69 @@ def expire(play: Play) -> None:
 @kernel
 def leave(play: Play, task: int) -> None:
     """Take ``task`` off the machine."""
-    pool, tasks = play.pool, play.tasks
-    need, user, count = tasks.processors[task], tasks.user[task], pool.level[1] - 1
+    pool, level = play.pool, play.pool.level
+    ends, held, which = pool.ends, pool.held, pool.task
+    need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
     at = 0
-    while pool.task[at] != task:
+    while which[at] != task:
         at += 1
-    for i in range(at, count):
-        pool.ends[i], pool.held[i], pool.task[i] = pool.ends[i + 1], pool.held[i + 1], pool.task[i + 1]
-    pool.level[0] += need
-    pool.level[1] = count
+    for i in range(at, last):
+        ends[i], held[i], which[i] = ends[i + 1], held[i + 1], which[i + 1]
+    level[RUNNING] = last
+    level[FREE] += need
     pool.room_tasks[user] += 1
     pool.room_processors[user] += need
+    if user >= 0:
+        play.recent[user, 1] = play.recent[user, 0]
+        play.recent[user, 0] = play.runtime[task]
 
 
 @kernel
 def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
     """Decide with orders of waiting tasks, and start what starts; how many."""
-    count = play.counts
-    head = Head(count[HEAD], play.clock[UNTIL], count[SPARE])
-    starts, head = decide(mechanism, play.clock[NOW], head, order, fill, play.tasks, play.pool, play.chosen)
-    count[HEAD], play.clock[UNTIL], count[SPARE] = head.task, head.until, head.spare
-    count[DECISIONS] += 1
-    for i in range(starts):
-        enter(play, play.chosen[i])
+    counts, clock, chosen = play.counts, play.clock, play.chosen
+    counts[DECISIONS] += 1
+    head = Head(counts[HEAD], clock[UNTIL], counts[SPARE])
+    starts, head = decide(mechanism, clock[NOW], head, order, fill, play.tasks, play.pool, chosen)
+    counts[HEAD], clock[UNTIL], counts[SPARE] = head.task, head.until, head.spare
     if starts > 0:
-        kept = 0
-        for i in range(count[QUEUED]):
-            task = play.queue[i]
-            if play.tasks.waiting[task]:
-                play.queue[kept] = task
-                kept += 1
-        count[QUEUED] = kept
+        enter(play, chosen[:starts])
+        _close_up(play)
     return starts
 
 
 @kernel
-def enter(play: Play, task: int) -> None:
-    """Note that ``task`` has started, and when it will end."""
-    play.begun[task] = play.clock[NOW]
-    end, at = play.clock[NOW] + play.runtime[task], play.counts[ALIVE]
-    while at > 0 and play.finish[at - 1] <= end:
-        play.finish[at], play.running[at] = play.finish[at - 1], play.running[at - 1]
-        at -= 1
-    play.finish[at], play.running[at] = end, task
-    play.counts[ALIVE] += 1
+def _close_up(play: Play) -> None:
+    """Take those that started out of the queue."""
+    queue, waiting, kept = play.queue, play.tasks.waiting, 0
+    for i in range(play.counts[QUEUED]):
+        queue[kept] = queue[i]
+        kept += waiting[queue[i]]
+    play.counts[QUEUED] = kept
+
+
+@kernel
+def enter(play: Play, started: Indices) -> None:
+    """Put tasks on the machine."""
+    now, level = play.clock[NOW], play.pool.level
+    begun, runtime, expected, processors = play.begun, play.runtime, play.tasks.expected, play.tasks.processors
+    finish, running = play.finish, play.running
+    ends, held, which = play.pool.ends, play.pool.held, play.pool.task
+    for task in started:
+        begun[task] = now
+        end, at = now + runtime[task], play.counts[ALIVE]
+        while at > 0 and finish[at - 1] <= end:
+            finish[at], running[at] = finish[at - 1], running[at - 1]
+            at -= 1
+        finish[at], running[at] = end, task
+        end, at = now + expected[task], level[RUNNING]
+        while at > 0 and ends[at - 1] > end:
+            ends[at], held[at], which[at] = ends[at - 1], held[at - 1], which[at - 1]
+            at -= 1
+        ends[at], held[at], which[at] = end, processors[task], task
+        play.counts[ALIVE] += 1
+        level[RUNNING] += 1
+        level[FREE] -= processors[task]
 
 
 @kernel
@@ -161,10 +231,11 @@ def ordered(play: Play, rule: int) -> Indices:
 
 @kernel
 def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
-    """Play to the end, the order and who may overtake given by rules."""
-    while next_event(play, mechanism):
-        if play.counts[QUEUED] > 0:
-            settle(play, mechanism, ordered(play, rule), ordered(play, fill))
+    """Play to the end, the order and who may overtake given by rules; not for conservative backfilling."""
+    held = lent(play)
+    while next_event(held, mechanism):
+        if held.counts[QUEUED] > 0:
+            settle(held, mechanism, ordered(held, rule), ordered(held, fill))
 
 
 @kernel
@@ -188,7 +259,7 @@ def advance(play: Play, mechanism: int, fill: int) -> bool:
 @kernel
 def _some_fit(play: Play) -> bool:
     need = play.tasks.processors[play.queue[: play.counts[QUEUED]]]
-    return bool(need.min() <= play.pool.level[0])
+    return bool(need.min() <= play.pool.level[FREE])
 
 
 @kernel
@@ -226,7 +297,9 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
     expected = trace.expected if planned is None else planned
     return Play(
         tasks=Tasks(trace.submit, expected, trace.processors, trace.user, np.zeros(count, np.bool_)),
-        pool=empty_pool(processors, running, *room),
+        pool=Pool(
+            np.array([processors, 0]), np.zeros(running), *(np.zeros(running, np.int64) for _ in range(2)), *room
+        ),
         runtime=trace.runtime,
         begun=np.full(count, np.nan),
         queue=np.zeros(count, np.int64),
@@ -235,6 +308,7 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
         running=np.zeros(running, np.int64),
         clock=np.array([-np.inf, np.inf]),
         counts=np.array([0, 0, 0, -1, 0, 0, 0]),
+        recent=np.full((users + 1, 2), np.nan),
     )
 
 
