@@ -38,6 +38,7 @@ from app.kinds.workflow.swf_table import (
 from app.kinds.workflow.trace import Trace
 
 KIBI = 1024.0
+OUT_OF_ORDER = "submit times must ascend"
 
 
 def read_swf(source: Source, *, clip: bool = False, sort: bool = False, preceding: bool = False) -> Reading:
@@ -117,7 +118,7 @@ def _ordered(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
         return table
     row = int(falls[0])
     before = f"line {int(table.line[row - 1])} was submitted later, at {submit[row - 1]:g} s"
-    issue = FieldIssue(table.where(row, "submit"), f"submit times must ascend, but {before}", float(submit[row]))
+    issue = FieldIssue(table.where(row, "submit"), f"{OUT_OF_ORDER}, but {before}", float(submit[row]))
     if not sort:
         refuse([issue])
     told = f"{counted(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"

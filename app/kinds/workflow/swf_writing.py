@@ -63,6 +63,8 @@ def swf_omits(trace: Trace) -> tuple[str, ...]:
 
 def _header(trace: Trace, name: str, machine: int | None) -> Iterator[str]:
     yield "; Version: 2.2\n"
+    for sentence in swf_omits(trace):
+        yield f"; Note: left out: {sentence}\n"
     if name:
         yield f"; Computer: {' '.join(name.split())}\n"
     yield f"; MaxJobs: {trace.tasks}\n; MaxRecords: {trace.tasks}\n"

@@ -21,7 +21,10 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
 
     The makespan, which the format asks for, is the critical path: what the run would take on any number of nodes.
     """
-    yield f'{{"name": {_json(name or "workflow")}, "schemaVersion": "{VERSION}", "workflow": {{"specification": {{'
+    omitted = "; ".join(wfformat_omits(trace))
+    said = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
+    yield f'{{"name": {_json(name or "workflow")}, {said}"schemaVersion": "{VERSION}", '
+    yield '"workflow": {"specification": {'
     yield from _array("tasks", _specified(trace))
     yield ", "
     yield from _array("files", _files(trace))
