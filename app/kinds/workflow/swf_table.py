@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -26,6 +25,9 @@ PARTIAL = (2, 3, 4)
 """Status of lines that repeat a part of a job which was swapped out; the whole job has a line of its own."""
 BLOCK_LINES = 4096
 _HEADER = re.compile(rb"^;\s*([A-Za-z][\w ]{0,40}?)\s*:\s*(.*?)\s*$")
+
+LARGEST = 1e15
+"""No number of a log is larger: whole ones are exact up to there."""
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +100,7 @@ def _cells(rows: list[list[bytes]], line: list[int]) -> tuple[Floats, list[int]]
         table = text.astype(np.float64)
     except ValueError:
         table = np.zeros(0)
-    sound = table.shape == (len(rows), WIDTH) and np.isfinite(table).all() and b"_" not in text.tobytes()
+    sound = table.shape == (len(rows), WIDTH) and (np.abs(table) <= LARGEST).all() and b"_" not in text.tobytes()
     if not sound:
         refuse(_unreadable(rows, line))
     return table, wide
@@ -114,7 +116,9 @@ def _unreadable(rows: list[list[bytes]], line: list[int]) -> list[FieldIssue]:
         for name, cell in zip(COLUMNS, cells, strict=False):
             if not _is_number(cell):
                 text = cell[:80].decode("utf-8", "replace")
-                issues.append(FieldIssue(f"/lines/{number}/{name}", "must be a finite number", text))
+                issues.append(
+                    FieldIssue(f"/lines/{number}/{name}", f"must be a finite number of at most {LARGEST:g}", text)
+                )
         if len(issues) >= LISTED:
             break
     return issues
@@ -123,7 +127,7 @@ def _unreadable(rows: list[list[bytes]], line: list[int]) -> list[FieldIssue]:
 def _is_number(cell: bytes) -> bool:
     """Python's digit grouping (``1_000``) isn't one."""
     try:
-        return math.isfinite(float(cell)) and b"_" not in cell
+        return abs(float(cell)) <= LARGEST and b"_" not in cell
     except ValueError:
         return False
 

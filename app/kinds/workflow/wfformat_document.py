@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from app.kinds.base import FieldIssue
-from app.kinds.fields import NonNegative, Positive
 from app.kinds.workflow.json_walk import Found, token, walk
 from app.kinds.workflow.reading import LISTED, refuse
 from app.kinds.workflow.source import Source, pieces
@@ -22,6 +21,8 @@ INTO = frozenset(
     + [f"{EXECUTION}/{part}" for part in ("tasks", "machines")]
 )
 Text = Annotated[str, Field(min_length=1)]
+Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Count = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -37,7 +38,7 @@ class _FlatFile(_Part):
     name: Text
     path: str = ""
     link: Text
-    size: Annotated[NonNegative, Field(alias="sizeInBytes")]
+    size: Annotated[Amount, Field(alias="sizeInBytes")]
 
 
 class Task(_Part):
@@ -49,9 +50,9 @@ class Task(_Part):
     children: list[str] = []
     inputs: Annotated[list[str], Field(alias="inputFiles")] = []
     outputs: Annotated[list[str], Field(alias="outputFiles")] = []
-    runtime: Annotated[NonNegative | None, Field(alias="runtimeInSeconds")] = None
-    processors: Annotated[Positive | None, Field(alias="coreCount")] = None
-    memory: Annotated[NonNegative | None, Field(alias="memoryInBytes")] = None
+    runtime: Annotated[Amount | None, Field(alias="runtimeInSeconds")] = None
+    processors: Annotated[Count | None, Field(alias="coreCount")] = None
+    memory: Annotated[Amount | None, Field(alias="memoryInBytes")] = None
 
     @property
     def identifier(self) -> str:
@@ -61,7 +62,7 @@ class Task(_Part):
 
 class _FlatTask(Task):
     name: Text
-    processors: Annotated[Positive | None, Field(alias="cores")] = None
+    processors: Annotated[Count | None, Field(alias="cores")] = None
     files: list[_FlatFile] = []
 
 
@@ -71,17 +72,17 @@ class _SpecifiedTask(Task):
 
 class _ExecutedTask(Task):
     id: Text
-    runtime: Annotated[NonNegative, Field(alias="runtimeInSeconds")]
+    runtime: Annotated[Amount, Field(alias="runtimeInSeconds")]
 
 
 class _File(_Part):
     id: Text
-    size: Annotated[NonNegative, Field(alias="sizeInBytes")]
+    size: Annotated[Amount, Field(alias="sizeInBytes")]
 
 
 class _Cpu(_Part):
-    count: Positive | None = None
-    cores: Annotated[Positive | None, Field(alias="coreCount")] = None
+    count: Count | None = None
+    cores: Annotated[Count | None, Field(alias="coreCount")] = None
 
 
 class _Machine(_Part):
@@ -205,7 +206,7 @@ def _take(document: Document, found: Found) -> None:
 _SCALARS: dict[tuple[str, str], tuple[str, TypeAdapter[Any]]] = {
     ("", "name"): ("name", TypeAdapter(str)),
     ("", "schemaVersion"): ("version", TypeAdapter(str)),
-    **{(at, "makespanInSeconds"): ("makespan", TypeAdapter(NonNegative)) for at in (WORKFLOW, EXECUTION)},
+    **{(at, "makespanInSeconds"): ("makespan", TypeAdapter(Amount)) for at in (WORKFLOW, EXECUTION)},
     **{(at, "executedAt"): ("executed_at", TypeAdapter(str)) for at in (WORKFLOW, EXECUTION)},
 }
 

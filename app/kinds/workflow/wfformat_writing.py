@@ -14,6 +14,8 @@ from app.kinds.workflow.trace import Trace
 
 Json = dict[str, Any]
 VERSION = "1.5"
+LATEST = 2.5e11
+"""Seconds since 1970 near the end of the year 9891: dates end in 9999."""
 
 
 def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
@@ -30,7 +32,7 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
     yield from _array("files", _files(trace))
     yield "}"
     if not np.isnan(trace.runtime).all():
-        when = datetime.fromtimestamp(trace.origin, UTC).isoformat()
+        when = datetime.fromtimestamp(trace.origin if 0 < trace.origin < LATEST else 0.0, UTC).isoformat()
         yield f', "execution": {{"makespanInSeconds": {_json(_number(critical_path(trace)))}, "executedAt": "{when}", '
         yield from _array("tasks", _executed(trace))
         yield "}"
