@@ -5,7 +5,7 @@ come first, in the order of the trace, then ends, in the order of the starts: so
 2015) and RLScheduler's simulator (Zhang et al. 2020), whose schedules are reproduced. As in pyss, EASY counts the
 processors of a job that ends as expected as free from the first event of that second on.
 
-``simulate`` plays rules to the end. A learner plays step by step, each with functions that compile:
+``play_rules`` plays rules to the end. A learner plays step by step, each with functions that compile:
 
     advance(play, mechanism, fill)            # goes on until a pick is due; False at the end
     choose(play, mechanism, fill, task)       # starts it, or makes it the head that all wait for; −1 waits an event
@@ -61,8 +61,8 @@ class Play(NamedTuple):
         finish: when each running task ends, descending, in the first ``counts[ALIVE]`` of [R].
         running: each of those, −1 for one that is off the machine already, [R].
         clock: now, and the head's earliest start, seconds, [2].
-        counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's start,
-            decisions, and whether the next pick is put off to the next event, [7].
+        counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
+            start, decisions, and whether the next pick is put off to the next event, [7].
         recent: run times of each user's last two tasks, the latest first, seconds, [U + 1, 2]; not a number before.
     """
 
@@ -180,12 +180,12 @@ def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
     counts[HEAD], clock[UNTIL], counts[SPARE] = head.task, head.until, head.spare
     if starts > 0:
         enter(play, chosen[:starts])
-        _close_up(play)
+        close_up(play)
     return starts
 
 
 @kernel
-def _close_up(play: Play) -> None:
+def close_up(play: Play) -> None:
     """Take those that started out of the queue."""
     queue, waiting, kept = play.queue, play.tasks.waiting, 0
     for i in range(play.counts[QUEUED]):
