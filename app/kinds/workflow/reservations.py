@@ -1,8 +1,8 @@
 """Conservative backfilling: every waiting task holds a reservation, and none is ever put off by another.
 
 A task gets the earliest start at which it disturbs nobody. Whenever a task has ended, each in turn may move to an
-earlier place, the first of the order before the others; it never moves to a later one (Mu'alem and Feitelson 2001). Only
-where a task runs longer than expected can reservations not be kept; then all are made anew. Users at their limit hold
+earlier place, the first of the order before the others; it never moves to a later one (Mu'alem and Feitelson 2001). But
+where a task runs longer than expected, reservations cannot be kept: all are made anew. Users at their limit hold
 none.
 
 Written in what Numba compiles too. A profile says how many processors are free from each of some times to the next.
