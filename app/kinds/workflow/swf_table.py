@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -94,15 +94,18 @@ def _cells(rows: list[list[bytes]], line: list[int]) -> tuple[Floats, list[int]]
     Raises:
         InvalidInput: too few columns, or what is not a finite number.
     """
-    wide = [number for number, cells in zip(line, rows, strict=True) if len(cells) > WIDTH]
-    text = np.array([cells[:WIDTH] for cells in rows if len(cells) >= WIDTH], dtype="S")
+    widths = set(map(len, rows))
+    wide = (
+        [number for number, cells in zip(line, rows, strict=True) if len(cells) > WIDTH] if max(widths) > WIDTH else []
+    )
+    flat = list(chain.from_iterable(cells[:WIDTH] for cells in rows) if wide else chain.from_iterable(rows))
     try:
-        table = text.astype(np.float64)
+        table = np.fromiter(map(float, flat), np.float64, len(flat))
     except ValueError:
-        table = np.zeros(0)
-    sound = table.shape == (len(rows), WIDTH) and (np.abs(table) <= LARGEST).all() and b"_" not in text.tobytes()
-    if not sound:
+        table = np.full(1, np.nan)
+    if min(widths) < WIDTH or not (np.abs(table) <= LARGEST).all() or b"_" in b"".join(flat):
         refuse(_unreadable(rows, line))
+    table = table.reshape(-1, WIDTH)
     return table, wide
 
 
