@@ -44,7 +44,8 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
 def _summary(workload: str, version: int, runs: Sequence[Sequence[dict[str, Any] | None]]) -> ShadowRead:
     steps = [step for run in runs for step in run if step is not None]
     answered = [step for step in steps if step["problem"] is None]
-    per_run = [sum(step["gain"] or 0.0 for step in run if step is not None) for run in runs]
+    told = any(step["gain"] is not None for step in steps)
+    per_run = [sum(step["gain"] or 0.0 for step in run if step is not None) for run in runs] if told else []
     return ShadowRead(
         workload=workload,
         agent=version,

@@ -63,8 +63,8 @@ def _window(scene: Scene, decided: Decided) -> EncodedWindow | None:
     return EncodedWindow(
         task=scene.queue.names[found.task],
         node=scene.layout.names[found.node] if found.node >= 0 else None,
-        until=found.until if math.isfinite(found.until) else None,
-        spare_processors=max(found.spare, 0),
+        until=float(found.until) if math.isfinite(found.until) else None,
+        spare_processors=max(int(found.spare), 0),
         overtook=[scene.queue.names[row] for row in decided.started.overtook],
     )
 

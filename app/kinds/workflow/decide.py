@@ -23,6 +23,7 @@ class Choice(NamedTuple):
         mechanism: index into ``MECHANISMS``.
         fill: scores by which tasks overtake, [Q]; None: in order of submission.
         estimates: what was expected of each strategy that was to be chosen from, the smallest best.
+        started: what starts, where who chose has let the mechanism decide already.
     """
 
     strategy: str
@@ -30,6 +31,7 @@ class Choice(NamedTuple):
     mechanism: int
     fill: Floats | None = None
     estimates: Mapping[str, float] = {}
+    started: Started | None = None
 
 
 Chooser = Callable[[Scene], Choice]
@@ -71,7 +73,7 @@ def decide(scene: Scene, choose: Chooser) -> Decided:
     fill = scene.ready if choice.fill is None else _sorted(scene, choice.fill)
     if choice.fill is None:
         fill = fill[np.argsort(scene.queue.submit[fill], kind="stable")]
-    started = _started(scene, choice, order, fill)
+    started = choice.started or _started(scene, choice, order, fill)
     rented = renting.rent(scene, started.starts, order.tolist())
     return Decided(choice, order.tolist(), started, rented, scene.state._replace(head=_head(scene, choice, started)))
 
@@ -85,13 +87,13 @@ def _head(scene: Scene, choice: Choice, started: Started) -> tuple[str, float, i
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
         return ()
-    return scene.queue.names[window.task], min(window.until, 1e300), window.spare
+    return scene.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
 
 
 def _started(scene: Scene, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
     if choice.mechanism == CONSERVATIVE:
         return fleet.conservative(scene, order.tolist())
-    if _is_pool(scene):
+    if is_pool(scene):
         return on_pool(scene, choice.mechanism, order, fill)
     head = scene.state.head
     row = scene.queue.row[head[0]] if head else -1
@@ -99,7 +101,7 @@ def _started(scene: Scene, choice: Choice, order: dispatch.Indices, fill: dispat
     return fleet.decide(scene, choice.mechanism, order.tolist(), fill.tolist(), row, thrifty=thrifty)
 
 
-def _is_pool(scene: Scene) -> bool:
+def is_pool(scene: Scene) -> bool:
     """One machine that is always there, without limits of memory: what the simulators of batch logs play."""
     nodes = scene.layout.nodes
     return len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and scene.up == [0]

@@ -15,9 +15,10 @@ import numpy as np
 from app.kinds.workflow.dispatch import EASY, NONE
 from app.kinds.workflow.placement import Calendar, earliest, grown, occupy
 from app.kinds.workflow.scene import Scene
-from app.kinds.workflow.state import STARTING
+from app.kinds.workflow.state import STARTING, UP
 
 LOOKAHEAD = 100  # tasks that conservative backfilling reserves time for; those behind wait
+MOST_LOOKS = 1_500  # tasks times nodes that it looks at: on many nodes it reserves for fewer tasks
 
 
 class Window(NamedTuple):
@@ -195,7 +196,8 @@ class Dispatcher:
         if nodes.processors[node] < need or nodes.memory[node] < memory:
             return float("inf"), 0, 0.0
         if node not in self.free.processors:
-            return scene.state.nodes[node][1] + nodes.startup[node], int(nodes.processors[node]), nodes.memory[node]
+            at = scene.state.nodes[node][1] + float(nodes.startup[node])
+            return at, int(nodes.processors[node]), float(nodes.memory[node])
         processors, room, at = self.free.processors[node], self.free.memory[node], scene.now
         for end, held, size in sorted(self._releases(node)):
             if processors >= need and room >= memory:
@@ -271,36 +273,44 @@ def _overtake(desk: Dispatcher, fill: Sequence[int], window: Window, *, spare: b
 
 
 def conservative(scene: Scene, order: Sequence[int]) -> Started:
-    """Each task in turn gets the earliest time at which a rented node has room beside all before it (Mu'alem and
-    Feitelson 2001); those whose time is now start. Time is reserved for the first ``LOOKAHEAD`` that can't start."""
-    nodes = [j for j in scene.state.nodes if j in set(scene.up) or scene.state.nodes[j][0] == STARTING]
+    """Each task in turn gets the earliest time at which a rented node has room beside all before it; those whose time
+    is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``LOOKAHEAD`` that can't start, or for
+    fewer on many nodes; those behind them wait."""
+    nodes = [j for j, (status, _) in scene.state.nodes.items() if status in (UP, STARTING)]
     calendar, allowed = _calendar(scene, nodes), Allowed(scene)
+    size, room, speed = (
+        getattr(scene.layout.nodes, part)[nodes].tolist() for part in ("processors", "memory", "speed")
+    )
+    linked, up = scene.queue.linked, set(scene.up)
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
     window, reserved = OPEN, 0
+    reach = max(8, min(LOOKAHEAD, MOST_LOOKS // max(len(nodes), 1)))
     for task in order:
         if task not in allowed:
             continue
         need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
         best, where, length = float("inf"), -1, 0.0
         for i, node in enumerate(nodes):
-            seconds = float(scene.expected[task] / scene.layout.nodes.speed[node]) + scene.travel(task, node)
+            if size[i] < need or room[i] < memory:
+                continue
+            seconds = float(scene.expected[task]) / speed[i] + (scene.travel(task, node) if linked else 0.0)
             at = earliest(calendar, i, scene.now, seconds, need, memory)
             if at + seconds < best + length:
-                best, where, length = at, i, seconds
+                best, where, length = float(at), i, seconds
         if where < 0:
             continue
         if calendar.spans[where] + 2 > calendar.time.shape[1]:
             calendar = grown(calendar)
         occupy(calendar, where, best, best + length, need, memory)
-        if best <= scene.now and nodes[where] in scene.up:
+        if best <= scene.now and nodes[where] in up:
             allowed.take(task)
             starts.append((task, nodes[where]))
             overtook += [task] if reserved else []
             continue
         reserved += 1
         window = window if window.task >= 0 else Window(task, nodes[where], best, 0, 0.0)
-        if reserved == LOOKAHEAD:
+        if reserved == reach:
             break
     return Started(starts, overtook, window)
 

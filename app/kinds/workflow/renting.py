@@ -47,7 +47,8 @@ def _ordered(scene: Scene, left: Sequence[int]) -> list[int]:
     if not any(off.values()):
         return []
     new: list[Node] = []
-    largest = [(nodes.processors[j], nodes.memory[j]) for j in rented if rented[j][0] != FAILED]
+    rented_kinds = {int(nodes.kind[j]) for j in rented if rented[j][0] != FAILED}
+    largest = [(int(nodes.processors[first[k]]), float(nodes.memory[first[k]])) for k in rented_kinds]
     full = np.zeros(len(first) - 1, np.bool_)
     for task in left:
         need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])

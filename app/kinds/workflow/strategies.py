@@ -30,15 +30,21 @@ def _cost(scene: Scene) -> Floats:
     return cost
 
 
+def _upward(scene: Scene) -> Floats:
+    """Longest way from the start of each task to the end of its workflow, seconds, [N]."""
+    average, along = _average(scene).tolist(), (scene.data * scene.pace).tolist()
+    return np.array(upward(scene.listed, average, along))
+
+
 def heft(scene: Scene) -> Floats:
     """By upward rank (Topcuoglu, Hariri and Wu 2002): what hangs most on it first, [N]."""
-    return -upward(scene.graph, _average(scene), scene.data * scene.pace)
+    return -_upward(scene)
 
 
 def cpop(scene: Scene) -> Floats:
     """By the length of the longest way through a task, those on the critical path first (same source), [N]."""
     average, along = _average(scene), scene.data * scene.pace
-    through = upward(scene.graph, average, along) + downward(scene.graph, average, along)
+    through = _upward(scene) + downward(scene.graph, average, along)
     on = critical(scene.graph, through)
     most = through.max(initial=0.0)
     return np.where(on, -through - most, -through)
@@ -59,11 +65,11 @@ def level(scene: Scene) -> Floats:
 
 def deadline(scene: Scene) -> Floats:
     """By the time that is left until a task must start for its deadline and those that follow it, [N]."""
-    rest = upward(scene.graph, _average(scene), scene.data * scene.pace)
+    rest, graph = _upward(scene), scene.listed
     due = np.where(np.isnan(scene.queue.deadline), np.inf, scene.queue.deadline)
-    for task in scene.graph.sequence[::-1]:
-        for k in range(scene.graph.child_start[task], scene.graph.child_start[task + 1]):
-            due[task] = min(due[task], due[scene.graph.children[k]])
+    for task in reversed(graph.sequence):
+        for k in range(graph.child_start[task], graph.child_start[task + 1]):
+            due[task] = min(due[task], due[graph.children[k]])
     left = due - scene.now - rest
     return np.where(np.isfinite(left), left, 1e12 - rest)
 
