@@ -1,12 +1,13 @@
 """Where policies meet: the episodes of one problem at one level under one seed, the same for everybody."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.base import Situation
+from app.kinds.base import Policy, Situation
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers import wrapped
 from workers.evaluation.wrappers.base import World
@@ -34,6 +35,24 @@ class Player(Protocol):
     def move(self, situation: Situation) -> Move:
         """One action per episode."""
         ...
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A policy that nobody guards; one with ``watch`` is shown the world first, one with ``begin`` gets the seed."""
+
+    policy: Policy
+
+    def begin(self, world: World, seed: int) -> None:
+        """See ``Player``."""
+        for wish, given in (("watch", world), ("begin", seed)):
+            asked = getattr(self.policy, wish, None)
+            if asked is not None:
+                asked(given)
+
+    def move(self, situation: Situation) -> Move:
+        """See ``Player``."""
+        return Move(self.policy.act(situation).action)
 
 
 class Scores(NamedTuple):

@@ -145,22 +145,31 @@ class Problem(Protocol):
         """An action for people."""
         ...
 
+    def description(self, level: Level) -> str:
+        """What is random at ``level``, in the kind's own words."""
+        ...
+
+    def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
+        """The fixed episode of ``seed`` as these contenders decide it, for the report; None where nothing is drawn."""
+        ...
+
 
 def problem_of(spec: Any, table: Any, held_out: Sequence[Any] = (), without: str | None = None) -> Problem:
     """The problem of a workload.
 
     Args:
         spec: the workload's, of any kind.
-        table: the domain model that answers.
-        held_out: domain models fitted to executions that ``table`` has not seen; without one there is no L3.
+        table: what episodes follow: the domain model that answers, or the traces of a workload of kind ``workflow``.
+        held_out: the same of executions that ``table`` has not seen; without one there is no L3.
         without: why there is none, where the caller knows.
 
     Raises:
         LookupError: no evaluation is known for the kind.
     """
     from workers.evaluation.iterative.problem import IterativeProblem
+    from workers.evaluation.workflow.problem import WorkflowProblem
 
-    problems = {"iterative": IterativeProblem}
+    problems: dict[str, Callable[..., Problem]] = {"iterative": IterativeProblem, "workflow": WorkflowProblem}
     if spec.kind not in problems:
         raise LookupError(f"no evaluation is known for workloads of kind {spec.kind!r}; known: {', '.join(problems)}")
     more = {} if without is None else {"without": without}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.base import Policy
 from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.heat import shown
 from workers.evaluation.levels import CLASSES, TITLES, Level
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
 SCHEMA = "steward.evaluation/1"
 PROFILE_POINTS = 41
+ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
 PROFILED = (Level.SEEDS, Level.PARAMETERS, Level.COMPOSITION, Level.ENVIRONMENT)
 
 
@@ -43,6 +45,7 @@ class Evaluation:
       ``gap_to_optimum``), ``heat_map`` (see ``heat.shown``), ``aliasing`` (see ``aliasing.check``), ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
+    - ``pictures``: the fixed episode as it is decided; what it holds is the kind's, and null where there is nothing;
     - ``tuner``: see ``baselines.Tuned``.
     """
 
@@ -184,21 +187,30 @@ class Summary:
             "policies": [one._asdict() for one in self.everybody],
             "candidates": [self._candidate(one, checked[one.name]) for one in self.candidates],
             "profiles": [drawn for drawn in profiles if drawn is not None],
+            "pictures": self._pictures(),
             "tuner": tuned,
             "seconds": seconds,
         }
+
+    def _pictures(self) -> dict[str, Any] | None:
+        """The fixed episode, as the candidates, the best heuristic there and the optimum decide it."""
+        shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates}
+        fixed = self.standings[Level.FIXED]
+        shown[fixed.best] = self.problem.heuristics[fixed.best]
+        best = self.yardsticks[Level.FIXED].policy
+        return self.problem.pictures(shown if best is None else {**shown, OPTIMUM: best}, self.settings.seed)
 
     def _unavailable(self, level: Level) -> str | None:
         """Why a level was not played."""
         return self.settings.skipped(level) or self.problem.unavailable(level)
 
     def _level(self, level: Level) -> dict[str, Any]:
-        title, description = TITLES[level]
+        title = TITLES[level][0]
         standing, reason = self.standings.get(level), self._unavailable(level)
         return {
             "level": level.label,
             "title": title,
-            "description": description,
+            "description": self.problem.description(level),
             "wrappers": [wrapper.name for wrapper in applied(level, self.world)],
             "available": standing is not None,
             "reason": reason,
@@ -236,7 +248,7 @@ class Summary:
             f"{standing.best} (difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval "
             f"{ahead.low:+.5f} to {ahead.high:+.5f})"
         )
-        if ahead.low >= -self.settings.margin * abs(standing.mean(standing.best)):
+        if ahead.low >= -(self.settings.margin + ROUNDING) * abs(standing.mean(standing.best)):
             return Verdict(True, f"at least as good: {told}")
         if level is Level.FIXED and self._verdict(name, Level.SEEDS).passed:
             return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {told}")

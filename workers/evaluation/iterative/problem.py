@@ -22,11 +22,11 @@ from app.policies.guard import Verdict, decide
 from app.policies.heuristic import HeuristicPolicy
 from app.policies.planner import PlannerPolicy
 from app.policies.table import TablePolicy, cell
-from workers.evaluation.arena import Move, Player
+from workers.evaluation.arena import Bare, Move, Player
 from workers.evaluation.iterative.hindsight import hindsight
 from workers.evaluation.iterative.oracle import LARGEST, Oracle
 from workers.evaluation.iterative.world import IterativeWorld
-from workers.evaluation.levels import Level
+from workers.evaluation.levels import TITLES, Level
 from workers.evaluation.optimum import NoOptimum, Optimum, plan
 from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
 from workers.evaluation.wrappers.base import World
@@ -37,24 +37,6 @@ RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())
 OTHER_PARAMETERS = "it is the optimum at the registered targets and weights under the policies' own model; here {} too"
 
 NOTHING_HELD_OUT = "no model of held-out executions was given: too few executions to hold any out"
-
-
-@dataclass(frozen=True)
-class Bare:
-    """A policy that nobody guards; one with ``watch`` is shown the world first, one with ``begin`` gets the seed."""
-
-    policy: Policy
-
-    def begin(self, world: World, seed: int) -> None:
-        """See ``Player``."""
-        for wish, given in (("watch", world), ("begin", seed)):
-            asked = getattr(self.policy, wish, None)
-            if asked is not None:
-                asked(given)
-
-    def move(self, situation: Situation) -> Move:
-        """See ``Player``."""
-        return Move(self.policy.act(situation).action)
 
 
 @dataclass(frozen=True)
@@ -221,3 +203,10 @@ class IterativeProblem:
         steps = zip(self.layout.resources, self.layout.deltas[action], strict=True)
         moved = [f"{step:+d} {name}" for name, step in steps if step]
         return ", ".join(moved) or "stay"
+
+    def description(self, level: Level) -> str:
+        """See ``Problem``."""
+        return TITLES[level][1]
+
+    def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
+        """See ``Problem``; none."""

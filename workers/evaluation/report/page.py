@@ -5,29 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workers.evaluation.report import charts, tables
+from workers.evaluation.report import charts, plot, tables
 from workers.evaluation.report.charts import Palette, figure
+from workers.evaluation.report.document import document
 from workers.evaluation.report.markup import Markup, element, joined, section
 from workers.evaluation.report.reading import READING
 from workers.evaluation.report.wording import count, listed, number
 
 Json = dict[str, Any]
-
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #212529;
-background: #fff; } h1 { margin-bottom: .2rem; } h2 { margin-top: 2.5rem; font-size: 1.2rem; } h3 { font-size: 1rem; }
-p, figcaption, small { color: #495057; } figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-thead th { color: #495057; } th { text-align: left; font-weight: 600; }
-th, td { padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #dee2e6; vertical-align: top; }
-tr.own th, tr.own td { background: #e3fafc; }
-.card { border-left: 4px solid #0b7285; padding: .1rem 1rem; margin: 1rem 0; }
-.class { display: inline-block; background: #0b7285; color: #fff; border-radius: 4px; padding: 0 .5rem; }
-.passed { color: #2b8a3e; font-weight: 700; }
-.failed { color: #c92a2a; font-weight: 700; } .unknown { color: #868e96; }
-details { margin: .5rem 0; } summary { cursor: pointer; }
-"""
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+MOST_LINES = 8  # heuristics in one plot of profiles
 
 
 def page(report: Json) -> str:
@@ -46,6 +32,7 @@ def page(report: Json) -> str:
         section("Performance profiles", *_profiles(report, palette)),
         section("Terms of the reward", *_terms(report, palette)),
         section("What the agents do", *_heat_maps(candidates)),
+        *_pictures(report.get("pictures")),
         section("On runs that really happened", *_off_policy(report.get("off_policy"))),
         section("Aliasing of the observations", *_aliasing(candidates)),
         section("The tuner of static settings", *_tuner(report.get("tuner"))),
@@ -53,20 +40,6 @@ def page(report: Json) -> str:
         section("How to read this", *(element("p", paragraph) for paragraph in READING)),
     ]
     return document(title, joined(body))
-
-
-def document(title: str, body: Markup) -> str:
-    """A page with its style and nothing from elsewhere."""
-    head = joined(
-        [
-            element("meta", charset="utf-8"),
-            element("meta", name="viewport", content="width=device-width"),
-            Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-            element("title", title),
-            element("style", Markup(STYLE)),
-        ]
-    )
-    return f"<!doctype html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
 
 
 def _under(report: Json) -> str:
@@ -122,10 +95,31 @@ def _heading(level: Json) -> Markup:
 
 
 def _profiles(report: Json, palette: Palette) -> list[Markup]:
+    caption = "{}: share of episodes whose normalised score exceeds τ"
+    levels = {level["level"]: level for level in report["levels"]}
     return [
-        _drawn(charts.profile(found, palette), f"{found['level']}: share of episodes whose normalised score exceeds τ")
+        _drawn(charts.profile(_fewer(found, levels[found["level"]], palette), palette), caption.format(found["level"]))
         for found in report.get("profiles") or ()
     ]
+
+
+def _fewer(found: Json, level: Json, palette: Palette) -> Json:
+    """The profiles of all that are no heuristics, and of the best that are: more lines can't be told apart."""
+    names = [name for name in found["policies"] if palette.roles.get(name) == "heuristic"]
+    if len(names) <= MOST_LINES:
+        return found
+    best = sorted(names, key=lambda name: -level["policies"][name]["return"]["mean"])
+    left_out = set(best[MOST_LINES:])
+    return {**found, "policies": {n: drawn for n, drawn in found["policies"].items() if n not in left_out}}
+
+
+def _pictures(found: Json | None) -> list[Markup]:
+    """The fixed episode as it was decided, where the kind draws it."""
+    if not found or not found["schedules"]:
+        return []
+    told = element("p", "One sequence of tasks, L0, as each of these decided it.")
+    shown = [told, plot.summary(found["schedules"]), *plot.figures(found["schedules"], found["points"])]
+    return [section("The fixed episode", *shown)]
 
 
 def _terms(report: Json, palette: Palette) -> list[Markup]:
@@ -139,9 +133,12 @@ def _terms(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _heat_maps(candidates: Sequence[Json]) -> list[Markup]:
-    caption = "{}: mean change of the allocation by situation, at L1; blank where no episode came"
+    caption = "{}: mean {} by situation, at L1; blank where no episode came"
     return [
-        _drawn(charts.heat_map(candidate["heat_map"]), caption.format(candidate["name"]))
+        _drawn(
+            charts.heat_map(candidate["heat_map"]),
+            caption.format(candidate["name"], candidate["heat_map"]["value"]["name"]),
+        )
         for candidate in candidates
         if candidate.get("heat_map")
     ]

@@ -11,8 +11,8 @@ import vl_convert
 
 from workers.evaluation.report import schedules
 from workers.evaluation.report.charts import definition, figure
+from workers.evaluation.report.document import document
 from workers.evaluation.report.markup import Markup, element, joined, section, table
-from workers.evaluation.report.page import document
 from workers.evaluation.report.wording import count, number, percent
 
 Json = dict[str, Any]
@@ -56,8 +56,13 @@ def summary(pictures: Sequence[Json]) -> Markup:
     return table([*head, "deadlines missed", "utilisation", "cost"], rows)
 
 
-def drawn(pictures: Sequence[Json]) -> list[tuple[str, str, Any]]:
-    """Every plot that there is something to show in: heading, caption and chart."""
+def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Any]]:
+    """Every plot that there is something to show in: heading, caption and chart.
+
+    Args:
+        pictures: of schedules.
+        costs: name, cost and makespan of all that are to be compared; those of the pictures if not given.
+    """
     found = [
         ("Utilisation", "Busy share of the processors over time", schedules.utilisation(pictures)),
         ("Queue", "Tasks that are ready and wait, over time", schedules.queue(pictures)),
@@ -66,7 +71,11 @@ def drawn(pictures: Sequence[Json]) -> list[tuple[str, str, Any]]:
             "Share of the tasks that are slowed down more than that",
             schedules.slowdowns({picture["name"]: picture["slowdown"] for picture in pictures}),
         ),
-        ("Cost", "Cost against makespan; nothing beats those on the line in both", schedules.front(points(pictures))),
+        (
+            "Cost",
+            "Cost against makespan; nothing beats those on the line in both",
+            schedules.front(points(pictures, costs)),
+        ),
     ]
     for picture in pictures:
         told = f"{picture['name']}: what was chosen, over time"
@@ -75,9 +84,11 @@ def drawn(pictures: Sequence[Json]) -> list[tuple[str, str, Any]]:
     return [(heading, caption, chart) for heading, caption, chart in found if chart is not None]
 
 
-def points(pictures: Sequence[Json]) -> list[Json]:
+def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
     """Cost and makespan of each; none where nothing costs anything or there is nothing to compare."""
-    told = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
+    own = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
+    names = {point["name"] for point in own}
+    told = [*own, *(point for point in costs if point["name"] not in names)]
     return told if len(told) > 1 and any(point["cost"] for point in told) else []
 
 
@@ -88,6 +99,11 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
     return [
         section(one, *(figure(chart, said) for heading, said, chart in plots if heading == one)) for one in headings
     ]
+
+
+def figures(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Markup]:
+    """The plots one after the other."""
+    return [figure(chart, caption) for _, caption, chart in drawn(pictures, costs)]
 
 
 def image(title: str, pictures: Sequence[Json]) -> Any:
