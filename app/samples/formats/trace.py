@@ -58,5 +58,5 @@ def kept(name: str, trace: Trace) -> Sound:
 
 def _invalid(issues: list[FieldIssue]) -> Invalid:
     said = "; ".join(f"{issue.pointer or 'trace'}: {issue.message}" for issue in issues[:3])
-    more = f" (and {len(issues) - 3} more)" if len(issues) > 3 else ""
+    more = "; and more" if len(issues) > 3 else ""
     return Invalid(printable(said) + more, errors=[FieldError(*issue) for issue in issues])
