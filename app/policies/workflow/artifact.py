@@ -1,0 +1,51 @@
+"""Schedulers as files: a JSON header and arrays in safetensors."""
+
+import json
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.iterative.model import read_header
+from app.policies.base import IncompatibleArtifact
+from app.policies.workflow.combined import InspectorPolicy, Member, PortfolioPolicy
+from app.policies.workflow.members import ScorerPolicy, StrategyPolicy
+
+FORMAT = 1
+KIND = "workflow"
+Scheduler = Member | PortfolioPolicy | InspectorPolicy
+SCHEDULERS: dict[str, type[Scheduler]] = {
+    "strategy": StrategyPolicy,
+    "scorer": ScorerPolicy,
+    "portfolio": PortfolioPolicy,
+    "inspector": InspectorPolicy,
+}
+
+
+def save(policy: Scheduler) -> bytes:
+    """``policy`` as bytes."""
+    kind = next(name for name, family in SCHEDULERS.items() if isinstance(policy, family))
+    header = {"kind": KIND, "policy": kind, "config": policy.config}
+    arrays = {name: np.ascontiguousarray(values) for name, values in policy.arrays.items()}
+    return safetensors_numpy.save(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+
+
+def load(data: bytes) -> Scheduler:
+    """Read what ``save`` wrote.
+
+    Raises:
+        IncompatibleArtifact: bytes that are no artifact, of another kind or format, or whose parts do not fit.
+    """
+    try:
+        metadata = read_header(data)
+        header: dict[str, Any] = json.loads(metadata["header"])
+        arrays: dict[str, Any] = safetensors_numpy.load(data)
+    except (ValueError, KeyError, SafetensorError) as error:
+        raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
+    if metadata.get("format") != str(FORMAT) or header.get("kind") != KIND or header.get("policy") not in SCHEDULERS:
+        raise IncompatibleArtifact(
+            f"format {metadata.get('format')}, kind {header.get('kind')!r}, policy {header.get('policy')!r}; read here "
+            f"are format {FORMAT}, kind {KIND} and {', '.join(SCHEDULERS)}"
+        )
+    return SCHEDULERS[header["policy"]].build(header["config"], arrays)
