@@ -8,6 +8,8 @@ from app.errors import FieldError, Invalid
 
 UNLEARNED = ("seeds", "executor", "backend", "start_from", "imitate")
 """What the planner has no use for: it plans, and learns nothing."""
+ALGORITHMS = {"workflow": (("auto", "ppo"), ("seeds", "executor", "backend", "start_from", "imitate"))}
+"""Of the kinds that don't learn by all: which there are, and which fields they have no use for."""
 IN_ONE_PROCESS = ("executor", "backend")
 """What a table has no use for."""
 
@@ -19,6 +21,23 @@ def check(request: TrainRequest) -> None:
         Invalid: it names every field that contradicts another.
     """
     errors = [*_unlearned(request), *_tabular(request), *_beginnings(request)]
+    if errors:
+        raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
+
+
+def check_kind(request: TrainRequest, kind: str) -> None:
+    """Refuse what a workload's kind has no use for.
+
+    Raises:
+        Invalid: it names every such field.
+    """
+    if kind not in ALGORITHMS:
+        return
+    known, useless = ALGORITHMS[kind]
+    errors = _useless(request, useless, f"must be left out: workloads of kind {kind} have no use for it")
+    if request.algorithm not in known:
+        message = f"must be one of {', '.join(known)} for a workload of kind {kind}"
+        errors.append(FieldError("/algorithm", message, request.algorithm))
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
 

@@ -18,10 +18,12 @@ from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.idempotency.once import Record, no_record
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
+from app.kinds.registry import KINDS
 from app.pagination import PageRequest, Slice
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
+NO_MODEL = 0  # version of the model of what was trained on samples alone
 
 
 def request_training(
@@ -37,6 +39,7 @@ def request_training(
     with database.session() as session:
         combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
+        combinations.check_kind(request, workload.kind)
         asked = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
@@ -46,13 +49,15 @@ def request_training(
         return answer
 
 
-def _model_version(session: Session, workload: Workload, asked: int | None) -> int:
+def _model_version(session: Session, workload: Workload, asked: int | None) -> int | None:
     if asked is not None:
         return domain_models.require(session, workload, asked).version
     newest = models.latest_version(session, workload.id)
     if newest is not None:
         return newest
     domain_models.require_samples(session, workload)
+    if not KINDS[workload.kind].simulated:
+        return None
     raise Conflict(
         f"workload {workload.name!r} has samples but no domain model yet: fit one with "
         f"POST /workloads/{workload.name}/models first",

@@ -24,6 +24,8 @@ from app.samples.service import layout_of
 from app.workloads import repository as workload_rows
 from app.workloads import service as workloads
 
+ITERATIVE = "iterative"
+
 
 def request_fit(database: Database, tenant: str, name: str, request: FitRequest, record: Record = no_record) -> JobRead:
     """Queue a fit of all samples that are stored when it starts.
@@ -113,6 +115,8 @@ def predict(database: Database, tenant: str, name: str, version: int, question: 
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         stored = require(session, workload, version).table
+        if workload.kind != ITERATIVE:
+            raise _not_asked(workload)
         layout = layout_of(workload)
     _check_iteration(question.iteration, layout)
     levels, _, features = layout.encode_report(
@@ -129,6 +133,11 @@ def predict(database: Database, tenant: str, name: str, version: int, question: 
         predicted=_predicted(table, layout, at, np.array(features), question.iteration),
         seen=_seen(table, layout, at, np.array(features)),
     )
+
+
+def _not_asked(workload: Workload) -> Invalid:
+    message = f"workloads of kind {workload.kind} have no iterations to predict; what tasks take shows in decisions"
+    return Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
 
 
 def _check_iteration(iteration: int, layout: Layout) -> None:

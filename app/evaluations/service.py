@@ -20,6 +20,7 @@ from app.idempotency.once import Record, no_record
 from app.jobs import listing
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
+from app.kinds.registry import KINDS
 from app.pagination import PageRequest, Slice
 from app.workloads import service as workloads
 
@@ -77,10 +78,12 @@ def _version(session: Session, workload: Workload, position: int, name: int | st
     return version
 
 
-def _model(session: Session, workload: Workload, asked: int | None) -> int:
+def _model(session: Session, workload: Workload, asked: int | None) -> int | None:
     newest = models.latest_version(session, workload.id)
     if newest is None:
         domain_models.require_samples(session, workload)
+        if not KINDS[workload.kind].simulated:
+            return None
         raise Conflict(
             f"workload {workload.name!r} has no domain model yet: fit one with POST /workloads/{workload.name}/models",
             errors=[FieldError("/model", "must have been fitted", asked)],

@@ -35,6 +35,7 @@ class Kind:
         changed: a spec with a ``PATCH`` applied; it raises ``InvalidInput`` where that names what the spec hasn't.
         changes: what a ``PATCH`` may change, in words.
         model: a domain model from its bytes.
+        simulated: whether agents are trained and judged in simulators of a domain model; else on the samples alone.
         reads: the entries that a policy is shown under a layout, and how many actions it has (0: any number of
             candidates); an artifact that was made for others can't answer.
     """
@@ -45,6 +46,7 @@ class Kind:
     changes: str
     model: Callable[[bytes], Any]
     reads: Callable[[Any], tuple[tuple[str, ...], int]]
+    simulated: bool = True
 
 
 KINDS: dict[str, Kind] = {
@@ -63,6 +65,7 @@ KINDS: dict[str, Kind] = {
         "prices or weights",
         Predictor.from_bytes,
         lambda _: ((), 0),
+        simulated=False,
     ),
 }
 

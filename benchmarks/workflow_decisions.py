@@ -1,0 +1,205 @@
+"""How long a queue of thousands of tasks takes to be decided, beside a plain sort and scan.
+
+    python -m benchmarks.workflow_decisions [--tasks 5000] [--repeats 15]
+
+Of each case are told, in milliseconds (least and median, one thread):
+
+- *decide*: from the state to placements, orders of nodes and the numbers of the reason;
+- *answer*: the same with the encoded decision, its reason in words;
+- *report*: all that a delta report of 50 new and 50 ended tasks costs besides the disk: reading its JSON, checking and
+  advancing the state, deciding, encoding decision and state;
+- *whole*: the same for a report that lists every task;
+- *plain*: a peer that sorts the queue by its estimates and scans it once, starting what fits (no reservation, no
+  limits, no reason, no state), in plain Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.decisions.desk import Asked
+from app.decisions.workflow.basis import Basis
+from app.decisions.workflow.desk import WorkflowDesk
+from app.kinds.registry import layout_of, read_spec
+from app.kinds.workflow.decide import by_strategy, decide
+from app.kinds.workflow.scene import Scene
+from app.kinds.workflow.state import WAITING, State
+from app.workloads.serving import Serving
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+POOL: dict[str, Any] = {"nodes": [{"name": "pool", "processors": 4096, "minimum": 1, "maximum": 1}]}
+CLOUD: dict[str, Any] = {
+    "nodes": [
+        {"name": "small", "processors": 16, "memory_gb": 64, "price_per_hour": 0.5, "maximum": 200, "minimum": 100},
+        {"name": "large", "processors": 64, "memory_gb": 256, "price_per_hour": 1.9, "speed": 1.3, "maximum": 50},
+    ]
+}
+DESK = WorkflowDesk()
+
+
+def basis(name: str, **spec: Any) -> Basis:
+    """A workload without any agent."""
+    read = read_spec({"name": name, "kind": "workflow", **spec})
+    serving = Serving(
+        workload_id=name,
+        name=name,
+        spec_version=1,
+        spec=read,
+        layout=layout_of(read),
+        model=None,
+        model_version=None,
+        agent_version=None,
+        artifact=None,
+        revision=1,
+    )
+    return DESK.compile(serving)
+
+
+def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict[str, Any]]:
+    """Tasks as a log has them: widths are powers of two, estimates log-uniform; ``linked``: chains of ten."""
+    rng = np.random.default_rng(seed)
+    widths = 2 ** rng.integers(0, int(np.log2(largest)) + 1, tasks)
+    estimates = np.exp(rng.uniform(np.log(60), np.log(86_400), tasks))
+    return [
+        {
+            "id": f"t{i}",
+            "processors": int(widths[i]),
+            "estimate": float(estimates[i]),
+            "submit": float(i),
+            "user": f"u{i % 100}",
+            "memory_gb": 1.0,
+            **({"parents": [f"t{i - 1}"], "workflow": f"w{i // 10}"} if linked and i % 10 else {}),
+        }
+        for i in range(tasks)
+    ]
+
+
+def reported(on: Basis, state: State, report: dict[str, Any]) -> tuple[bytes, State]:
+    """A report all the way, but for the disk."""
+    read = DESK.read(on, state, 0, DESK.decode(msgspec.json.encode(report)))
+    answered = DESK.answer(on, [Asked("run", 1, state, read, {}, None)], NOW)[0]
+    DESK.freeze(answered.state)
+    return answered.decision, answered.state
+
+
+def busy(on: Basis, tasks: int, *, linked: bool) -> State:
+    """A state in which the nodes are full, and so many tasks wait."""
+    largest = int(on.layout.nodes.processors.max())
+    now = float(2 * tasks)
+    state = DESK.begin(on, "run", {}, None, NOW).state
+    decision, state = reported(on, state, {"now": now, "queued": queue(tasks + tasks // 5, largest, linked=linked)})
+    placed = msgspec.json.decode(decision)["placements"]
+    running = [{"id": one["task"], "node": one["node"], "start": one["start"]} for one in placed]
+    return reported(on, state, {"now": now + 1, "delta": True, "running": running})[1]
+
+
+def whole(state: State, on: Basis) -> dict[str, Any]:
+    """A report that lists every task of a state."""
+    names, where = state.queue.names, state.queue.node.tolist()
+    waits = [
+        {"id": name, "processors": int(p), "estimate": float(e), "submit": float(s), "user": u, "memory_gb": 1.0}
+        for name, p, e, s, u, node in zip(
+            names,
+            state.queue.processors,
+            state.queue.estimate,
+            state.queue.submit,
+            state.queue.users,
+            where,
+            strict=True,
+        )
+        if node == WAITING
+    ]
+    runs = [
+        {"id": name, "node": on.layout.names[node], "start": float(start)}
+        for name, node, start in zip(names, where, state.queue.start, strict=True)
+        if node != WAITING
+    ]
+    return {"now": state.now + 1, "queued": waits, "running": runs}
+
+
+def delta(state: State) -> dict[str, Any]:
+    """Fifty tasks come, fifty end."""
+    runs = [name for name, node in zip(state.queue.names, state.queue.node, strict=True) if node != WAITING][:50]
+    new = [{"id": f"n{i}", "processors": 1, "estimate": 600.0, "user": "u1"} for i in range(50)]
+    ended = [{"id": name, "end": state.now} for name in runs]
+    return {"now": state.now + 1, "delta": True, "queued": new, "finished": ended}
+
+
+def plain(state: State, free: int) -> list[str]:
+    """Sort by estimate, scan once, start what fits."""
+    queue, started = state.queue, []
+    rows = [row for row, node in enumerate(queue.node.tolist()) if node == WAITING]
+    need, length = queue.processors.tolist(), queue.estimate.tolist()
+    for row in sorted(rows, key=length.__getitem__):
+        if need[row] <= free:
+            free -= need[row]
+            started.append(queue.names[row])
+    return started
+
+
+def timed(call: Callable[[], object], repeats: int) -> str:
+    """Least and median, milliseconds."""
+    taken = []
+    for _ in range(repeats + 2):
+        begun = time.perf_counter()
+        call()
+        taken.append(1e3 * (time.perf_counter() - begun))
+    return f"{min(taken[2:]):6.1f} {np.median(taken[2:]):6.1f}"
+
+
+def measured(on: Basis, state: State, repeats: int) -> list[str]:
+    """One row of the table."""
+    spec, some, every = on.layout.spec, delta(state), whole(state, on)
+    choose, free = by_strategy(spec.strategy, spec.backfilling), int(on.layout.nodes.processors.sum()) // 10
+    read = DESK.read(on, state, 1, DESK.decode(msgspec.json.encode(some)))
+    asked = [Asked("run", 1, None, read, {}, None)]
+    return [
+        timed(lambda: decide(Scene(on.layout, state), choose), repeats),
+        timed(lambda: DESK.answer(on, asked, NOW), repeats),
+        timed(lambda: reported(on, state, some), repeats),
+        timed(lambda: reported(on, state, every), repeats),
+        timed(lambda: plain(state, free), repeats),
+    ]
+
+
+CASES: list[tuple[str, dict[str, Any], str, str, bool]] = [
+    ("pool", POOL, "fcfs", "easy", False),
+    ("pool", POOL, "sjf", "easy", False),
+    ("pool", POOL, "f1", "rls", False),
+    ("pool", POOL, "wfp3", "none", False),
+    ("pool", POOL, "sjf", "conservative", False),
+    ("250 nodes", CLOUD, "sjf", "easy", False),
+    ("250 nodes", CLOUD, "f4", "conservative", False),
+    ("250 nodes", CLOUD, "heft", "easy", True),
+    ("250 nodes", CLOUD, "cheapest", "easy", True),
+    ("250 nodes", CLOUD, "cpop", "easy", True),
+    ("250 nodes", CLOUD, "peft", "easy", True),
+]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=5000)
+    parser.add_argument("--repeats", type=int, default=15)
+    given = parser.parse_args()
+    print(f"{given.tasks:,} waiting tasks or more; least and median, ms")
+    heads = " ".join(f"{name:>13}" for name in ("decide", "answer", "report", "whole", "plain"))
+    print(f"{'nodes':10} {'strategy':22} {'waiting':>7} {heads}")
+    for nodes, part, strategy, backfilling, linked in CASES:
+        on = basis("bench", strategy=strategy, backfilling=backfilling, **part)
+        state = busy(on, given.tasks, linked=linked)
+        waiting = int((state.queue.node == WAITING).sum())
+        row = " ".join(measured(on, state, given.repeats))
+        print(f"{nodes:10} {strategy + '+' + backfilling:22} {waiting:7,} {row}")
+
+
+if __name__ == "__main__":
+    main()
