@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from app.policies.heuristic import HeuristicPolicy
 from app.policies.network import NetworkPolicy
 from app.policies.planner import PlannerPolicy
 from app.policies.table import TablePolicy
+from app.policies.workflow import artifact as schedulers
 
 FORMAT = 1
 POLICIES: dict[str, type[Published]] = {
@@ -24,6 +26,9 @@ POLICIES: dict[str, type[Published]] = {
     "planner": PlannerPolicy,
     "heuristic": HeuristicPolicy,
 }
+
+OTHER_KINDS: dict[str, ModuleType] = {"workflow": schedulers}
+"""What writes and reads the artifacts of kinds whose policies are not of the families above."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,9 @@ class Experience:
 
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """A policy with the kind and the layout that it reads, and what it was made for."""
+    """A policy with the kind and the layout that it reads, and what it was made for; its contract is its kind's."""
 
-    policy: Published
+    policy: Any
     observation: tuple[str, ...]
     actions: int
     experience: Experience
@@ -107,6 +112,9 @@ def load(data: bytes) -> Artifact:
         arrays: dict[str, Any] = safetensors_numpy.load(data)
     except (ValueError, KeyError, SafetensorError) as error:
         raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
+    other = OTHER_KINDS.get(header.get("kind", ""))
+    if other is not None:
+        return Artifact(other.load(data), (), 0, Experience(), header["kind"])
     if metadata.get("format") != str(FORMAT) or header["policy"] not in POLICIES:
         raise IncompatibleArtifact(
             f"format {metadata.get('format')}, policy {header['policy']!r}; this version reads format {FORMAT} and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.decisions.workflow.asking import ask
 from app.kinds.workflow.decide import Choice, Chooser, by_strategy
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.predictor import Predictor
@@ -46,6 +47,6 @@ class Basis:
         spec, policy = self.layout.spec, artifact.policy
 
         def choose(scene: Scene) -> Choice:
-            return policy.choose(scene, spec.backfilling, spec.backfill_order)  # type: ignore[attr-defined]
+            return ask(policy, scene, spec)
 
         return choose

@@ -1,0 +1,102 @@
+"""Agents of kind ``workflow`` answer through the same promotion, rollback and shadow as any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from app.agents import service as agents
+from app.agents.service import Trained
+from app.database.engine import Database
+from app.kinds.workflow.observation import STATE_WIDTH
+from app.policies.workflow.artifact import Scheduler, save
+from app.policies.workflow.combined import PortfolioPolicy
+from app.policies.workflow.members import StrategyPolicy
+from app.workloads import service as workloads
+from tests.app.runs.test_queue import POOL, put, starts, task
+
+LJF, SJF = StrategyPolicy({"rule": "ljf"}), StrategyPolicy({"rule": "sjf"})
+QUEUED = [task("short", 6, 10), task("long", 6, 1000), task("b", 4, 100)]
+
+
+def publish(database: Database, policy: Scheduler) -> int:
+    """A version of an agent of ``pool``, not promoted."""
+    with database.session() as session:
+        workload = workloads.require(session, "default", "pool")
+        made = Trained(1, 0, policy.name, 0, {}, save(policy), promote=False, reason="planted")
+        return agents.publish(session, workload.id, made)
+
+
+@pytest.fixture
+def pool(client: TestClient) -> str:
+    assert client.post("/workloads", json=POOL).status_code == 201
+    return "pool"
+
+
+def first(client: TestClient, **body: Any) -> dict[str, Any]:
+    """The decision for a queue of three tasks in a new run."""
+    run = client.post("/runs", json={"workload": "pool", **body}).json()["id"]
+    return put(client, run, 0, now=1.0, queued=QUEUED)
+
+
+def test_an_agent_answers_from_its_promotion_to_its_rollback(client: TestClient, backend: Database, pool: str) -> None:
+    assert starts(first(client)) == ["short"]
+    version = publish(backend, LJF)
+    assert client.post(f"/workloads/{pool}/agents/{version}/promote", json={}).status_code == 200
+    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    decision = first(client)
+    assert (starts(decision), decision["source"], decision["agent"]) == (["long"], "agent", version)
+    assert (decision["policy"], decision["reason"]["strategy"]) == ("ljf", "ljf")
+    assert client.post(f"/workloads/{pool}/agents/{version}/rollback", json={}).status_code == 200
+    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    assert (starts(first(client)), first(client)["source"]) == (["short"], "heuristic")
+
+
+def test_a_portfolio_tells_what_it_expected_of_each_member(client: TestClient, backend: Database, pool: str) -> None:
+    gate, margin = np.zeros((2, STATE_WIDTH)), np.array([0.0, -2.5])
+    version = publish(backend, PortfolioPolicy((SJF, LJF), gate, margin))
+    client.post(f"/workloads/{pool}/agents/{version}/promote", json={})
+    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    reason = first(client)["reason"]
+    assert (reason["strategy"], reason["estimates"]) == ("ljf", {"sjf": 0.0, "ljf": -2.5})
+    assert "by ljf (ljf -2.5, sjf 0 expected)" in reason["text"]
+
+
+def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, backend: Database, pool: str) -> None:
+    version = publish(backend, LJF)
+    decision = first(client, shadow=version)
+    assert starts(decision) == ["short"]
+    shadow = decision["shadow"]
+    assert (shadow["agent"], shadow["strategy"], shadow["agrees"]) == (version, "ljf", False)
+    assert [one["task"] for one in shadow["placements"]] == ["long"]
+    told = client.get(f"/workloads/{pool}/agents/{version}/shadow").json()
+    assert (told["decisions"], told["agreement"], told["gain"]) == (1, 0.0, None)
+
+
+def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(
+    client: TestClient, backend: Database, pool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = publish(backend, LJF)
+    client.post(f"/workloads/{pool}/agents/{version}/promote", json={})
+    client.app.state.serving.poll()  # type: ignore[attr-defined]
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the network is broken")
+
+    monkeypatch.setattr(StrategyPolicy, "pick", broken)
+    decision = first(client)
+    assert (starts(decision), decision["source"], decision["policy"]) == (["short"], "fallback", "fcfs+easy")
+    assert "the network is broken" in decision["reason"]["text"]
+
+
+def test_an_agent_of_another_kind_is_refused(client: TestClient, backend: Database, workload: str) -> None:
+    with backend.session() as session:
+        found = workloads.require(session, "default", workload)
+        made = Trained(1, 0, "sjf", 0, {}, save(SJF), promote=False, reason="planted")
+        version = agents.publish(session, found.id, made)
+    answer = client.post("/runs", json={"workload": workload, "shadow": version})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/shadow")
+    assert "made for kind workflow" in answer.json()["detail"]
