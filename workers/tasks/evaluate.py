@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
 from app.agents import repository as agents
 from app.database.tables import Job, Workload
-from app.domain_models import repository as domain_models
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
 from app.evaluations.service import Evaluated
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.log import Log
-from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.spec import Spec
-from app.policies.artifact import load as load_artifact
-from app.runs.logs import logged
-from app.samples.service import layout_of
-from workers.evaluation.off_policy import TooFewRuns, score
-from workers.evaluation.problem import problem_of
+from workers.evaluation.problem import Problem
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.tasks.base import RunningJob
-from workers.tasks.held_out import HeldOutModel, Split, model_of, split
+from workers.tasks.benches import BENCHES, Asked, Bench
 
-HOLDING_OUT = ("L3", "L4")
 DRAWING = 0.99  # share of the progress bar at which only the page is left
 
 
@@ -36,19 +26,14 @@ class EvaluateInput(NamedTuple):
 
     Attributes:
         versions: of the agents, by the name of their candidate.
-        held_out: executions for L3; None where the evaluation ends before it.
-        logs: the workload's last ended runs.
+        bench: what they are judged on.
     """
 
     request: EvaluationRequest
-    spec: Spec
     spec_version: int
-    table: ModelTable
-    model_version: int
     candidates: Sequence[Candidate]
     versions: dict[str, int]
-    held_out: Split | None
-    logs: Sequence[Log]
+    bench: Bench
 
 
 class Kept(NamedTuple):
@@ -59,7 +44,7 @@ class Kept(NamedTuple):
 
 
 def load(job: RunningJob) -> EvaluateInput:
-    """Read spec, model, agents and held-out executions into arrays.
+    """Read agents, spec and what they are judged on into arrays.
 
     Raises:
         LookupError: the model or an agent is not there any more.
@@ -67,31 +52,23 @@ def load(job: RunningJob) -> EvaluateInput:
     request = EvaluationRequest.model_validate(job.lease.request)
     with job.database.reading() as session:
         workload = session.get_one(Workload, job.lease.workload_id)
-        stored = domain_models.table(session, workload.id, request.model)
-        if stored is None:
-            raise LookupError(f"domain model {request.model} is not there any more")
-        candidates, trained_on = {}, []
+        candidates, models, moments = {}, [], []
         for version in map(int, request.agents):
             agent, artifact = agents.find(session, workload.id, version), agents.artifact(session, workload.id, version)
             if agent is None or artifact is None:
                 raise LookupError(f"agent {version} is not there any more")
-            trained_on.append(agent.model_version)
+            models.append(agent.model_version)
+            moments.append(agent.created_at)
             candidates[version] = _candidate(version, artifact.artifact, agent.report)
-        held_out = None
-        if request.level in HOLDING_OUT:
-            asked_at = session.get_one(Job, job.lease.job_id).created_at
-            held_out = split(session, workload, request.held_out, trained_on, asked_at, request.seed)
-        logs = logged(session, workload.id, layout_of(workload))
+        asked = Asked(request, session.get_one(Job, job.lease.job_id).created_at, models, moments)
+        bench = BENCHES[workload.kind](session, workload, asked)
+        spec_version = workload.spec_version
     return EvaluateInput(
         request=request,
-        spec=Spec.model_validate(workload.spec),
-        spec_version=workload.spec_version,
-        table=ModelTable.from_bytes(stored.table),
-        model_version=stored.version,
+        spec_version=spec_version,
         candidates=list(candidates.values()),
         versions={candidate.name: version for version, candidate in candidates.items()},
-        held_out=held_out,
-        logs=logs,
+        bench=bench,
     )
 
 
@@ -103,39 +80,28 @@ def _candidate(version: int, artifact: bytes, report: dict[str, Any]) -> Candida
 def evaluate(job: RunningJob) -> None:
     """Judge from the last checkpoint, draw the page, and publish."""
     given = load(job)
-    held_out = _held_out(job, given)
-    tables = () if held_out.table is None else (held_out.table,)
-    problem = problem_of(given.spec, given.table, held_out=tables, without=held_out.told["reason"])
+    problem, held_out = _problem(job, given)
     run = EvaluationRun(problem, given.candidates, _settings(given.request), _resumed(job, given))
     while not run.done:
         run.advance()
         job.progress(min(run.progress, DRAWING), run.eta_seconds, run.live, lambda: _kept(given, run))
-    more = {"model": given.model_version, "held_out": held_out.told, "off_policy": off_policy(given)}
+    more = {"model": given.bench.model_version, "held_out": held_out, "off_policy": _off_policy(given)}
     report = finite({**run.result().as_dict(), **more})
     evaluated = _evaluated(job, given, report)
     job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
 
 
-def off_policy(given: EvaluateInput) -> dict[str, Any]:
+def _off_policy(given: EvaluateInput) -> dict[str, Any]:
     """Of each agent, by version: its score on the runs that really happened, or the reason why there is none."""
-    layout = Layout(given.spec)
-    found: dict[str, Any] = {}
-    for candidate in given.candidates:
-        artifact = load_artifact(cast("bytes", candidate.contenders[0]))
-        try:
-            scored = score(layout, given.table, artifact, given.logs, seed=given.request.seed)
-        except TooFewRuns as error:
-            scored = {"reason": str(error)}
-        found[str(given.versions[candidate.name])] = scored
-    return found
+    found = given.bench.off_policy(given.candidates)
+    return {str(given.versions[name]): scored for name, scored in found.items()}
 
 
-def _held_out(job: RunningJob, given: EvaluateInput) -> HeldOutModel:
-    if given.held_out is None:
-        return HeldOutModel(None, {"executions": 0, "unseen": 0, "names": [], "reason": "not asked for", "note": None})
-    live = {"phase": "fitting the held-out executions", "level": "L3"}
-    job.progress(job.lease.progress, None, live, lambda: job.lease.checkpoint or b"")
-    return model_of(given.spec, given.held_out, given.request.seed)
+def _problem(job: RunningJob, given: EvaluateInput) -> tuple[Problem, dict[str, Any]]:
+    if given.bench.fits:
+        live = {"phase": "fitting the held-out executions", "level": "L3"}
+        job.progress(job.lease.progress, None, live, lambda: job.lease.checkpoint or b"")
+    return given.bench.problem()
 
 
 def _settings(request: EvaluationRequest) -> Settings:
@@ -159,7 +125,7 @@ def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) ->
 
     return Evaluated(
         spec_version=given.spec_version,
-        model_version=given.model_version,
+        model_version=given.bench.model_version,
         request=job.lease.request,
         verdicts=verdicts(report, given.versions),
         report=report,

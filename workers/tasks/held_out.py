@@ -21,6 +21,8 @@ from workers.estimators.executions import Executions
 from workers.estimators.fit import FEWEST_EXECUTIONS, check_enough, fit_domain_model
 
 NAMES_TOLD = 200
+HOLDING_OUT = ("L3", "L4")
+NOT_ASKED = "not asked for"
 
 
 class Chosen(NamedTuple):
@@ -61,12 +63,22 @@ def choose(
         names = tuple(name for name in asked.executions if name in present)
     else:
         wanted = min(len(stored), max(FEWEST_EXECUTIONS, round(asked.share * len(stored))))
-        drawn = np.random.default_rng(seed).permutation(len(stored))
-        ordered = sorted((stored[index].name for index in drawn), key=lambda name: name not in unseen)
+        ordered = drawn([name for name, _ in stored], unseen, seed)
         sizes = range(wanted, max(wanted, len(stored) // 2) + 1)
         size = next((size for size in sizes if carries(ordered[:size])), wanted)
         names = tuple(ordered[:size])
     return Chosen(names, sum(name in unseen for name in names))
+
+
+def not_asked() -> dict[str, Any]:
+    """What to say of it where the evaluation ends before L3."""
+    return {"executions": 0, "unseen": 0, "names": [], "reason": NOT_ASKED, "note": None}
+
+
+def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
+    """All names in an order drawn from ``seed``, those that are unseen first."""
+    order = np.random.default_rng(seed).permutation(len(names))
+    return sorted((names[index] for index in order), key=lambda name: name not in unseen)
 
 
 def split(

@@ -15,6 +15,7 @@ from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace
 from workers.evaluation.workflow.episodes import Episode
 from workers.simulators.workflow import dag, planner
+from workers.simulators.workflow.conservative import play_conservative
 from workers.simulators.workflow.pool import opened, play_rules
 from workers.simulators.workflow.schedule import Schedule
 
@@ -38,7 +39,7 @@ class Way(Protocol):
 
 @dataclass(frozen=True)
 class Ruled:
-    """Batch jobs on one pool by a rule and a mechanism; ``fill`` orders those that may overtake."""
+    """Batch jobs on one pool by a rule and a mechanism; ``fill`` orders those that overtake, but for conservative."""
 
     rule: str
     mechanism: str
@@ -57,7 +58,10 @@ class Ruled:
         if speed != 1:
             trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
         play = opened(trace, int(episode.nodes.processors[0]), self.limits)
-        play_rules(play, MECHANISMS.index(self.mechanism), RULES.index(self.rule), RULES.index(self.fill))
+        if self.mechanism == "conservative":
+            play_conservative(play, RULES.index(self.rule), np.empty(trace.tasks))
+        else:
+            play_rules(play, MECHANISMS.index(self.mechanism), RULES.index(self.rule), RULES.index(self.fill))
         return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
