@@ -59,8 +59,24 @@ def cleared(
         world.status[task] = READY
         if len(queues.task) > 0:
             at = arrival(graph, work, fleet, Plan(world.start, world.end, world.node), task, queues.node[task])
-            if at > now:
-                heappush(events, (at, WAKE, task, 0))
+            if at > now or work.cost[task, queues.node[task]] == 0:
+                heappush(events, (max(at, now), WAKE, task, 0))
+
+
+def woken(
+    world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, number: int,
+    now: float,
+) -> None:  # fmt: skip
+    """``task`` is submitted (``number`` 1), or its data are there.
+
+    In a plan, what takes no time needs no room, and starts at once.
+    """
+    if number == 1:
+        cleared(world, graph, work, fleet, queues, events, task, now)
+        return
+    j = queues.node[task]
+    if world.status[task] == READY and world.power[j] == ON and work.cost[task, j] == 0:
+        launch(world, work, events, task, j, now, 0.0)
 
 
 def follow(
@@ -227,8 +243,8 @@ def played(
             idle(world, fleet, kept, events, now, which)
         elif kind == ORDER:
             order(world, fleet, events, now, which)
-        elif kind == WAKE and number == 1:
-            cleared(world, graph, work, fleet, queues, events, which, now)
+        elif kind == WAKE:
+            woken(world, graph, work, fleet, queues, events, which, number, now)
         elif kind == BREAK:
             broken(world, work, queues, breakdowns.node[which], breakdowns.until[which], events)
         if len(events) > 0 and events[0][0] <= now and events[0][1] != RELEASE:
@@ -240,19 +256,19 @@ def played(
     return rentals
 
 
-compilable(cleared, follow, travel, foreseen, preferred, rented_so_far, dispatch, expect, ended)
+compilable(cleared, woken, follow, travel, foreseen, preferred, rented_so_far, dispatch, expect, ended)
 _played = kernel(played)
 
 
-def queues_of(plan: Plan, nodes: int) -> Queues:
-    """The tasks of a plan by node and start.
+def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
+    """The tasks of a plan by node and start, those of one moment after their parents.
 
     Raises:
         ValueError: a task has no place in the plan.
     """
     if (plan.node < 0).any():
         raise ValueError(f"task {int(np.argmin(plan.node))} has no place in the plan")
-    task = np.lexsort((plan.end, plan.start, plan.node))
+    task = graph.sequence[np.lexsort([each[graph.sequence] for each in (plan.end, plan.start, plan.node)])]
     start = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.node, minlength=nodes))))
     return Queues(start, task, plan.start, plan.node)
 
@@ -284,7 +300,9 @@ def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NO
         ValueError: a task fits no node or has no place in the plan, or tasks depend on each other in a circle.
     """
     given = problem_of(trace, nodes)
-    return _schedule(given, trace, nodes, STRATEGIES["heft"](given), queues_of(plan, len(nodes.kind)), breakdowns)
+    return _schedule(
+        given, trace, nodes, STRATEGIES["heft"](given), queues_of(plan, len(nodes.kind), given.graph), breakdowns
+    )
 
 
 def dispatched(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
@@ -305,5 +323,5 @@ def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns 
     """
     given = problem_of(trace, nodes)
     rule = STRATEGIES[strategy](given)
-    queues = queues_of(plan(given, rule), len(nodes.kind))
+    queues = queues_of(plan(given, rule), len(nodes.kind), given.graph)
     return _schedule(given, trace, nodes, rule, queues, breakdowns)
