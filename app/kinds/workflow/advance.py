@@ -41,9 +41,10 @@ class Draft:
         if task.processors is None:
             message = "is needed: this task has not been reported before"
             self.wrong.append(FieldIssue(f"{pointer}/processors", message, None))
+        begun = getattr(task, "start", None)  # a task that runs already was submitted by then
         values = (
             task.id,
-            self.report.now if task.submit is None else task.submit,
+            (self.report.now if begun is None else begun) if task.submit is None else task.submit,
             math.nan if task.estimate is None else task.estimate,
             math.nan if task.deadline is None else task.deadline,
             math.nan,

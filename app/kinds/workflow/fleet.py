@@ -296,7 +296,7 @@ def conservative(scene: Scene, order: Sequence[int]) -> Started:
                 continue
             seconds = float(scene.expected[task]) / speed[i] + (scene.travel(task, node) if linked else 0.0)
             at = earliest(calendar, i, scene.now, seconds, need, memory)
-            if at + seconds < best + length:
+            if (at, seconds) < (best, length):
                 best, where, length = float(at), i, seconds
         if where < 0:
             continue

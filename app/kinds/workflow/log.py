@@ -49,7 +49,9 @@ def _described(told: dict[str, Task], task: Mapping[str, Any], now: float) -> Ta
         before["id"] = f"{before['id']}~{len(told)}"
         told[before["id"]] = before
     if task["id"] not in told:
-        told[task["id"]] = {**task, "submit": now if task.get("submit") is None else task["submit"]}
+        begun = task.get("start")
+        submit = task.get("submit")
+        told[task["id"]] = {**task, "submit": (now if begun is None else begun) if submit is None else submit}
     return told[task["id"]]
 
 

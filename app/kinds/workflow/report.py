@@ -30,7 +30,7 @@ class QueuedTask(Strict):
     processors: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
         default=None, description="needed when the task is named for the first time"
     )
-    submit: NonNegative | None = Field(default=None, description="when it was submitted; null: now")
+    submit: NonNegative | None = Field(default=None, description="when it was submitted; null: now, or when it started")
     estimate: Positive | None = Field(default=None, description="seconds that its user asked for, at speed 1")
     memory_gb: NonNegative | None = None
     user: Annotated[str, Field(max_length=255)] | None = None
