@@ -15,7 +15,13 @@ import typer
 if TYPE_CHECKING:
     from app.settings import Settings
 
-ROOMS = ("app.demo.commands", "app.evaluations.commands", "app.agents.commands", "app.samples.commands")
+ROOMS = (
+    "app.demo.commands",
+    "app.evaluations.commands",
+    "app.agents.commands",
+    "app.samples.commands",
+    "app.simulations.commands",
+)
 
 cli = typer.Typer(
     name="steward",

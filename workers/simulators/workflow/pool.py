@@ -294,13 +294,17 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
     for each in room:
         each[users] = UNLIMITED
     running = min(processors, count) + 1
-    expected = trace.expected if planned is None else planned
+    submit, runtime, expected = (
+        np.ascontiguousarray(each, np.float64)  # loops are compiled for whole arrays alone
+        for each in (trace.submit, trace.runtime, trace.expected if planned is None else planned)
+    )
+    processors_of, user_of = (np.ascontiguousarray(each, np.int64) for each in (trace.processors, trace.user))
     return Play(
-        tasks=Tasks(trace.submit, expected, trace.processors, trace.user, np.zeros(count, np.bool_)),
+        tasks=Tasks(submit, expected, processors_of, user_of, np.zeros(count, np.bool_)),
         pool=Pool(
             np.array([processors, 0]), np.zeros(running), *(np.zeros(running, np.int64) for _ in range(2)), *room
         ),
-        runtime=trace.runtime,
+        runtime=runtime,
         begun=np.full(count, np.nan),
         queue=np.zeros(count, np.int64),
         chosen=np.zeros(count, np.int64),

@@ -1,0 +1,1 @@
+"""Playing traces by strategies, from the command line."""

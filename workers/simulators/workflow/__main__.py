@@ -1,0 +1,65 @@
+"""``python -m workers.simulators.workflow``: what ``steward simulate`` runs.
+
+The format of the trace decides who plays it: each has a module with ``read`` and ``played``.
+"""
+
+import json
+import sys
+from argparse import Namespace
+from types import ModuleType
+
+from app.kinds.base import InvalidInput
+from app.kinds.workflow.source import pieces
+from workers.simulators.workflow import batches, graphs
+from workers.simulators.workflow.request import Played, asked
+from workers.simulators.workflow.telling import text, told
+
+DONE, REFUSED, INTERRUPTED = 0, 1, 130
+
+
+def player(options: Namespace) -> ModuleType:
+    """Who plays the file: what begins with a brace is JSON, and so a workflow.
+
+    Raises:
+        OSError: it can't be read.
+        InvalidInput: it is gzip, and broken.
+    """
+    start = next(iter(pieces(options.trace)), b"")
+    return graphs if start.lstrip().startswith(b"{") else batches
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read, play, tell; the exit status. Complaints go to standard error."""
+    options = asked(arguments)
+    try:
+        by = player(options)
+        reading = by.read(options)
+        rows: list[Played] = by.played(options, reading)
+        if options.plot is not None:
+            _draw(options, rows)
+    except InvalidInput as error:
+        for issue in error.errors:
+            print(f"{options.trace}{issue.pointer}: {issue.message} ({issue.value!r})", file=sys.stderr)
+        return REFUSED
+    except (ValueError, OSError) as error:
+        print(f"steward simulate: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    said = told(options, reading, rows)
+    print(json.dumps(said) if options.json else text(said))
+    return DONE
+
+
+def _draw(options: Namespace, rows: list[Played]) -> None:
+    from workers.evaluation.report.plot import save
+    from workers.evaluation.workflow.seen import picture
+
+    several = len({row.first for row in rows}) > 1
+    names = [f"{row.strategy} {row.first}:{row.trace.tasks}" if several else row.strategy for row in rows]
+    pictures = [picture(name, row.trace, row.nodes, row.schedule) for name, row in zip(names, rows, strict=True)]
+    save(options.plot, options.trace.name, pictures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
