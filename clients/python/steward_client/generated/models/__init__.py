@@ -2,6 +2,7 @@
 
 from .agent_read import AgentRead
 from .agent_read_report import AgentReadReport
+from .backfill_window import BackfillWindow
 from .criterion import Criterion
 from .decision import Decision
 from .decision_allocation import DecisionAllocation
@@ -19,6 +20,7 @@ from .evaluation_request_agents_item_type_1 import EvaluationRequestAgentsItemTy
 from .evaluation_request_level import EvaluationRequestLevel
 from .execution_read import ExecutionRead
 from .feature import Feature
+from .finished_task import FinishedTask
 from .fit_request import FitRequest
 from .gain_interval import GainInterval
 from .health import Health
@@ -34,19 +36,25 @@ from .job_read_error_type_0 import JobReadErrorType0
 from .job_read_result_type_0 import JobReadResultType0
 from .job_read_state import JobReadState
 from .job_read_type import JobReadType
+from .limits import Limits
 from .list_jobs_state_type_0 import ListJobsStateType0
 from .metric import Metric
 from .metric_goal import MetricGoal
 from .metric_scope import MetricScope
 from .model_read import ModelRead
 from .model_read_report import ModelReadReport
+from .node_report import NodeReport
+from .node_report_state import NodeReportState
+from .node_steps import NodeSteps
+from .node_type import NodeType
 from .page_agent_read import PageAgentRead
 from .page_evaluation_read import PageEvaluationRead
 from .page_execution_read import PageExecutionRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
-from .page_workload_read import PageWorkloadRead
+from .parent import Parent
+from .placement import Placement
 from .predicted_metric import PredictedMetric
 from .prediction import Prediction
 from .prediction_allocation import PredictionAllocation
@@ -57,12 +65,21 @@ from .problem_field import ProblemField
 from .promotion_read import PromotionRead
 from .promotion_request import PromotionRequest
 from .promotion_request_require_item import PromotionRequestRequireItem
+from .queue_decision import QueueDecision
+from .queue_decision_source import QueueDecisionSource
+from .queue_reason import QueueReason
+from .queue_reason_estimates import QueueReasonEstimates
+from .queue_report import QueueReport
+from .queue_shadow import QueueShadow
+from .queued_task import QueuedTask
 from .readiness import Readiness
 from .rejection import Rejection
+from .remark import Remark
 from .report import Report
 from .report_allocation import ReportAllocation
 from .report_features import ReportFeatures
 from .report_metrics import ReportMetrics
+from .report_warning import ReportWarning
 from .resource import Resource
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
@@ -73,10 +90,14 @@ from .run_start import RunStart
 from .run_start_features_type_0 import RunStartFeaturesType0
 from .run_start_targets import RunStartTargets
 from .run_started import RunStarted
+from .running_task import RunningTask
+from .scored import Scored
 from .shadow_read import ShadowRead
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
 from .spec import Spec
+from .spread import Spread
+from .trace_read import TraceRead
 from .train_request import TrainRequest
 from .train_request_algorithm import TrainRequestAlgorithm
 from .train_request_backend import TrainRequestBackend
@@ -101,15 +122,15 @@ from .upload_samples_json_body_samples_item_reports_item_metrics import (
 from .verdict import Verdict
 from .verdict_level_type_0 import VerdictLevelType0
 from .weights import Weights
-from .weights_patch import WeightsPatch
 from .workload_patch import WorkloadPatch
 from .workload_patch_prices import WorkloadPatchPrices
 from .workload_patch_targets import WorkloadPatchTargets
-from .workload_read import WorkloadRead
+from .workload_patch_weights import WorkloadPatchWeights
 
 __all__ = (
     "AgentRead",
     "AgentReadReport",
+    "BackfillWindow",
     "Criterion",
     "Decision",
     "DecisionAllocation",
@@ -127,6 +148,7 @@ __all__ = (
     "EvaluationRequestLevel",
     "ExecutionRead",
     "Feature",
+    "FinishedTask",
     "FitRequest",
     "GainInterval",
     "Health",
@@ -142,19 +164,25 @@ __all__ = (
     "JobReadResultType0",
     "JobReadState",
     "JobReadType",
+    "Limits",
     "ListJobsStateType0",
     "Metric",
     "MetricGoal",
     "MetricScope",
     "ModelRead",
     "ModelReadReport",
+    "NodeReport",
+    "NodeReportState",
+    "NodeSteps",
+    "NodeType",
     "PageAgentRead",
     "PageEvaluationRead",
     "PageExecutionRead",
     "PageIterationRead",
     "PageJobRead",
     "PageModelRead",
-    "PageWorkloadRead",
+    "Parent",
+    "Placement",
     "PredictedMetric",
     "Prediction",
     "PredictionAllocation",
@@ -165,13 +193,23 @@ __all__ = (
     "PromotionRead",
     "PromotionRequest",
     "PromotionRequestRequireItem",
+    "QueueDecision",
+    "QueueDecisionSource",
+    "QueuedTask",
+    "QueueReason",
+    "QueueReasonEstimates",
+    "QueueReport",
+    "QueueShadow",
     "Readiness",
     "Rejection",
+    "Remark",
     "Report",
     "ReportAllocation",
     "ReportFeatures",
     "ReportMetrics",
+    "ReportWarning",
     "Resource",
+    "RunningTask",
     "RunPatch",
     "RunPatchState",
     "RunRead",
@@ -181,10 +219,13 @@ __all__ = (
     "RunStarted",
     "RunStartFeaturesType0",
     "RunStartTargets",
+    "Scored",
     "ShadowRead",
     "ShadowStep",
     "ShadowStepAllocationType0",
     "Spec",
+    "Spread",
+    "TraceRead",
     "TrainRequest",
     "TrainRequestAlgorithm",
     "TrainRequestBackend",
@@ -201,9 +242,8 @@ __all__ = (
     "Verdict",
     "VerdictLevelType0",
     "Weights",
-    "WeightsPatch",
     "WorkloadPatch",
     "WorkloadPatchPrices",
     "WorkloadPatchTargets",
-    "WorkloadRead",
+    "WorkloadPatchWeights",
 )

@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.report import Report
+    from ..models.trace_read import TraceRead
 
 
 T = TypeVar("T", bound="ExecutionRead")
@@ -25,14 +26,19 @@ class ExecutionRead:
     source: str
     """ `upload` or `run`. """
     iterations: int
+    """ Its iterations; of a trace, its tasks. """
     seconds: float
-    """ Sum of `iteration_seconds`. """
+    """ Sum of `iteration_seconds`; of a trace, of run times. """
     created_at: datetime.datetime
     reports: list[Report] | None | Unset = UNSET
     """ With `reports=true`: every iteration. """
+    trace: None | TraceRead | Unset = UNSET
+    """ Of a workload of kind `workflow`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.trace_read import TraceRead  # noqa: PLC0415
+
         execution = self.execution
 
         source = self.source
@@ -55,6 +61,14 @@ class ExecutionRead:
         else:
             reports = self.reports
 
+        trace: dict[str, Any] | None | Unset
+        if isinstance(self.trace, Unset):
+            trace = UNSET
+        elif isinstance(self.trace, TraceRead):
+            trace = self.trace.to_dict()
+        else:
+            trace = self.trace
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -68,12 +82,15 @@ class ExecutionRead:
         )
         if reports is not UNSET:
             field_dict["reports"] = reports
+        if trace is not UNSET:
+            field_dict["trace"] = trace
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.report import Report  # noqa: PLC0415
+        from ..models.trace_read import TraceRead  # noqa: PLC0415
 
         d = dict(src_dict)
         execution = d.pop("execution")
@@ -108,6 +125,23 @@ class ExecutionRead:
 
         reports = _parse_reports(d.pop("reports", UNSET))
 
+        def _parse_trace(data: object) -> None | TraceRead | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                trace_type_0 = TraceRead.from_dict(data)
+
+                return trace_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | TraceRead | Unset, data)
+
+        trace = _parse_trace(d.pop("trace", UNSET))
+
         execution_read = cls(
             execution=execution,
             source=source,
@@ -115,6 +149,7 @@ class ExecutionRead:
             seconds=seconds,
             created_at=created_at,
             reports=reports,
+            trace=trace,
         )
 
         execution_read.additional_properties = d

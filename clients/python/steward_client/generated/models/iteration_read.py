@@ -10,6 +10,8 @@ from attrs import field as _attrs_field
 if TYPE_CHECKING:
     from ..models.decision import Decision
     from ..models.iteration_report import IterationReport
+    from ..models.queue_decision import QueueDecision
+    from ..models.queue_report import QueueReport
 
 
 T = TypeVar("T", bound="IterationRead")
@@ -20,19 +22,28 @@ class IterationRead:
     """A reported iteration and what it was answered with."""
 
     iteration: int
-    report: IterationReport
-    """ What one iteration used and measured. """
-    decision: Decision
-    """ The next resource step. """
+    report: IterationReport | QueueReport
+    decision: Decision | QueueDecision
     reported_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.iteration_report import IterationReport  # noqa: PLC0415
+
         iteration = self.iteration
 
-        report = self.report.to_dict()
+        report: dict[str, Any]
+        if isinstance(self.report, IterationReport):
+            report = self.report.to_dict()
+        else:
+            report = self.report.to_dict()
 
-        decision = self.decision.to_dict()
+        decision: dict[str, Any]
+        if isinstance(self.decision, Decision):
+            decision = self.decision.to_dict()
+        else:
+            decision = self.decision.to_dict()
 
         reported_at = self.reported_at.isoformat()
 
@@ -53,13 +64,45 @@ class IterationRead:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.iteration_report import IterationReport  # noqa: PLC0415
+        from ..models.queue_decision import QueueDecision  # noqa: PLC0415
+        from ..models.queue_report import QueueReport  # noqa: PLC0415
 
         d = dict(src_dict)
         iteration = d.pop("iteration")
 
-        report = IterationReport.from_dict(d.pop("report"))
+        def _parse_report(data: object) -> IterationReport | QueueReport:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                report_type_0 = IterationReport.from_dict(data)
 
-        decision = Decision.from_dict(d.pop("decision"))
+                return report_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            report_type_1 = QueueReport.from_dict(data)
+
+            return report_type_1
+
+        report = _parse_report(d.pop("report"))
+
+        def _parse_decision(data: object) -> Decision | QueueDecision:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0 = Decision.from_dict(data)
+
+                return decision_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            decision_type_1 = QueueDecision.from_dict(data)
+
+            return decision_type_1
+
+        decision = _parse_decision(d.pop("decision"))
 
         reported_at = datetime.datetime.fromisoformat(d.pop("reported_at"))
 

@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.queue_decision import QueueDecision
     from ..models.run_read_targets import RunReadTargets
 
 
@@ -32,8 +33,8 @@ class RunRead:
     targets: RunReadTargets
     iterations: int
     """ How many iterations are reported; the number of the next one. """
-    decision: Decision
-    """ The next resource step. """
+    decision: Decision | QueueDecision
+    """ The last decision. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     shadow: int | None | Unset = UNSET
@@ -41,6 +42,8 @@ class RunRead:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.decision import Decision  # noqa: PLC0415
+
         id = self.id
 
         workload = self.workload
@@ -56,7 +59,11 @@ class RunRead:
 
         iterations = self.iterations
 
-        decision = self.decision.to_dict()
+        decision: dict[str, Any]
+        if isinstance(self.decision, Decision):
+            decision = self.decision.to_dict()
+        else:
+            decision = self.decision.to_dict()
 
         created_at = self.created_at.isoformat()
 
@@ -96,6 +103,7 @@ class RunRead:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.run_read_targets import RunReadTargets  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -118,7 +126,22 @@ class RunRead:
 
         iterations = d.pop("iterations")
 
-        decision = Decision.from_dict(d.pop("decision"))
+        def _parse_decision(data: object) -> Decision | QueueDecision:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0 = Decision.from_dict(data)
+
+                return decision_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            decision_type_1 = QueueDecision.from_dict(data)
+
+            return decision_type_1
+
+        decision = _parse_decision(d.pop("decision"))
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 

@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.queue_decision import QueueDecision
 
 
 T = TypeVar("T", bound="RunStarted")
@@ -21,11 +22,12 @@ class RunStarted:
     workload: str
     agent: int | None
     """ Version of the agent that answers; null for a heuristic. """
-    decision: Decision
-    """ The next resource step. """
+    decision: Decision | QueueDecision
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.decision import Decision  # noqa: PLC0415
+
         id = self.id
 
         workload = self.workload
@@ -33,7 +35,11 @@ class RunStarted:
         agent: int | None
         agent = self.agent
 
-        decision = self.decision.to_dict()
+        decision: dict[str, Any]
+        if isinstance(self.decision, Decision):
+            decision = self.decision.to_dict()
+        else:
+            decision = self.decision.to_dict()
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -51,6 +57,7 @@ class RunStarted:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.queue_decision import QueueDecision  # noqa: PLC0415
 
         d = dict(src_dict)
         id = d.pop("id")
@@ -64,7 +71,22 @@ class RunStarted:
 
         agent = _parse_agent(d.pop("agent"))
 
-        decision = Decision.from_dict(d.pop("decision"))
+        def _parse_decision(data: object) -> Decision | QueueDecision:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0 = Decision.from_dict(data)
+
+                return decision_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            decision_type_1 = QueueDecision.from_dict(data)
+
+            return decision_type_1
+
+        decision = _parse_decision(d.pop("decision"))
 
         run_started = cls(
             id=id,

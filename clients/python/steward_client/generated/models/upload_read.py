@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.rejection import Rejection
+    from ..models.remark import Remark
 
 
 T = TypeVar("T", bound="UploadRead")
@@ -24,9 +27,13 @@ class UploadRead:
     rejected: int
     """ Executions of which nothing was kept. """
     iterations: int
-    """ Iterations of the accepted executions. """
+    """ Iterations of the accepted executions; of traces, tasks. """
     rejections: list[Rejection]
     """ Why, one per rejected execution; the first 1,000. """
+    lacks: list[str] | Unset = UNSET
+    """ What a trace does not say, and what that means. """
+    warnings: list[Remark] | Unset = UNSET
+    """ What looks wrong in a trace, or was left out of it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,6 +50,17 @@ class UploadRead:
             rejections_item = rejections_item_data.to_dict()
             rejections.append(rejections_item)
 
+        lacks: list[str] | Unset = UNSET
+        if not isinstance(self.lacks, Unset):
+            lacks = self.lacks
+
+        warnings: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.warnings, Unset):
+            warnings = []
+            for warnings_item_data in self.warnings:
+                warnings_item = warnings_item_data.to_dict()
+                warnings.append(warnings_item)
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -54,12 +72,17 @@ class UploadRead:
                 "rejections": rejections,
             }
         )
+        if lacks is not UNSET:
+            field_dict["lacks"] = lacks
+        if warnings is not UNSET:
+            field_dict["warnings"] = warnings
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.rejection import Rejection  # noqa: PLC0415
+        from ..models.remark import Remark  # noqa: PLC0415
 
         d = dict(src_dict)
         accepted = d.pop("accepted")
@@ -77,12 +100,25 @@ class UploadRead:
 
             rejections.append(rejections_item)
 
+        lacks = cast(list[str], d.pop("lacks", UNSET))
+
+        _warnings = d.pop("warnings", UNSET)
+        warnings: list[Remark] | Unset = UNSET
+        if _warnings is not UNSET:
+            warnings = []
+            for warnings_item_data in _warnings:
+                warnings_item = Remark.from_dict(warnings_item_data)
+
+                warnings.append(warnings_item)
+
         upload_read = cls(
             accepted=accepted,
             duplicate=duplicate,
             rejected=rejected,
             iterations=iterations,
             rejections=rejections,
+            lacks=lacks,
+            warnings=warnings,
         )
 
         upload_read.additional_properties = d

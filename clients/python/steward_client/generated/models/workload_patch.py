@@ -8,9 +8,9 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.weights_patch import WeightsPatch
     from ..models.workload_patch_prices import WorkloadPatchPrices
     from ..models.workload_patch_targets import WorkloadPatchTargets
+    from ..models.workload_patch_weights import WorkloadPatchWeights
 
 
 T = TypeVar("T", bound="WorkloadPatch")
@@ -23,9 +23,9 @@ class WorkloadPatch:
     targets: WorkloadPatchTargets | Unset = UNSET
     """ New targets by metric; null: no target any more. """
     prices: WorkloadPatchPrices | Unset = UNSET
-    """ New prices per unit and hour by resource. """
-    weights: WeightsPatch | Unset = UNSET
-    """ New weights of the reward's terms; what is left out stays. """
+    """ New prices per unit and hour, by resource or type of node. """
+    weights: WorkloadPatchWeights | Unset = UNSET
+    """ New weights of the objective's terms, by name. """
 
     def to_dict(self) -> dict[str, Any]:
         targets: dict[str, Any] | Unset = UNSET
@@ -54,9 +54,9 @@ class WorkloadPatch:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.weights_patch import WeightsPatch  # noqa: PLC0415
         from ..models.workload_patch_prices import WorkloadPatchPrices  # noqa: PLC0415
         from ..models.workload_patch_targets import WorkloadPatchTargets  # noqa: PLC0415
+        from ..models.workload_patch_weights import WorkloadPatchWeights  # noqa: PLC0415
 
         d = dict(src_dict)
         _targets = d.pop("targets", UNSET)
@@ -74,11 +74,11 @@ class WorkloadPatch:
             prices = WorkloadPatchPrices.from_dict(_prices)
 
         _weights = d.pop("weights", UNSET)
-        weights: WeightsPatch | Unset
+        weights: WorkloadPatchWeights | Unset
         if isinstance(_weights, Unset):
             weights = UNSET
         else:
-            weights = WeightsPatch.from_dict(_weights)
+            weights = WorkloadPatchWeights.from_dict(_weights)
 
         workload_patch = cls(
             targets=targets,

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="WorkloadPatchPrices")
 
 @_attrs_define
 class WorkloadPatchPrices:
-    """New prices per unit and hour by resource."""
+    """New prices per unit and hour, by resource or type of node."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -15,6 +15,7 @@ def _get_kwargs(
     workload: str,
     *,
     reports: bool | Unset = False,
+    execution: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
@@ -26,6 +27,13 @@ def _get_kwargs(
     params: dict[str, Any] = {}
 
     params["reports"] = reports
+
+    json_execution: None | str | Unset
+    if isinstance(execution, Unset):
+        json_execution = UNSET
+    else:
+        json_execution = execution
+    params["execution"] = json_execution
 
     params["limit"] = limit
 
@@ -63,6 +71,11 @@ def _parse_response(
 
         return response_404
 
+    if response.status_code == 406:
+        response_406 = Problem.from_dict(response.json())
+
+        return response_406
+
     if response.status_code == 422:
         response_422 = Problem.from_dict(response.json())
 
@@ -95,20 +108,28 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     reports: bool | Unset = False,
+    execution: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
 ) -> Response[PageExecutionRead | Problem]:
     """List or export samples
 
-     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+     Executions, oldest first, page by page; or exported by `Accept`.
+
+    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
+    one, named by
+    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
 
     Args:
         workload (str): Name (or id) of the workload.
         reports (bool | Unset): Whether to list every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         limit (int | Unset): Most items of one page. Default: 50.
         cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
+            'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,6 +142,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         reports=reports,
+        execution=execution,
         limit=limit,
         cursor=cursor,
         accept=accept,
@@ -138,20 +160,28 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     reports: bool | Unset = False,
+    execution: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
 ) -> PageExecutionRead | Problem | None:
     """List or export samples
 
-     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+     Executions, oldest first, page by page; or exported by `Accept`.
+
+    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
+    one, named by
+    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
 
     Args:
         workload (str): Name (or id) of the workload.
         reports (bool | Unset): Whether to list every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         limit (int | Unset): Most items of one page. Default: 50.
         cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
+            'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -165,6 +195,7 @@ def sync(
         workload=workload,
         client=client,
         reports=reports,
+        execution=execution,
         limit=limit,
         cursor=cursor,
         accept=accept,
@@ -176,20 +207,28 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     reports: bool | Unset = False,
+    execution: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
 ) -> Response[PageExecutionRead | Problem]:
     """List or export samples
 
-     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+     Executions, oldest first, page by page; or exported by `Accept`.
+
+    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
+    one, named by
+    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
 
     Args:
         workload (str): Name (or id) of the workload.
         reports (bool | Unset): Whether to list every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         limit (int | Unset): Most items of one page. Default: 50.
         cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
+            'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -202,6 +241,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         reports=reports,
+        execution=execution,
         limit=limit,
         cursor=cursor,
         accept=accept,
@@ -217,20 +257,28 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     reports: bool | Unset = False,
+    execution: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
 ) -> PageExecutionRead | Problem | None:
     """List or export samples
 
-     Executions, oldest first, page by page; or all of them as CSV with `Accept: text/csv`.
+     Executions, oldest first, page by page; or exported by `Accept`.
+
+    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
+    one, named by
+    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
 
     Args:
         workload (str): Name (or id) of the workload.
         reports (bool | Unset): Whether to list every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         limit (int | Unset): Most items of one page. Default: 50.
         cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples. Default: 'application/json'.
+        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
+            'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -245,6 +293,7 @@ async def asyncio(
             workload=workload,
             client=client,
             reports=reports,
+            execution=execution,
             limit=limit,
             cursor=cursor,
             accept=accept,

@@ -9,21 +9,34 @@ from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.upload_read import UploadRead
 from ...models.upload_samples_json_body import UploadSamplesJsonBody
-from ...types import UNSET, Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     workload: str,
     *,
     body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    execution: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+
+    params: dict[str, Any] = {}
+
+    json_execution: None | str | Unset
+    if isinstance(execution, Unset):
+        json_execution = UNSET
+    else:
+        json_execution = execution
+    params["execution"] = json_execution
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "post",
         "url": "/workloads/{workload}/samples".format(
             workload=quote(str(workload), safe=""),
         ),
+        "params": params,
     }
 
     if isinstance(body, UploadSamplesJsonBody):
@@ -104,10 +117,12 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    execution: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
+    gzip`.
 
     The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
     *accepted*,
@@ -117,8 +132,14 @@ def sync_detailed(
     simply be sent
     again.
 
+    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
+    or plain, and
+    becomes one execution; what it lacks and what looks wrong in it is answered.
+
     Args:
         workload (str): Name (or id) of the workload.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
@@ -134,6 +155,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         body=body,
+        execution=execution,
     )
 
     response = client.get_httpx_client().request(
@@ -148,10 +170,12 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    execution: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
+    gzip`.
 
     The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
     *accepted*,
@@ -161,8 +185,14 @@ def sync(
     simply be sent
     again.
 
+    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
+    or plain, and
+    becomes one execution; what it lacks and what looks wrong in it is answered.
+
     Args:
         workload (str): Name (or id) of the workload.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
@@ -179,6 +209,7 @@ def sync(
         workload=workload,
         client=client,
         body=body,
+        execution=execution,
     ).parsed
 
 
@@ -187,10 +218,12 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    execution: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
+    gzip`.
 
     The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
     *accepted*,
@@ -200,8 +233,14 @@ async def asyncio_detailed(
     simply be sent
     again.
 
+    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
+    or plain, and
+    becomes one execution; what it lacks and what looks wrong in it is answered.
+
     Args:
         workload (str): Name (or id) of the workload.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
@@ -217,6 +256,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         body=body,
+        execution=execution,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -229,10 +269,12 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    execution: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, also with `Content-Encoding: gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
+    gzip`.
 
     The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
     *accepted*,
@@ -242,8 +284,14 @@ async def asyncio(
     simply be sent
     again.
 
+    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
+    or plain, and
+    becomes one execution; what it lacks and what looks wrong in it is answered.
+
     Args:
         workload (str): Name (or id) of the workload.
+        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
+            it.
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
@@ -261,5 +309,6 @@ async def asyncio(
             workload=workload,
             client=client,
             body=body,
+            execution=execution,
         )
     ).parsed

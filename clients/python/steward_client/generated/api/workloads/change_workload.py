@@ -8,7 +8,6 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.workload_patch import WorkloadPatch
-from ...models.workload_read import WorkloadRead
 from ...types import Response
 
 
@@ -34,12 +33,7 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | WorkloadRead | None:
-    if response.status_code == 200:
-        response_200 = WorkloadRead.from_dict(response.json())
-
-        return response_200
-
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | None:
     if response.status_code == 400:
         response_400 = Problem.from_dict(response.json())
 
@@ -76,9 +70,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(
-    *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Problem | WorkloadRead]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -92,7 +84,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Response[Problem | WorkloadRead]:
+) -> Response[Problem]:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -107,7 +99,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | WorkloadRead]
+        Response[Problem]
     """
 
     kwargs = _get_kwargs(
@@ -127,7 +119,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Problem | WorkloadRead | None:
+) -> Problem | None:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -142,7 +134,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | WorkloadRead
+        Problem
     """
 
     return sync_detailed(
@@ -157,7 +149,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Response[Problem | WorkloadRead]:
+) -> Response[Problem]:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -172,7 +164,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | WorkloadRead]
+        Response[Problem]
     """
 
     kwargs = _get_kwargs(
@@ -190,7 +182,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Problem | WorkloadRead | None:
+) -> Problem | None:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -205,7 +197,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | WorkloadRead
+        Problem
     """
 
     return (

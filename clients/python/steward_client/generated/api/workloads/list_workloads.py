@@ -5,7 +5,6 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.page_workload_read import PageWorkloadRead
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
 
@@ -38,14 +37,7 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(
-    *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> PageWorkloadRead | Problem | None:
-    if response.status_code == 200:
-        response_200 = PageWorkloadRead.from_dict(response.json())
-
-        return response_200
-
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | None:
     if response.status_code == 422:
         response_422 = Problem.from_dict(response.json())
 
@@ -62,9 +54,7 @@ def _parse_response(
         return None
 
 
-def _build_response(
-    *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[PageWorkloadRead | Problem]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -78,7 +68,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Response[PageWorkloadRead | Problem]:
+) -> Response[Problem]:
     """List workloads
 
      Workloads by name, page by page.
@@ -92,7 +82,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageWorkloadRead | Problem]
+        Response[Problem]
     """
 
     kwargs = _get_kwargs(
@@ -112,7 +102,7 @@ def sync(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> PageWorkloadRead | Problem | None:
+) -> Problem | None:
     """List workloads
 
      Workloads by name, page by page.
@@ -126,7 +116,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageWorkloadRead | Problem
+        Problem
     """
 
     return sync_detailed(
@@ -141,7 +131,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Response[PageWorkloadRead | Problem]:
+) -> Response[Problem]:
     """List workloads
 
      Workloads by name, page by page.
@@ -155,7 +145,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageWorkloadRead | Problem]
+        Response[Problem]
     """
 
     kwargs = _get_kwargs(
@@ -173,7 +163,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> PageWorkloadRead | Problem | None:
+) -> Problem | None:
     """List workloads
 
      Workloads by name, page by page.
@@ -187,7 +177,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageWorkloadRead | Problem
+        Problem
     """
 
     return (

@@ -7,7 +7,6 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
-from ...models.workload_read import WorkloadRead
 from ...types import Response
 
 
@@ -25,12 +24,7 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | WorkloadRead | None:
-    if response.status_code == 200:
-        response_200 = WorkloadRead.from_dict(response.json())
-
-        return response_200
-
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | None:
     if response.status_code == 404:
         response_404 = Problem.from_dict(response.json())
 
@@ -52,9 +46,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(
-    *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Problem | WorkloadRead]:
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -67,7 +59,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Problem | WorkloadRead]:
+) -> Response[Problem]:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -80,7 +72,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | WorkloadRead]
+        Response[Problem]
     """
 
     kwargs = _get_kwargs(
@@ -98,7 +90,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Problem | WorkloadRead | None:
+) -> Problem | None:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -111,7 +103,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | WorkloadRead
+        Problem
     """
 
     return sync_detailed(
@@ -124,7 +116,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Problem | WorkloadRead]:
+) -> Response[Problem]:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -137,7 +129,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem | WorkloadRead]
+        Response[Problem]
     """
 
     kwargs = _get_kwargs(
@@ -153,7 +145,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Problem | WorkloadRead | None:
+) -> Problem | None:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -166,7 +158,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem | WorkloadRead
+        Problem
     """
 
     return (

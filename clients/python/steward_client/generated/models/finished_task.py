@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="FinishedTask")
+
+
+@_attrs_define
+class FinishedTask:
+    """A task that has ended; one that started since the last report says when and where, too."""
+
+    id: str
+    end: float
+    node: None | str | Unset = UNSET
+    start: float | None | Unset = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        id = self.id
+
+        end = self.end
+
+        node: None | str | Unset
+        if isinstance(self.node, Unset):
+            node = UNSET
+        else:
+            node = self.node
+
+        start: float | None | Unset
+        if isinstance(self.start, Unset):
+            start = UNSET
+        else:
+            start = self.start
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "id": id,
+                "end": end,
+            }
+        )
+        if node is not UNSET:
+            field_dict["node"] = node
+        if start is not UNSET:
+            field_dict["start"] = start
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        end = d.pop("end")
+
+        def _parse_node(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        node = _parse_node(d.pop("node", UNSET))
+
+        def _parse_start(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        start = _parse_start(d.pop("start", UNSET))
+
+        finished_task = cls(
+            id=id,
+            end=end,
+            node=node,
+            start=start,
+        )
+
+        return finished_task

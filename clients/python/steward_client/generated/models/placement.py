@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+T = TypeVar("T", bound="Placement")
+
+
+@_attrs_define
+class Placement:
+    """A task that is to start."""
+
+    task: str
+    node: str
+    """ A type's name and a number from 0. """
+    start: float
+    """ When: the report's `now`. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        task = self.task
+
+        node = self.node
+
+        start = self.start
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "task": task,
+                "node": node,
+                "start": start,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        task = d.pop("task")
+
+        node = d.pop("node")
+
+        start = d.pop("start")
+
+        placement = cls(
+            task=task,
+            node=node,
+            start=start,
+        )
+
+        placement.additional_properties = d
+        return placement
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

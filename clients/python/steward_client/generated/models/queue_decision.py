@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.queue_decision_source import QueueDecisionSource
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.node_steps import NodeSteps
+    from ..models.placement import Placement
+    from ..models.queue_reason import QueueReason
+    from ..models.queue_shadow import QueueShadow
+    from ..models.report_warning import ReportWarning
+
+
+T = TypeVar("T", bound="QueueDecision")
+
+
+@_attrs_define
+class QueueDecision:
+    """Which ready tasks start now, where, and which nodes to order or give back."""
+
+    run: None | str
+    workload: str
+    kind: Literal["workflow"]
+    reported: int | None
+    """ The last report; null before the first. """
+    iteration: int
+    """ The number of the next report. """
+    now: float | None
+    """ The report's time. """
+    placements: list[Placement]
+    nodes: NodeSteps
+    """ Nodes to order and to give back. """
+    noop: bool
+    """ Whether nothing starts, and no node is ordered or given back. """
+    source: QueueDecisionSource
+    agent: int | None
+    """ Version of the promoted agent, if there is one. """
+    policy: str
+    """ What the answering policy is called. """
+    reason: QueueReason
+    """ Why: a stable code, the same for people, and the numbers that it rests on. """
+    warnings: list[ReportWarning]
+    valid_for_iterations: int
+    """ Until the next report: 1. """
+    decided_at: datetime.datetime
+    shadow: None | QueueShadow | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.queue_shadow import QueueShadow  # noqa: PLC0415
+
+        run: None | str
+        run = self.run
+
+        workload = self.workload
+
+        kind = self.kind
+
+        reported: int | None
+        reported = self.reported
+
+        iteration = self.iteration
+
+        now: float | None
+        now = self.now
+
+        placements = []
+        for placements_item_data in self.placements:
+            placements_item = placements_item_data.to_dict()
+            placements.append(placements_item)
+
+        nodes = self.nodes.to_dict()
+
+        noop = self.noop
+
+        source = self.source.value
+
+        agent: int | None
+        agent = self.agent
+
+        policy = self.policy
+
+        reason = self.reason.to_dict()
+
+        warnings = []
+        for warnings_item_data in self.warnings:
+            warnings_item = warnings_item_data.to_dict()
+            warnings.append(warnings_item)
+
+        valid_for_iterations = self.valid_for_iterations
+
+        decided_at = self.decided_at.isoformat()
+
+        shadow: dict[str, Any] | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        elif isinstance(self.shadow, QueueShadow):
+            shadow = self.shadow.to_dict()
+        else:
+            shadow = self.shadow
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "run": run,
+                "workload": workload,
+                "kind": kind,
+                "reported": reported,
+                "iteration": iteration,
+                "now": now,
+                "placements": placements,
+                "nodes": nodes,
+                "noop": noop,
+                "source": source,
+                "agent": agent,
+                "policy": policy,
+                "reason": reason,
+                "warnings": warnings,
+                "valid_for_iterations": valid_for_iterations,
+                "decided_at": decided_at,
+            }
+        )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.node_steps import NodeSteps  # noqa: PLC0415
+        from ..models.placement import Placement  # noqa: PLC0415
+        from ..models.queue_reason import QueueReason  # noqa: PLC0415
+        from ..models.queue_shadow import QueueShadow  # noqa: PLC0415
+        from ..models.report_warning import ReportWarning  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_run(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        run = _parse_run(d.pop("run"))
+
+        workload = d.pop("workload")
+
+        kind = cast(Literal["workflow"], d.pop("kind"))
+        if kind != "workflow":
+            raise ValueError(f"kind must match const 'workflow', got '{kind}'")
+
+        def _parse_reported(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        reported = _parse_reported(d.pop("reported"))
+
+        iteration = d.pop("iteration")
+
+        def _parse_now(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        now = _parse_now(d.pop("now"))
+
+        placements = []
+        _placements = d.pop("placements")
+        for placements_item_data in _placements:
+            placements_item = Placement.from_dict(placements_item_data)
+
+            placements.append(placements_item)
+
+        nodes = NodeSteps.from_dict(d.pop("nodes"))
+
+        noop = d.pop("noop")
+
+        source = QueueDecisionSource(d.pop("source"))
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        policy = d.pop("policy")
+
+        reason = QueueReason.from_dict(d.pop("reason"))
+
+        warnings = []
+        _warnings = d.pop("warnings")
+        for warnings_item_data in _warnings:
+            warnings_item = ReportWarning.from_dict(warnings_item_data)
+
+            warnings.append(warnings_item)
+
+        valid_for_iterations = d.pop("valid_for_iterations")
+
+        decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
+
+        def _parse_shadow(data: object) -> None | QueueShadow | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                shadow_type_0 = QueueShadow.from_dict(data)
+
+                return shadow_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | QueueShadow | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        queue_decision = cls(
+            run=run,
+            workload=workload,
+            kind=kind,
+            reported=reported,
+            iteration=iteration,
+            now=now,
+            placements=placements,
+            nodes=nodes,
+            noop=noop,
+            source=source,
+            agent=agent,
+            policy=policy,
+            reason=reason,
+            warnings=warnings,
+            valid_for_iterations=valid_for_iterations,
+            decided_at=decided_at,
+            shadow=shadow,
+        )
+
+        queue_decision.additional_properties = d
+        return queue_decision
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties
