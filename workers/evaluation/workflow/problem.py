@@ -89,7 +89,9 @@ class WorkflowProblem:
 
     def _ways(self) -> dict[str, Way]:
         if self.pool:
-            return ruled(self.layout.spec.limits_per_user, self.layout.spec.backfilling)
+            spec = self.layout.spec
+            fill = spec.backfill_order if spec.backfill_order in RULES else "fcfs"
+            return ruled(spec.limits_per_user, spec.backfilling, fill)
         at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
         return placed(at_once=at_once)
 

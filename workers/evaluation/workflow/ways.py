@@ -22,6 +22,7 @@ from workers.simulators.workflow.schedule import Schedule
 NO_LIMITS = Limits()
 FULL = ("fcfs", "sjf", "f1", "f4")  # rules that stand beside every mechanism
 ORDERS = ("fcfs", "sjf")
+FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
 class Way(Protocol):
@@ -158,9 +159,9 @@ def pooled(trace: Trace, nodes: int) -> bool:
     return nodes == 1 and not len(trace.parents)
 
 
-def ruled(limits: Limits, backfilling: str) -> dict[str, Way]:
+def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, Way]:
     """Every rule with the workload's own mechanism, some with every mechanism, and EASY that fills by length."""
-    own = [Ruled(rule, backfilling, limits=limits) for rule in RULES]
+    own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
     ways = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
     return {way.name: way for way in ways}
