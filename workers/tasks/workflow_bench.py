@@ -50,7 +50,10 @@ class WorkflowBench:
         names, unseen = self.chosen
         told: dict[str, Any] = {"executions": len(names), "unseen": unseen, "names": list(names[:NAMES_TOLD])}
         reason = None if self.held_out else ONE_TRACE
-        note = f"L3 and L4 play {len(names)} traces; {unseen} of them came after the agents were trained."
+        note = (
+            f"L3 and L4 play what was held out: {len(names)} of the traces, of which {unseen} came after the agents were "
+            "trained."
+        )
         told |= {"reason": reason, "note": None if reason else note}
         return problem_of(self.spec, self.traces, self.held_out, reason), told
 

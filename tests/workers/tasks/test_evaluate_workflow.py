@@ -1,0 +1,103 @@
+"""Evaluations of workloads of kind workflow as jobs: played on the traces that were uploaded."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app import queue
+from app.agents import service as agents
+from app.agents.service import NO_MODEL, Trained
+from app.database.engine import Database
+from app.database.tables import Execution, Job
+from app.evaluations import service as evaluations
+from app.evaluations.schemas import EvaluationRequest, HeldOut
+from app.policies.workflow.artifact import save
+from app.policies.workflow.members import StrategyPolicy
+from app.samples.trace_bytes import compressed, packed
+from app.settings import Settings
+from app.workloads import service as workloads
+from tests.workers.evaluation.workflow.schedules import drawn
+from tests.workers.evaluation.workflow.test_protocol import spec
+from workers.evaluation import protocol
+from workers.evaluation.workflow import problem
+from workers.evaluation.workflow.ways import Ruled
+from workers.tasks import evaluate as task
+from workers.tasks.base import perform
+from workers.tasks.evaluate import evaluate
+from workers.tasks.workflow_bench import choose
+
+TENANT = "default"
+SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=100, checkpoint_seconds=100)
+pytestmark = pytest.mark.xdist_group("schedules")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few heuristics, little to tune, no plots."""
+    monkeypatch.setattr(queue, "enqueue", lambda _task, _identifier: None)
+    few: dict[str, Any] = {"trials": 0, "demonstrations": 2, "resamples": 50}
+    monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **few))
+    rules = {f"{rule}+easy": Ruled(rule, "easy") for rule in ("fcfs", "sjf")}
+    monkeypatch.setattr(problem, "ruled", lambda *_: rules)
+    monkeypatch.setattr("workers.evaluation.report.page.page", lambda report: f"<!doctype html>{report['workload']}")
+
+
+def prepare(database: Database, traces: int) -> None:
+    """A workload with traces of twenty jobs, and an agent that is shortest-job-first."""
+    workloads.register(database, TENANT, spec())
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, "hpc")
+        for number in range(traces):
+            data = compressed(packed(drawn(20, number, pause=15.0)))
+            row = Execution(workload_id=workload.id, name=f"t{number}", digest=str(number), iterations=20)
+            row.data = data
+            session.add(row)
+        artifact = save(StrategyPolicy({"rule": "sjf"}))
+        agents.publish(session, workload.id, Trained(1, NO_MODEL, "strategy", 0, {}, artifact, True, "good enough"))
+
+
+def judged(database: Database, **change: Any) -> dict[str, Any]:
+    request = EvaluationRequest.model_validate({"workload": "hpc", "episodes": 8, **change})
+    identifier = evaluations.request_evaluation(database, TENANT, request).id
+    perform(database, SETTINGS, identifier, evaluate)
+    with database.reading() as session:
+        job = session.get_one(Job, identifier)
+    assert job.state == "succeeded", job.error
+    assert job.result is not None
+    return evaluations.get(database, TENANT, job.result["evaluation"]).model_dump()
+
+
+def test_agents_are_judged_on_uploaded_traces(database: Database) -> None:
+    prepare(database, 4)
+    found = judged(database, held_out={"executions": ["t2"]})
+    report = found["report"]
+    assert [level["available"] for level in report["levels"]] == [True] * 6
+    assert report["held_out"] == {
+        "executions": 1,
+        "unseen": 0,
+        "names": ["t2"],
+        "reason": None,
+        "note": "L3 and L4 play what was held out: 1 of the traces, of which 0 came after the agents were trained.",
+    }
+    assert (found["model_version"], found["verdicts"][0]["level"]) == (NO_MODEL, "L4")
+    assert report["levels"][2]["policies"]["agent 1"] == report["levels"][2]["policies"]["sjf+easy"] | {"guarded": None}
+    assert report["pictures"]["schedules"][0]["name"] == "agent 1"
+
+
+def test_one_trace_carries_no_l3(database: Database) -> None:
+    prepare(database, 1)
+    found = judged(database)
+    assert "upload another for L3" in found["report"]["levels"][4]["reason"]
+    assert found["verdicts"][0]["level"] == "L2"
+
+
+def test_what_is_held_out_is_named_or_drawn_and_never_all() -> None:
+    names = ["a", "b", "c", "d"]
+    assert choose(names, set(), HeldOut(executions=["c", "x"]), 0).names == ("c",)
+    assert len(choose(names, set(), HeldOut(executions=names), 0).names) == 3
+    drawn_names = choose(names, {"b"}, HeldOut(share=0.5), 0)
+    assert (drawn_names.names[0], len(drawn_names.names), drawn_names.unseen) == ("b", 2, 1)
+    assert choose(["a"], set(), HeldOut(), 0).names == ()
