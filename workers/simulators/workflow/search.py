@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow import placement, ranks
+from app.kinds.workflow import ranks
 from app.kinds.workflow.placement import Fleet, Plan, Rule, Work, bill
 from app.kinds.workflow.planning import Problem
 from app.kinds.workflow.portfolio import frugal, length, money, rules
 from app.kinds.workflow.ranks import Floats, Graph, Indices
 from workers.simulators.workflow.compiling import compilable, kernel
-from workers.simulators.workflow.planner import plan
+from workers.simulators.workflow.planner import place, plan
 
 DRAWS = 6  # random numbers that an attempt needs
 PLACEMENTS = 6e6  # tasks tried on nodes, in all of a search: about a second
@@ -124,7 +124,7 @@ def search(
     """
     base = rule.bias
     key, bias = key.copy(), base.copy()
-    best = placement.planned(graph, work, fleet, rule)
+    best = place(graph, work, fleet, rule)
     plan, value = best, worth(fleet, best, aim.hurry, aim.thrift)
     least = value
     on = chain(graph, work, fleet, plan)
@@ -134,7 +134,7 @@ def search(
         trial_key, trial_bias = key.copy(), bias.copy()
         changed(graph, work, plan, trial_key, trial_bias, base, on, draws[attempt])
         order = ranks.first_ready(graph, trial_key)
-        trial = placement.planned(graph, work, fleet, Rule(order, trial_bias, rule.latest, rule.hurry, rule.thrift))
+        trial = place(graph, work, fleet, Rule(order, trial_bias, rule.latest, rule.hurry, rule.thrift))
         reached = worth(fleet, trial, aim.hurry, aim.thrift)
         if reached <= value or reached <= least * (1.0 + WARMTH * (1.0 - (attempt + 1) / len(draws))):
             key, bias, plan, value = trial_key, trial_bias, trial, reached

@@ -30,8 +30,10 @@ from workers.simulators.workflow.search import SHORT, Aim, agent, bound, searche
 from workers.simulators.workflow.tuning import chosen, drawn, tuned
 from workers.simulators.workflow.workflows import scheduled
 
+pytestmark = pytest.mark.xdist_group("workflow kernels")  # compiled once
 
-@settings(max_examples=30)
+
+@settings(max_examples=20)
 @given(graph=layered(20), nodes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
 def test_searched_plans_keep_everything_and_are_no_worse(graph: tuple[int, Edges], nodes: int, seed: int) -> None:
     problem = drawn_problem(np.random.default_rng(seed), *graph, nodes)
@@ -75,9 +77,9 @@ def test_a_taste_may_use_the_quickest_nodes_alone() -> None:
 
 
 def test_learned_rules_better_the_published_ones_on_workflows_that_they_were_not_chosen_on() -> None:
-    """By more than three standard errors of the mean logarithm over 150 generated workflows."""
+    """By more than three standard errors of the mean logarithm over 100 generated workflows."""
     random, gains = np.random.default_rng(12345), []
-    for _ in range(150):
+    for _ in range(100):
         given = generated(random, 40)
         tried = [length(plan(given, rule)) for rule in rules(given)]
         gains.append(np.log(min(tried) / min(tried[:4])))
