@@ -1,6 +1,7 @@
 """Schedulers as files: a JSON header and arrays in safetensors."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from app.policies.workflow.members import ScorerPolicy, StrategyPolicy
 
 FORMAT = 1
 KIND = "workflow"
+SHIPPED = Path(__file__).parent / "pretrained.safetensors"
+"""The scheduler that comes with the package; ``python -m workers.learning.workflow.pretrain`` makes it anew."""
+
 Scheduler = Member | PortfolioPolicy | InspectorPolicy
 SCHEDULERS: dict[str, type[Scheduler]] = {
     "strategy": StrategyPolicy,

@@ -208,3 +208,9 @@ def agent_of(
         none if inspector is None else inspector,
         np.array([inspector is not None], np.int64),
     )
+
+
+@kernel
+def state_of(seen: Survey) -> Seconds:
+    """What a gate sees, [``STATE_WIDTH``]."""
+    return state(seen)

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 import numpy as np
 
-from app.kinds.workflow.dispatch import CONSERVATIVE, MECHANISMS, RLS
+from app.kinds.workflow.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS
 from app.kinds.workflow.layout import Nodes, nodes_of, pool
 from app.kinds.workflow.notation import nodes_written
 from app.kinds.workflow.reading import Reading
@@ -12,9 +12,10 @@ from app.kinds.workflow.rules import RULES
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.swf import read_swf
 from app.kinds.workflow.trace import Trace
+from workers.simulators.workflow.agents import play_agent
 from workers.simulators.workflow.conservative import play_conservative
 from workers.simulators.workflow.pool import opened, play_rules
-from workers.simulators.workflow.request import Played, sequences, strategies
+from workers.simulators.workflow.request import AGENT, Played, sequences, strategies
 from workers.simulators.workflow.schedule import Schedule, figures
 
 OWN = "strategy"
@@ -47,7 +48,7 @@ def played(asked: Namespace, reading: Reading) -> list[Played]:
     Raises:
         ValueError: what is asked does not fit the log; the option is named.
     """
-    names = strategies(asked.strategy, "fcfs", RULES)
+    names = strategies(asked.strategy, "fcfs", (*RULES, AGENT))
     orders = (OWN, *RULES)
     if asked.order is not None and asked.order.lower() not in orders:
         raise ValueError(f"--order: {asked.order!r} is none of {', '.join(orders)}")
@@ -59,9 +60,38 @@ def played(asked: Namespace, reading: Reading) -> list[Played]:
     for name in names:
         for first, count in sequences(asked.sequences, reading.trace.tasks):
             part = cut(reading.trace, first, count)
-            schedule = scheduled(part, nodes, name, asked.backfilling, asked.order, limits, exact=asked.exact_runtimes)
+            if name == AGENT:
+                schedule = picked(part, nodes, asked, limits)
+            else:
+                how = asked.backfilling, asked.order, limits
+                schedule = scheduled(part, nodes, name, *how, exact=asked.exact_runtimes)
             found.append(Played(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
     return found
+
+
+def picked(trace: Trace, nodes: Nodes, asked: Namespace, limits: Limits) -> Schedule:
+    """What becomes of batch jobs by the agent in a file; without one, by the agent that ships with the package.
+
+    Raises:
+        ValueError: the file is no such agent, or the mechanism or the order is not one that agents play with.
+        OSError: the file can't be read.
+    """
+    from app.policies.workflow.artifact import SHIPPED, load
+    from workers.evaluation.workflow.artifacts import compiled
+
+    mechanism = MECHANISMS.index(asked.backfilling)
+    if mechanism == CONSERVATIVE:
+        raise ValueError("--backfilling: agents pick tasks with none, rls or easy")
+    order = str(asked.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
+    if order not in RULES:
+        raise ValueError(f"--order: {asked.order!r}: with an agent, others overtake in the order of a rule")
+    agent, _ = compiled(load((asked.agent or SHIPPED).read_bytes()))
+    speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
+    trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+    play = opened(trace, processors, limits, trace.runtime if asked.exact_runtimes else None)
+    member = np.full(trace.tasks, -1, np.int64)
+    play_agent(play, agent, mechanism, RULES.index(order), processors, np.iinfo(np.int64).max, member)
+    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
 def cut(trace: Trace, first: int, count: int) -> Trace:
