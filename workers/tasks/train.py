@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -15,6 +16,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
 from workers.learning.train import Request, Start, TrainedAgent, Training
 from workers.tasks.base import RunningJob
+from workers.tasks.verdict import Rival, verdict
 
 
 class TrainInput(NamedTuple):
@@ -75,7 +77,20 @@ def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request
 
 
 def train(job: RunningJob) -> None:
-    """Train from the last checkpoint, judge, and publish; with several learners, take the next step of their sweep."""
+    """Train from the last checkpoint, judge, and publish, as the workload's kind does it."""
+    with job.database.reading() as session:
+        kind = session.get_one(Workload, job.lease.workload_id).kind
+    TRAININGS[kind](job)
+
+
+def _schedule(job: RunningJob) -> None:
+    from workers.tasks import schedulers
+
+    schedulers.train(job)
+
+
+def _allocate(job: RunningJob) -> None:
+    """In simulators of the domain model; with several learners, take the next step of their sweep."""
     from workers.tasks import sweep
 
     with job.database.reading() as session:
@@ -102,7 +117,7 @@ def alone(job: RunningJob, given: TrainInput) -> None:
 def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
     """Store the agent, and promote it if it may be; the job's result."""
     workload = session.get_one(Workload, workload_id, with_for_update=True)
-    promote, reason = verdict(given, trained.report, workload.champion)
+    promote, reason = verdict(Rival(given.asked, given.champion), trained.report, workload.champion)
     version = agents.publish(
         session,
         workload_id,
@@ -120,16 +135,5 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
     return {"agent": version}
 
 
-def verdict(given: TrainInput, report: dict[str, Any], champion: int | None) -> tuple[bool, str]:
-    """Whether the agent becomes the champion, and why; `champion` is who answers at this moment."""
-    reason = str(report["reason"])
-    if not report["promoted"]:
-        return False, reason
-    if not given.asked.promote:
-        return False, f"good enough, but not promoted, as was asked for: {reason}"
-    if given.asked.require:
-        return False, f"good enough, and waits for {' and '.join(given.asked.require)}: {reason}"
-    if champion != given.champion:
-        present = "a heuristic" if champion is None else f"agent {champion}"
-        return False, f"the champion was changed during the training, and {present} was not its rival: {reason}"
-    return True, reason
+TRAININGS: dict[str, Callable[[RunningJob], None]] = {"iterative": _allocate, "workflow": _schedule}
+"""What trains an agent, by kind."""

@@ -94,10 +94,15 @@ class Scene:
         return times
 
     @cached_property
+    def edges(self) -> list[list[int]]:
+        """Rows of the parents of each task that have not ended, [N]."""
+        row = self.queue.row
+        return [[row[p] for p, _ in inputs if p in row] if inputs else [] for inputs in self.queue.inputs]
+
+    @cached_property
     def graph(self) -> Graph:
         """The edges between tasks that have not ended."""
-        row = self.queue.row
-        edges = [[row[p] for p, _ in inputs if p in row] if inputs else [] for inputs in self.queue.inputs]
+        edges = self.edges
         start = np.concatenate([[0], np.cumsum([len(inside) for inside in edges])]).astype(np.int64)
         parents = np.array([p for inside in edges for p in inside], np.int64)
         child_of = np.repeat(np.arange(len(edges)), np.diff(start))

@@ -44,7 +44,7 @@ def heft(scene: Scene) -> Floats:
 def cpop(scene: Scene) -> Floats:
     """By the length of the longest way through a task, those on the critical path first (same source), [N]."""
     average, along = _average(scene), scene.data * scene.pace
-    through = _upward(scene) + downward(scene.graph, average, along)
+    through = _upward(scene) + downward(scene.listed, average.tolist(), along.tolist())
     on = critical(scene.graph, through)
     most = through.max(initial=0.0)
     return np.where(on, -through - most, -through)
@@ -60,7 +60,7 @@ def peft(scene: Scene) -> Floats:
 def level(scene: Scene) -> Floats:
     """Level by level, in each the longest task first, [N]."""
     average = _average(scene)
-    return levels(scene.graph) - average / (average.max(initial=0.0) + 1.0)
+    return levels(scene.listed) - average / (average.max(initial=0.0) + 1.0)
 
 
 def deadline(scene: Scene) -> Floats:

@@ -1,0 +1,131 @@
+"""Jobs of workloads of kind ``workflow``: a predictor is fitted, a scheduler trained, and both answer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from app import queue
+from app.database.engine import Database
+from app.database.tables import Execution, Job
+from app.kinds.workflow.spec import Spec
+from app.kinds.workflow.trace import independent
+from app.main import create_app
+from app.policies.workflow.artifact import save
+from app.policies.workflow.members import StrategyPolicy
+from app.samples.trace_bytes import compressed, packed
+from app.settings import Settings
+from tests.app.runs.test_queue import POOL, put, starts, task
+from workers.learning.verdict import TrainedAgent
+from workers.tasks.base import perform
+from workers.tasks.fit import fit
+from workers.tasks.train import train
+
+SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=0, checkpoint_seconds=0)
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "enqueue", lambda _task, _identifier: None)
+
+
+@pytest.fixture
+def client(settings: Settings, database: Database) -> TestClient:
+    """The service, with a registered pool and a trace of two users whose estimates say nothing."""
+    client = TestClient(create_app(settings, database))
+    identifier = client.post("/workloads", json=POOL).json()["id"]
+    rng = np.random.default_rng(1)
+    user = rng.integers(0, 2, 300)
+    runtime = np.array([50.0, 2_000.0])[user] * np.exp(rng.normal(0, 0.1, 300))
+    submit = np.cumsum(rng.exponential(600.0, 300))
+    estimate = runtime * np.exp(rng.uniform(0.5, 4, 300))
+    trace = independent(submit - submit[0], runtime, estimate, 2 ** rng.integers(0, 4, 300), user)
+    with database.session() as session:
+        row = Execution(workload_id=identifier, name="log", digest="0", iterations=trace.tasks)
+        row.data = compressed(packed(trace._replace(users=("quick", "slow"))))
+        session.add(row)
+    return client
+
+
+def do(client: TestClient, database: Database, path: str, work: Any, **body: Any) -> Job:
+    """Ask for a job, and have a worker do it."""
+    asked = client.post(path, json=body)
+    assert asked.status_code == 202, asked.text
+    perform(database, SETTINGS, asked.json()["id"], work)
+    with database.reading() as session:
+        return session.get_one(Job, asked.json()["id"])
+
+
+def test_a_predictor_is_fitted_and_plans_what_waits(client: TestClient, database: Database) -> None:
+    job = do(client, database, "/workloads/pool/models", fit)
+    assert (job.state, job.result) == ("succeeded", {"model": 1})
+    report = client.get("/workloads/pool/models/1").json()["report"]
+    mape = {candidate["family"]: candidate["mape"] for candidate in report["candidates"]}
+    assert report["family"] == "history"
+    assert mape["history"] < 0.5 < min(mape["estimate"], mape["mean"])
+    asked = client.get("/workloads/pool/models/1/predict?allocation=gpus:1")
+    assert (asked.status_code, asked.json()["errors"][0]["pointer"]) == (422, "/path/workload")
+
+
+class Planted:
+    """A training of two chunks, which gives the longest job first; what training really does has tests of its own."""
+
+    progress, eta_seconds = 0.5, 1.0
+    live: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, spec: Spec, traces: Any, seed: int, budget: int, checkpoint: Any, *, champion: Any) -> None:
+        assert [(name, trace.tasks) for name, trace in traces] == [("log", 300)]
+        assert (spec.name, budget, champion) == ("pool", 5_000, None)
+        self.seed, self.chunks = seed, len(checkpoint or b"")
+
+    @property
+    def done(self) -> bool:
+        return self.chunks == 2
+
+    def advance(self) -> None:
+        self.chunks += 1
+
+    def checkpoint(self) -> bytes:
+        return b"." * self.chunks
+
+    def close(self) -> None:
+        self.closed = True
+
+    def result(self) -> TrainedAgent:
+        report = {"algorithm": "strategy", "seed": self.seed, "promoted": True, "reason": "it is longest"}
+        return TrainedAgent(save(StrategyPolicy({"rule": "ljf"})), report)
+
+
+def test_what_a_training_made_of_the_traces_answers(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.tasks.schedulers.Training", Planted)
+    job = do(client, database, "/workloads/pool/agents", train, budget=5_000, seed=4)
+    assert (job.state, job.error, job.result) == ("succeeded", None, {"agent": 1})
+    agent = client.get("/workloads/pool/agents/1").json()
+    assert (agent["champion"], agent["model_version"], agent["seed"]) == (True, 0, 4)
+    assert agent["report"]["reason"] == "it is longest"
+    run = client.post("/runs", json={"workload": "pool", "shadow": 1}).json()["id"]
+    decision = put(client, run, 0, now=1.0, queued=[task("a", 6, 10), task("b", 4, 100)])
+    assert (decision["source"], starts(decision)) == ("agent", ["b"])
+    assert decision["shadow"]["agrees"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [({"algorithm": "dqn"}, "/algorithm"), ({"seeds": 4}, "/seeds"), ({"imitate": "hold"}, "/imitate")],
+)
+def test_what_only_other_kinds_train_with_is_refused(client: TestClient, body: dict[str, Any], pointer: str) -> None:
+    answer = client.post("/workloads/pool/agents", json=body)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+
+
+def test_without_traces_there_is_nothing_to_train_on(settings: Settings, database: Database) -> None:
+    client = TestClient(create_app(settings, database))
+    client.post("/workloads", json=POOL)
+    for noun in ("agents", "models"):
+        answer = client.post(f"/workloads/pool/{noun}", json={})
+        assert (answer.status_code, "no samples yet" in answer.json()["detail"]) == (409, True)

@@ -1,0 +1,29 @@
+"""Whether a trained agent becomes the champion."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from app.agents.schemas import TrainRequest
+
+
+class Rival(NamedTuple):
+    """Under which terms it was trained: what was asked for, and who answered then (None: a heuristic)."""
+
+    asked: TrainRequest
+    champion: int | None
+
+
+def verdict(rival: Rival, report: dict[str, Any], champion: int | None) -> tuple[bool, str]:
+    """Whether the agent becomes the champion, and why; `champion` is who answers at this moment."""
+    reason = str(report["reason"])
+    if not report["promoted"]:
+        return False, reason
+    if not rival.asked.promote:
+        return False, f"good enough, but not promoted, as was asked for: {reason}"
+    if rival.asked.require:
+        return False, f"good enough, and waits for {' and '.join(rival.asked.require)}: {reason}"
+    if champion != rival.champion:
+        present = "a heuristic" if champion is None else f"agent {champion}"
+        return False, f"the champion was changed during the training, and {present} was not its rival: {reason}"
+    return True, reason
