@@ -47,9 +47,12 @@ def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = No
 
 
 def fleet_of(nodes: Nodes) -> Fleet:
-    """The nodes as a plan sees them at time 0, when none but the kept ones runs."""
-    startup = np.where(nodes.kept, 0.0, nodes.startup)
-    return Fleet(nodes.processors, nodes.memory, 1.0 / nodes.bandwidth, startup, nodes.price, nodes.billing, startup)
+    """The nodes as a plan sees them at time 0, when none but the kept ones runs.
+
+    Kept nodes are paid for whatever runs on them: to use them costs nothing more.
+    """
+    startup, price = np.where(nodes.kept, 0.0, nodes.startup), np.where(nodes.kept, 0.0, nodes.price)
+    return Fleet(nodes.processors, nodes.memory, 1.0 / nodes.bandwidth, startup, price, nodes.billing, startup)
 
 
 def work_of(trace: Trace, nodes: Nodes, runtime: Floats) -> Work:

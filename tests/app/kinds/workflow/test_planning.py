@@ -167,6 +167,18 @@ def test_the_cheapest_node_is_the_one_whose_bill_grows_least() -> None:
     assert played(given._replace(fleet=fleet._replace(billing=np.ones(2))), "cheapest").node.tolist() == [1, 0]
 
 
+def test_kept_nodes_are_used_before_any_is_rented() -> None:
+    two = np.full(2, 10.0)
+    trace = independent(0 * two, two, two, np.ones(2, np.int64), np.zeros(2, np.int64))
+    types = (
+        NodeType(name="own", processors=1, price_per_hour=9, minimum=1, maximum=1),
+        NodeType(name="rented", processors=1, price_per_hour=1, maximum=1),
+    )
+    given = planning.problem_of(trace, nodes_of(types))
+    assert played(given, "cheapest").node.tolist() == [0, 0]
+    assert sorted(played(given, "heft").node.tolist()) == [0, 1]
+
+
 def test_a_task_larger_than_any_node_is_an_error() -> None:
     ones = np.ones(1)
     trace = independent(0 * ones, ones, ones, np.array([9]), np.zeros(1, np.int64))
