@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from steward_client import Client, Retry, Run, StewardError, Unreachable
+from steward_client import Client, QueueRun, Retry, Run, StewardError, Unreachable
 
-from app.workloads.schemas import EXAMPLE
+from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -194,3 +194,20 @@ def test_the_generated_core_calls_the_application(forwarded: Handler) -> None:
     assert isinstance(missing, Problem)
     assert missing.status == 404
     assert json.dumps(missing.to_dict())
+
+
+def test_a_queue_is_reported_and_placed(client: TestClient, forwarded: Handler) -> None:
+    assert client.post("/workloads", json=CLUSTER_EXAMPLE).status_code == 201
+    with QueueRun(through(forwarded), str(CLUSTER_EXAMPLE["name"])) as run:
+        decision = run.report(0.0, queued=[{"id": "align", "processors": 4, "estimate": 600.0}])
+        assert decision.iteration == 1
+        for node in decision.nodes.start:
+            run.report(1.0, nodes=[{"name": node, "state": "on"}])
+        (placement,) = run.decision.placements or decision.placements
+        assert placement.task == "align"
+        again = QueueRun.resume(through(forwarded), run.id)
+        assert (again.iteration, again.decision) == (run.iteration, run.decision)
+        run.report(2.0, running=[{"id": "align", "node": placement.node, "start": 1.0}])
+        with pytest.raises(StewardError, match="now"):
+            run.report(1.0)
+    assert client.get(f"/runs/{run.id}").json()["state"] == "finished"

@@ -1,7 +1,7 @@
 """What of a ``workflow`` workload may change while it is served: prices of node types, and weights."""
 
 from app.kinds.base import Change, InvalidInput, unknown_names
-from app.kinds.workflow.spec import Spec, Weights
+from app.kinds.workflow.spec import Objective, Spec
 
 
 def changed(spec: Spec, change: Change) -> Spec:
@@ -13,7 +13,7 @@ def changed(spec: Spec, change: Change) -> Spec:
     issues = [
         *unknown_names("targets", change.targets, []),
         *unknown_names("prices", change.prices, [node.name for node in spec.nodes]),
-        *unknown_names("weights", change.weights, list(Weights.model_fields)),
+        *unknown_names("weights", change.weights, list(Objective.model_fields)),
     ]
     if issues:
         raise InvalidInput(issues)

@@ -43,7 +43,7 @@ class NodeType(Strict):
         return self
 
 
-class Weights(Strict):
+class Objective(Strict):
     """What the terms of the objective are worth against each other; each is made comparable by its reference."""
 
     slowdown: NonNegative = Field(default=1.0, description="mean bounded slowdown, less 1")
@@ -75,16 +75,19 @@ def _known(strategy: str) -> str:
     return strategy
 
 
-class Spec(Strict):
+class WorkflowSpec(Strict):
     """A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first."""
 
     name: Slug
     kind: Literal["workflow"]
     nodes: Annotated[tuple[NodeType, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
-    weights: Weights = Weights()
+    weights: Objective = Objective()
     limits_per_user: Limits = Limits()
     strategy: Annotated[Slug, AfterValidator(_known)] = Field(
         default="sjf", description="the order in which tasks start while no agent is promoted"
     )
     backfilling: Backfilling = Field(default="easy", description="what may overtake a task that must wait")
     backfill_order: BackfillOrder = Field(default="fcfs", description="the order in which tasks may overtake")
+
+
+Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ

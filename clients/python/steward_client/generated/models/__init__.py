@@ -47,12 +47,14 @@ from .node_report import NodeReport
 from .node_report_state import NodeReportState
 from .node_steps import NodeSteps
 from .node_type import NodeType
+from .objective import Objective
 from .page_agent_read import PageAgentRead
 from .page_evaluation_read import PageEvaluationRead
 from .page_execution_read import PageExecutionRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
+from .page_workload_read import PageWorkloadRead
 from .parent import Parent
 from .placement import Placement
 from .predicted_metric import PredictedMetric
@@ -105,6 +107,7 @@ from .train_request_executor import TrainRequestExecutor
 from .train_request_imitate_type_0 import TrainRequestImitateType0
 from .train_request_require_item import TrainRequestRequireItem
 from .upload_read import UploadRead
+from .upload_samples_content_body import UploadSamplesContentBody
 from .upload_samples_json_body import UploadSamplesJsonBody
 from .upload_samples_json_body_samples_item import UploadSamplesJsonBodySamplesItem
 from .upload_samples_json_body_samples_item_reports_item import (
@@ -122,10 +125,14 @@ from .upload_samples_json_body_samples_item_reports_item_metrics import (
 from .verdict import Verdict
 from .verdict_level_type_0 import VerdictLevelType0
 from .weights import Weights
+from .workflow_spec import WorkflowSpec
+from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
+from .workflow_spec_backfilling import WorkflowSpecBackfilling
 from .workload_patch import WorkloadPatch
 from .workload_patch_prices import WorkloadPatchPrices
 from .workload_patch_targets import WorkloadPatchTargets
 from .workload_patch_weights import WorkloadPatchWeights
+from .workload_read import WorkloadRead
 
 __all__ = (
     "AgentRead",
@@ -175,12 +182,14 @@ __all__ = (
     "NodeReportState",
     "NodeSteps",
     "NodeType",
+    "Objective",
     "PageAgentRead",
     "PageEvaluationRead",
     "PageExecutionRead",
     "PageIterationRead",
     "PageJobRead",
     "PageModelRead",
+    "PageWorkloadRead",
     "Parent",
     "Placement",
     "PredictedMetric",
@@ -233,6 +242,7 @@ __all__ = (
     "TrainRequestImitateType0",
     "TrainRequestRequireItem",
     "UploadRead",
+    "UploadSamplesContentBody",
     "UploadSamplesJsonBody",
     "UploadSamplesJsonBodySamplesItem",
     "UploadSamplesJsonBodySamplesItemReportsItem",
@@ -242,8 +252,12 @@ __all__ = (
     "Verdict",
     "VerdictLevelType0",
     "Weights",
+    "WorkflowSpec",
+    "WorkflowSpecBackfilling",
+    "WorkflowSpecBackfillOrder",
     "WorkloadPatch",
     "WorkloadPatchPrices",
     "WorkloadPatchTargets",
     "WorkloadPatchWeights",
+    "WorkloadRead",
 )

@@ -8,6 +8,7 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.upload_read import UploadRead
+from ...models.upload_samples_content_body import UploadSamplesContentBody
 from ...models.upload_samples_json_body import UploadSamplesJsonBody
 from ...types import UNSET, Response, Unset
 
@@ -15,7 +16,7 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     workload: str,
     *,
-    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
     execution: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -49,6 +50,12 @@ def _get_kwargs(
     if isinstance(body, str):
         _kwargs["content"] = body.payload
         headers["Content-Type"] = "text/csv"
+    if isinstance(body, str):
+        _kwargs["content"] = body.payload
+        headers["Content-Type"] = "application/x-swf"
+    if isinstance(body, UploadSamplesContentBody):
+        _kwargs["content"] = body.payload
+        headers["Content-Type"] = "application/vnd.wfformat+json"
 
     _kwargs["headers"] = headers
     return _kwargs
@@ -116,7 +123,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
     execution: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
@@ -143,6 +150,8 @@ def sync_detailed(
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
+        body (str): Kind `workflow`: a batch log in Standard Workload Format.
+        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -169,7 +178,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
     execution: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
@@ -196,6 +205,8 @@ def sync(
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
+        body (str): Kind `workflow`: a batch log in Standard Workload Format.
+        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -217,7 +228,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
     execution: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
@@ -244,6 +255,8 @@ async def asyncio_detailed(
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
+        body (str): Kind `workflow`: a batch log in Standard Workload Format.
+        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -268,7 +281,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | Unset = UNSET,
+    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
     execution: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
@@ -295,6 +308,8 @@ async def asyncio(
         body (UploadSamplesJsonBody):
         body (str): One sample per line, as JSON.
         body (str):
+        body (str): Kind `workflow`: a batch log in Standard Workload Format.
+        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -8,6 +8,7 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.workload_patch import WorkloadPatch
+from ...models.workload_read import WorkloadRead
 from ...types import Response
 
 
@@ -33,7 +34,12 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | None:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | WorkloadRead | None:
+    if response.status_code == 200:
+        response_200 = WorkloadRead.from_dict(response.json())
+
+        return response_200
+
     if response.status_code == 400:
         response_400 = Problem.from_dict(response.json())
 
@@ -70,7 +76,9 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem]:
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | WorkloadRead]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -84,7 +92,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Response[Problem]:
+) -> Response[Problem | WorkloadRead]:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -99,7 +107,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem]
+        Response[Problem | WorkloadRead]
     """
 
     kwargs = _get_kwargs(
@@ -119,7 +127,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Problem | None:
+) -> Problem | WorkloadRead | None:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -134,7 +142,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem
+        Problem | WorkloadRead
     """
 
     return sync_detailed(
@@ -149,7 +157,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Response[Problem]:
+) -> Response[Problem | WorkloadRead]:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -164,7 +172,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem]
+        Response[Problem | WorkloadRead]
     """
 
     kwargs = _get_kwargs(
@@ -182,7 +190,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: WorkloadPatch,
-) -> Problem | None:
+) -> Problem | WorkloadRead | None:
     """Change targets, prices or weights
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
@@ -197,7 +205,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem
+        Problem | WorkloadRead
     """
 
     return (

@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.page_workload_read import PageWorkloadRead
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
 
@@ -37,7 +38,14 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | None:
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> PageWorkloadRead | Problem | None:
+    if response.status_code == 200:
+        response_200 = PageWorkloadRead.from_dict(response.json())
+
+        return response_200
+
     if response.status_code == 422:
         response_422 = Problem.from_dict(response.json())
 
@@ -54,7 +62,9 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem]:
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[PageWorkloadRead | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -68,7 +78,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Response[Problem]:
+) -> Response[PageWorkloadRead | Problem]:
     """List workloads
 
      Workloads by name, page by page.
@@ -82,7 +92,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem]
+        Response[PageWorkloadRead | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -102,7 +112,7 @@ def sync(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Problem | None:
+) -> PageWorkloadRead | Problem | None:
     """List workloads
 
      Workloads by name, page by page.
@@ -116,7 +126,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem
+        PageWorkloadRead | Problem
     """
 
     return sync_detailed(
@@ -131,7 +141,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Response[Problem]:
+) -> Response[PageWorkloadRead | Problem]:
     """List workloads
 
      Workloads by name, page by page.
@@ -145,7 +155,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem]
+        Response[PageWorkloadRead | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -163,7 +173,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Problem | None:
+) -> PageWorkloadRead | Problem | None:
     """List workloads
 
      Workloads by name, page by page.
@@ -177,7 +187,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem
+        PageWorkloadRead | Problem
     """
 
     return (

@@ -7,6 +7,7 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
+from ...models.workload_read import WorkloadRead
 from ...types import Response
 
 
@@ -24,7 +25,12 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | None:
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Problem | WorkloadRead | None:
+    if response.status_code == 200:
+        response_200 = WorkloadRead.from_dict(response.json())
+
+        return response_200
+
     if response.status_code == 404:
         response_404 = Problem.from_dict(response.json())
 
@@ -46,7 +52,9 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Problem]:
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Problem | WorkloadRead]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -59,7 +67,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Problem]:
+) -> Response[Problem | WorkloadRead]:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -72,7 +80,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem]
+        Response[Problem | WorkloadRead]
     """
 
     kwargs = _get_kwargs(
@@ -90,7 +98,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Problem | None:
+) -> Problem | WorkloadRead | None:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -103,7 +111,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem
+        Problem | WorkloadRead
     """
 
     return sync_detailed(
@@ -116,7 +124,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Response[Problem]:
+) -> Response[Problem | WorkloadRead]:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -129,7 +137,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Problem]
+        Response[Problem | WorkloadRead]
     """
 
     kwargs = _get_kwargs(
@@ -145,7 +153,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-) -> Problem | None:
+) -> Problem | WorkloadRead | None:
     """Read a workload
 
      A workload with its spec as it stands.
@@ -158,7 +166,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Problem
+        Problem | WorkloadRead
     """
 
     return (

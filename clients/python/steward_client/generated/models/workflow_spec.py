@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
+
+from attrs import define as _attrs_define
+
+from ..models.workflow_spec_backfill_order import WorkflowSpecBackfillOrder
+from ..models.workflow_spec_backfilling import WorkflowSpecBackfilling
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.limits import Limits
+    from ..models.node_type import NodeType
+    from ..models.objective import Objective
+
+
+T = TypeVar("T", bound="WorkflowSpec")
+
+
+@_attrs_define
+class WorkflowSpec:
+    """A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first."""
+
+    name: str
+    kind: Literal["workflow"]
+    nodes: list[NodeType]
+    weights: Objective | Unset = UNSET
+    """ What the terms of the objective are worth against each other; each is made comparable by its reference. """
+    limits_per_user: Limits | Unset = UNSET
+    """ What one user may have at a time; null: as much as there is. """
+    strategy: str | Unset = "sjf"
+    """ the order in which tasks start while no agent is promoted """
+    backfilling: WorkflowSpecBackfilling | Unset = WorkflowSpecBackfilling.EASY
+    """ what may overtake a task that must wait """
+    backfill_order: WorkflowSpecBackfillOrder | Unset = WorkflowSpecBackfillOrder.FCFS
+    """ the order in which tasks may overtake """
+
+    def to_dict(self) -> dict[str, Any]:
+        name = self.name
+
+        kind = self.kind
+
+        nodes = []
+        for nodes_item_data in self.nodes:
+            nodes_item = nodes_item_data.to_dict()
+            nodes.append(nodes_item)
+
+        weights: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.weights, Unset):
+            weights = self.weights.to_dict()
+
+        limits_per_user: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.limits_per_user, Unset):
+            limits_per_user = self.limits_per_user.to_dict()
+
+        strategy = self.strategy
+
+        backfilling: str | Unset = UNSET
+        if not isinstance(self.backfilling, Unset):
+            backfilling = self.backfilling.value
+
+        backfill_order: str | Unset = UNSET
+        if not isinstance(self.backfill_order, Unset):
+            backfill_order = self.backfill_order.value
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "name": name,
+                "kind": kind,
+                "nodes": nodes,
+            }
+        )
+        if weights is not UNSET:
+            field_dict["weights"] = weights
+        if limits_per_user is not UNSET:
+            field_dict["limits_per_user"] = limits_per_user
+        if strategy is not UNSET:
+            field_dict["strategy"] = strategy
+        if backfilling is not UNSET:
+            field_dict["backfilling"] = backfilling
+        if backfill_order is not UNSET:
+            field_dict["backfill_order"] = backfill_order
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.limits import Limits  # noqa: PLC0415
+        from ..models.node_type import NodeType  # noqa: PLC0415
+        from ..models.objective import Objective  # noqa: PLC0415
+
+        d = dict(src_dict)
+        name = d.pop("name")
+
+        kind = cast(Literal["workflow"], d.pop("kind"))
+        if kind != "workflow":
+            raise ValueError(f"kind must match const 'workflow', got '{kind}'")
+
+        nodes = []
+        _nodes = d.pop("nodes")
+        for nodes_item_data in _nodes:
+            nodes_item = NodeType.from_dict(nodes_item_data)
+
+            nodes.append(nodes_item)
+
+        _weights = d.pop("weights", UNSET)
+        weights: Objective | Unset
+        if isinstance(_weights, Unset):
+            weights = UNSET
+        else:
+            weights = Objective.from_dict(_weights)
+
+        _limits_per_user = d.pop("limits_per_user", UNSET)
+        limits_per_user: Limits | Unset
+        if isinstance(_limits_per_user, Unset):
+            limits_per_user = UNSET
+        else:
+            limits_per_user = Limits.from_dict(_limits_per_user)
+
+        strategy = d.pop("strategy", UNSET)
+
+        _backfilling = d.pop("backfilling", UNSET)
+        backfilling: WorkflowSpecBackfilling | Unset
+        if isinstance(_backfilling, Unset):
+            backfilling = UNSET
+        else:
+            backfilling = WorkflowSpecBackfilling(_backfilling)
+
+        _backfill_order = d.pop("backfill_order", UNSET)
+        backfill_order: WorkflowSpecBackfillOrder | Unset
+        if isinstance(_backfill_order, Unset):
+            backfill_order = UNSET
+        else:
+            backfill_order = WorkflowSpecBackfillOrder(_backfill_order)
+
+        workflow_spec = cls(
+            name=name,
+            kind=kind,
+            nodes=nodes,
+            weights=weights,
+            limits_per_user=limits_per_user,
+            strategy=strategy,
+            backfilling=backfilling,
+            backfill_order=backfill_order,
+        )
+
+        return workflow_spec

@@ -1,0 +1,11 @@
+from enum import StrEnum
+
+
+class WorkflowSpecBackfilling(StrEnum):
+    CONSERVATIVE = "conservative"
+    EASY = "easy"
+    NONE = "none"
+    RLS = "rls"
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.spec import Spec
+    from ..models.workflow_spec import WorkflowSpec
+
+
+T = TypeVar("T", bound="WorkloadRead")
+
+
+@_attrs_define
+class WorkloadRead:
+    """A registered workload."""
+
+    id: str
+    name: str
+    kind: str
+    spec: Spec | WorkflowSpec
+    """ The spec as it stands, defaults filled in. """
+    spec_version: int
+    """ Counts from 1; every PATCH that changes something adds 1. """
+    champion: int | None
+    """ Version of the agent that answers; null: a heuristic does. """
+    revision: int
+    """ Grows with whatever changes the workload's decisions. """
+    created_at: datetime.datetime
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.spec import Spec  # noqa: PLC0415
+
+        id = self.id
+
+        name = self.name
+
+        kind = self.kind
+
+        spec: dict[str, Any]
+        if isinstance(self.spec, Spec):
+            spec = self.spec.to_dict()
+        else:
+            spec = self.spec.to_dict()
+
+        spec_version = self.spec_version
+
+        champion: int | None
+        champion = self.champion
+
+        revision = self.revision
+
+        created_at = self.created_at.isoformat()
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "name": name,
+                "kind": kind,
+                "spec": spec,
+                "spec_version": spec_version,
+                "champion": champion,
+                "revision": revision,
+                "created_at": created_at,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.spec import Spec  # noqa: PLC0415
+        from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        name = d.pop("name")
+
+        kind = d.pop("kind")
+
+        def _parse_spec(data: object) -> Spec | WorkflowSpec:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0 = Spec.from_dict(data)
+
+                return spec_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            spec_type_1 = WorkflowSpec.from_dict(data)
+
+            return spec_type_1
+
+        spec = _parse_spec(d.pop("spec"))
+
+        spec_version = d.pop("spec_version")
+
+        def _parse_champion(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        champion = _parse_champion(d.pop("champion"))
+
+        revision = d.pop("revision")
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        workload_read = cls(
+            id=id,
+            name=name,
+            kind=kind,
+            spec=spec,
+            spec_version=spec_version,
+            champion=champion,
+            revision=revision,
+            created_at=created_at,
+        )
+
+        workload_read.additional_properties = d
+        return workload_read
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,132 @@
+"""What live runs of all kinds have in common: they are started once, and ended, and every call is repeated."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+from uuid import uuid4
+
+import httpx
+
+from .errors import StewardError, Unreachable
+from .generated import AuthenticatedClient, Client
+from .retry import Retry
+
+TIMEOUT_SECONDS = 30.0
+PARTING_SECONDS = 5.0
+
+
+class Numbered(Protocol):
+    """A decision that says which report is next."""
+
+    iteration: int
+
+
+D = TypeVar("D", bound=Numbered)
+
+
+class Live(Generic[D]):
+    """A live run, as a context manager: it starts the run, and finishes it, or fails it on an exception.
+
+    Args:
+        client: the service's address, or a generated client (one with a key, for example).
+        request: the body of ``POST /runs``.
+        decode: reads a decision of the run's kind.
+        retry: how patiently calls are repeated.
+    """
+
+    def __init__(
+        self,
+        client: str | Client | AuthenticatedClient,
+        request: Mapping[str, Any],
+        decode: Callable[[Mapping[str, Any]], D],
+        retry: Retry | None,
+    ) -> None:
+        self.workload = str(request["workload"])
+        self.id = ""
+        self._decision: D | None = None
+        self._ended = False
+        self._http = _http(client)
+        self._owned = isinstance(client, str)
+        self._retry = retry or Retry()
+        self._request, self._decode = request, decode
+
+    def take_up(self, run: str) -> Self:
+        """Go on with a run that was started before."""
+        state = self._call("GET", f"/runs/{run}")
+        self.id, self.workload, self._decision = state["id"], state["workload"], self._decode(state["decision"])
+        return self
+
+    def start(self) -> Self:
+        """Start the run, once; ``with`` does it."""
+        if self._decision is None:
+            headers = {"Idempotency-Key": uuid4().hex}  # the same for every attempt: one run, whatever gets lost
+            started = self._call("POST", "/runs", self._request, headers)
+            self.id, self._decision = started["id"], self._decode(started["decision"])
+        return self
+
+    @property
+    def decision(self) -> D:
+        """The last decision, with its reason."""
+        if self._decision is None:
+            raise RuntimeError("the run has not been started: use it in a with statement, or call start()")
+        return self._decision
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next report."""
+        return self.decision.iteration
+
+    def _report(self, iteration: int, report: Mapping[str, Any]) -> D:
+        self._decision = self._decode(self._call("PUT", f"/runs/{self.id}/iterations/{iteration}", report))
+        return self._decision
+
+    def finish(self) -> None:
+        """End the run; its iterations become samples of its workload."""
+        self._end("finished")
+
+    def fail(self) -> None:
+        """End the run as failed."""
+        self._end("failed")
+
+    def close(self) -> None:
+        """Close the connection, where this run opened it."""
+        if self._owned:
+            self._http.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            if self._ended:
+                return
+            if error is None:
+                self.finish()
+            else:
+                self._give_up()
+        finally:
+            self.close()
+
+    def _give_up(self) -> None:
+        """Fail the run while another exception is on its way: that one matters, so this one is brief and silent."""
+        self._retry = replace(self._retry, patience_seconds=min(PARTING_SECONDS, self._retry.patience_seconds))
+        with suppress(StewardError, Unreachable):
+            self.fail()
+
+    def _end(self, state: str) -> None:
+        self._call("PATCH", f"/runs/{self.id}", {"state": state})
+        self._ended = True
+
+    def _call(
+        self, method: str, path: str, json: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self._retry.call(self._http, method, path, json, headers).json()
+        return answer
+
+
+def _http(client: str | Client | AuthenticatedClient) -> httpx.Client:
+    if isinstance(client, str):
+        return httpx.Client(base_url=client, timeout=TIMEOUT_SECONDS)
+    return client.get_httpx_client()

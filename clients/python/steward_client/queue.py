@@ -1,0 +1,48 @@
+"""A live run of a workflow workload: report what waits and runs, get which tasks start now, and where."""
+
+from typing import Any, Self
+
+from .generated import AuthenticatedClient, Client
+from .generated.models import QueueDecision
+from .live import Live
+from .retry import Retry
+
+
+class QueueRun(Live[QueueDecision]):
+    """A live queue, as a context manager: it starts the run, and finishes it, or fails it on an exception.
+
+    ::
+
+        with QueueRun("http://127.0.0.1:8080", "cluster") as run:
+            decision = run.report(now, queued=[{"id": "align", "processors": 4, "estimate": 600}])
+            for placement in decision.placements:
+                launch(placement.task, placement.node)
+            run.report(now + 30, running=[{"id": "align", "node": "cpu-0", "start": now}])
+
+    After the first report only what has changed is listed. Reports are idempotent, so every call is repeated until it
+    is answered or the patience of ``retry`` ends.
+
+    Args:
+        client: the service's address, or a generated client (one with a key, for example).
+        workload: name of a registered workload of kind ``workflow``.
+        retry: how patiently calls are repeated.
+    """
+
+    def __init__(
+        self, client: str | Client | AuthenticatedClient, workload: str, *, retry: Retry | None = None
+    ) -> None:
+        super().__init__(client, {"workload": workload}, QueueDecision.from_dict, retry)
+
+    @classmethod
+    def resume(cls, client: str | Client | AuthenticatedClient, run: str, *, retry: Retry | None = None) -> Self:
+        """A run that was started before, by this launcher or by one that ended."""
+        return cls(client, "", retry=retry).take_up(run)
+
+    def report(self, now: float, **changes: Any) -> QueueDecision:
+        """Report what has changed until ``now``: ``queued``, ``running``, ``finished`` and ``nodes``, as in the API.
+
+        Raises:
+            StewardError: the service refused it; it names the field.
+            Unreachable: the service did not answer until patience ended; the same report may be tried again.
+        """
+        return self._report(self.iteration, {"now": now, "delta": self.iteration > 0, **changes})
