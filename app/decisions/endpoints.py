@@ -79,6 +79,7 @@ _TEXT: dict[str, Any] = {"type": "string"}
 _PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
 
+ANY_DECISION = [{"$ref": f"#/components/schemas/{name}"} for name in ("Decision", "QueueDecision")]
 openapi_schemas: dict[str, Any] = {}
 openapi_paths: dict[str, Any] = {
     "/decision": {
@@ -87,7 +88,8 @@ openapi_paths: dict[str, Any] = {
             "operationId": "get_decision",
             "summary": "Get a decision",
             "description": "The decision for a run's last (or n-th) reported iteration, or for a state that is given "
-            "in full. It never writes. Either `run` or `workload` is needed.",
+            "in full, which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is "
+            "needed.",
             "parameters": [
                 _parameter("run", "A run.", _TEXT, "5f0c8a4be9f04a0c8f8f9e1f2f3a4b5c"),
                 _parameter("workload", "A workload, for a state given in full.", _TEXT, "resnet18"),
@@ -102,7 +104,7 @@ openapi_paths: dict[str, Any] = {
                 "200": {
                     "description": "The decision; not to be stored by caches.",
                     "headers": {"Cache-Control": {"schema": {"type": "string", "const": "no-store"}}},
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}},
+                    "content": {"application/json": {"schema": {"anyOf": ANY_DECISION}}},
                 },
                 **{str(status): answer for status, answer in problems(404).items()},
             },

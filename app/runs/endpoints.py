@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response, status
+from pydantic import BaseModel
 
 from app.database.base import DEFAULT_TENANT
 from app.decisions.query import LARGEST_ITERATION, invalid
 from app.dependencies import FromDatabase, Tenant, problems
 from app.hot import Answer, HotRequest, HotRoute, of_loop
 from app.idempotency.once import IdempotentPost
+from app.kinds.workflow.report import QueueReport
 from app.pagination import Page, Paging, page
 from app.runs import service
 from app.runs.reporter import Reporter
@@ -79,12 +81,26 @@ def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str,
     return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
 
 
-_DECISION = {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}
+def _either(*names: str) -> dict[str, Any]:
+    """A body that is one of several, by the workload's kind."""
+    return {"application/json": {"schema": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]}}}
+
+
+def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
+    """Models with all that they refer to."""
+    found: dict[str, Any] = {}
+    for model in models:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        found |= {**schema.pop("$defs", {}), model.__name__: schema}
+    return found
+
+
+_DECISION = _either("Decision", "QueueDecision")
 _REPORTED = {
     409: "Another report is kept under that number, numbers are left out (the next one is named), or the run has ended."
 }
 
-openapi_schemas: dict[str, Any] = {"IterationReport": IterationReport.model_json_schema()}
+openapi_schemas: dict[str, Any] = _schemas(IterationReport, QueueReport)
 openapi_paths: dict[str, Any] = {
     "/runs/{run}/iterations/{iteration}": {
         "put": {
@@ -92,7 +108,8 @@ openapi_paths: dict[str, Any] = {
             "operationId": "report_iteration",
             "summary": "Report an iteration, get the next step",
             "description": "Reports what an iteration used and measured, and is answered with the step for the next "
-            "one once both are on disk. The same report again is answered the same.",
+            "one once both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, "
+            "and is answered with placements. The same report again is answered the same.",
             "parameters": [
                 _parameter("run", "The run's id.", {"type": "string"}),
                 _parameter(
@@ -103,7 +120,7 @@ openapi_paths: dict[str, Any] = {
             ],
             "requestBody": {
                 "required": True,
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/IterationReport"}}},
+                "content": _either("IterationReport", "QueueReport"),
             },
             "responses": {
                 "200": {"description": "The same report again: the same decision.", "content": _DECISION},
