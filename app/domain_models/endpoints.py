@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response, status
 from app.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
 from app.domain_models import service
 from app.domain_models.pairs import pairs
+from app.domain_models.prediction import Question
 from app.domain_models.schemas import FitRequest, ModelRead, Prediction
 from app.idempotency.once import IdempotentPost
 from app.jobs.schemas import JobRead
@@ -67,5 +68,5 @@ def predict(
     iteration: Annotated[int, Query(ge=0, description="Counts from 0.")] = 0,
 ) -> Prediction:
     """What an iteration is expected to measure at an allocation, with the interval for a run not seen yet."""
-    question = service.Question(pairs("allocation", allocation), pairs("feature", feature), iteration)
+    question = Question(pairs("allocation", allocation), pairs("feature", feature), iteration)
     return service.predict(database, tenant, workload, version, question)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
-from app.domain_models.schemas import FitRequest, Interval, ModelRead, Prediction
-from app.errors import Conflict, FieldError, Invalid, NotFound
+from app.domain_models.prediction import Question, predicted
+from app.domain_models.schemas import FitRequest, ModelRead, Prediction
+from app.errors import Conflict, FieldError, NotFound
 from app.idempotency.once import Record, no_record
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable
 from app.pagination import PageRequest, Slice
 from app.samples import repository as samples
-from app.samples.service import layout_of
 from app.workloads import repository as workload_rows
 from app.workloads import service as workloads
-
-ITERATIVE = "iterative"
 
 
 def request_fit(database: Database, tenant: str, name: str, request: FitRequest, record: Record = no_record) -> JobRead:
@@ -97,76 +91,17 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
         return repository.listed(session, workload.id, request), workload.name
 
 
-class Question(NamedTuple):
-    """What a prediction is asked for."""
-
-    allocation: dict[str, float]
-    features: dict[str, float]
-    iteration: int
-
-
 def predict(database: Database, tenant: str, name: str, version: int, question: Question) -> Prediction:
     """What a version of the model expects of one iteration of a run that it hasn't seen.
 
     Raises:
         InvalidInput: unknown or missing names, values out of bounds or off the grid.
-        Invalid: an iteration beyond the workload's.
+        Invalid: an iteration beyond the workload's, or a kind whose runs have none.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         stored = require(session, workload, version).table
-        if workload.kind != ITERATIVE:
-            raise _not_asked(workload)
-        layout = layout_of(workload)
-    _check_iteration(question.iteration, layout)
-    levels, _, features = layout.encode_report(
-        question.allocation, dict.fromkeys(layout.metrics, 1.0), question.features
-    )
-    table = ModelTable.from_bytes(stored)
-    at = np.array(levels, np.int32)
-    return Prediction(
-        workload=workload.name,
-        model=version,
-        allocation=layout.allocation_dict(at),
-        iteration=question.iteration,
-        features=question.features,
-        predicted=_predicted(table, layout, at, np.array(features), question.iteration),
-        seen=_seen(table, layout, at, np.array(features)),
-    )
-
-
-def _not_asked(workload: Workload) -> Invalid:
-    message = f"workloads of kind {workload.kind} have no iterations to predict; what tasks take shows in decisions"
-    return Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
-
-
-def _check_iteration(iteration: int, layout: Layout) -> None:
-    if not 0 <= iteration < layout.iterations:
-        message = f"must be between 0 and {layout.iterations - 1}"
-        raise Invalid(
-            f"iteration {message}, not {iteration}", errors=[FieldError("/query/iteration", message, iteration)]
-        )
-
-
-def _predicted(
-    table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64], iteration: int
-) -> dict[str, Interval]:
-    """Log-normal mean at a typical run effect, and the conformal interval of a new run, by metric."""
-    cell = int(table.cell(features[None])[0])
-    centre = table.log_mean[:, int(layout.index(levels)), cell, int(table.iteration_bin[iteration])].astype(float)
-    mean = np.exp(centre + table.noise_sd**2 / 2)
-    low, high = np.exp(centre + table.marginal_low), np.exp(centre + table.marginal_high)
-    return {
-        metric: Interval(mean=float(mean[i]), low=float(low[i]), high=float(high[i]), level=table.level)
-        for i, metric in enumerate(layout.metrics)
-    }
-
-
-def _seen(table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64]) -> bool:
-    allocation = layout.allocations[int(layout.index(levels))]
-    within = (table.seen_low <= allocation) & (allocation <= table.seen_high)
-    usual = (table.feature_low <= features) & (features <= table.feature_high)
-    return bool(table.informed and within.all() and usual.all())
+    return predicted(workload, version, stored, question)
 
 
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:
