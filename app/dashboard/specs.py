@@ -44,4 +44,5 @@ def decided(decision: Decision | QueueDecision) -> str:
     """What a decision allocates."""
     if isinstance(decision, Decision):
         return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
-    return f"{len(decision.placements)} tasks start" if decision.placements else "nothing starts"
+    started = len(decision.placements)
+    return "1 task starts" if started == 1 else f"{started} tasks start" if started else "nothing starts"

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 from app.dashboard.page import Link, table
 from app.database.engine import Database
 from tests.app.evaluations.published import publish_evaluation
+from tests.app.runs.test_queue import POOL
 
 
 class Texts(HTMLParser):
@@ -44,6 +45,15 @@ def test_workloads_and_the_last_decisions_are_shown(client: TestClient, workload
     assert decision["reason"]["text"] in found.texts
     assert "iteration_seconds 1800 s per run" in found.texts
     assert {f"/workloads/{workload}", f"/runs/{run['id']}", "/docs"} <= set(found.links)
+
+
+def test_queues_are_told_beside_allocations(client: TestClient, workload: str) -> None:
+    client.post("/workloads", json=POOL)
+    client.post("/runs", json={"workload": workload})
+    run = client.post("/runs", json={"workload": "pool"}).json()["id"]
+    assert "nothing starts" in page(client).texts
+    client.put(f"/runs/{run}/iterations/0", json={"now": 1.0, "queued": [{"id": "a", "processors": 2}]})
+    assert {"pool 1–1 × 8 processors", "slowdown 1", "1 task starts"} <= set(page(client).texts)
 
 
 def test_an_evaluation_is_linked_with_what_it_found(client: TestClient, workload: str, backend: Database) -> None:
