@@ -23,9 +23,11 @@ BENCHMARKS = (
     "time_to_optimum",
     "agent_quality",
     "algorithms",
+    "workflow_dags",
     "domain_models",
     "sample_upload",
     "api_speed",
+    "workflow_speed",
 )
 Row = dict[str, Any]
 

@@ -181,9 +181,13 @@ def searched(given: Problem, rule: Rule, aim: Aim, random: np.random.Generator, 
     return _search(given.graph, given.work, given.fleet, turns(rule.order), rule, aim._replace(enough=enough), draws)[0]
 
 
+def candidates(given: Problem, aim: Aim) -> list[Rule]:
+    """The rules that the agent begins with."""
+    return rules(given) + frugal(given) if aim.thrift > 0 else rules(given)
+
+
 def agent(given: Problem, random: np.random.Generator, aim: Aim = SHORT, attempts: int | None = None) -> Plan:
     """The best plan of all published and learned rules for ``aim``, bettered by search: never worse than HEFT's."""
-    tried = rules(given) + frugal(given) if aim.thrift > 0 else rules(given)
-    rule = min(tried, key=lambda rule: value(given, plan(given, rule), aim))
+    rule = min(candidates(given, aim), key=lambda rule: value(given, plan(given, rule), aim))
     enough = int(np.clip(PLACEMENTS / given.work.cost.size, *ATTEMPTS)) if attempts is None else attempts
     return searched(given, rule, aim, random, enough)

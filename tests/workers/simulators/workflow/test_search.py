@@ -23,12 +23,15 @@ from tests.app.kinds.workflow.graphs import (
     work_of,
 )
 from tests.app.kinds.workflow.test_planning import drawn_problem, kept
+from tests.workers.simulators.workflow.test_dag import drawn as drawn_trace
 from tests.workers.simulators.workflow.test_dag import trace_of
+from workers.simulators.workflow.dag import followed
 from workers.simulators.workflow.generated import generated
 from workers.simulators.workflow.planner import plan, plan_by
+from workers.simulators.workflow.schedule import figures
 from workers.simulators.workflow.search import SHORT, Aim, agent, bound, searched, value
 from workers.simulators.workflow.tuning import chosen, drawn, tuned
-from workers.simulators.workflow.workflows import scheduled
+from workers.simulators.workflow.workflows import agent_plan, scheduled
 
 pytestmark = pytest.mark.xdist_group("workflow kernels")  # compiled once
 
@@ -105,6 +108,17 @@ def test_money_is_what_rented_nodes_cost() -> None:
     assert money(given, plan_by(given, "heft")) == 120  # 70 s, billed by the minute, at 1 a second
     schedule = scheduled(trace, nodes, "agent")
     assert schedule.end.tolist() == [30, 70]
+
+
+@settings(max_examples=10)
+@given(graph=layered(15), seed=st.integers(0, 2**32 - 1))
+def test_where_money_counts_the_played_plan_is_never_slower_and_dearer(graph: tuple[int, Edges], seed: int) -> None:
+    trace, nodes = drawn_trace(seed, *graph, 2, exact=True)
+    heft = figures(trace, nodes, scheduled(trace, nodes, "heft"))
+    aim = Aim(1 / max(heft.makespan, 1e-9), 1 / max(heft.cost, 1e-9))
+    own = figures(trace, nodes, followed(trace, nodes, agent_plan(trace, nodes, aim, 20)))
+    assert own.makespan <= heft.makespan * (1 + 1e-9)
+    assert own.cost <= heft.cost * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("strategy", "online"), [("fcfs", False), ("agent", True)])

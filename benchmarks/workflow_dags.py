@@ -1,0 +1,211 @@
+"""Real workflows on nodes of several speeds: the agent's makespan beside HEFT's, and what its plans cost.
+
+``STEWARD_DATA=… python -m benchmarks workflow_dags``. The 24 shared WfInstances, planned with their true run times, one
+processor per node; nothing of the agent was chosen on them. Nodes: speeds 0.5, 1, 1, 2, again and again (or all 1),
+links of 125 MB/s with the files' own sizes (``recorded``), or links on which data take so many times as long as work on
+the average (``ratio 1``), as in Coleman and Krishnamachari's comparisons. Intervals: 95 %, by Student's t over the
+instances' logarithms.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from app.kinds.workflow.layout import Nodes, nodes_of
+from app.kinds.workflow.planning import problem_of
+from app.kinds.workflow.portfolio import length, rules
+from app.kinds.workflow.ranks import Floats
+from app.kinds.workflow.spec import NodeType
+from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.wfformat import read_wfformat
+from workers.simulators.workflow.dag import followed, simulated
+from workers.simulators.workflow.planner import plan
+from workers.simulators.workflow.schedule import Schedule, figures
+from workers.simulators.workflow.search import Aim, agent, bound
+from workers.simulators.workflow.workflows import agent_plan
+
+SPEEDS = {"mixed": (0.5, 1.0, 1.0, 2.0), "equal": (1.0,)}
+SETTINGS = (
+    ("mixed", None), ("mixed", 0.2), ("mixed", 0.5), ("mixed", 1.0), ("mixed", 2.0), ("mixed", 5.0),
+    ("equal", None), ("equal", 1.0),
+)  # fmt: skip
+SIZES = (4, 8, 16)
+GIGABIT = 125.0  # megabytes per second
+GOAL = 0.95
+STEPS = 5  # aims between HEFT's plan and the cheapest one
+MORE = 1.05  # times the cheapest plan's cost
+Row = dict[str, Any]
+
+
+class Ratio(NamedTuple):
+    """A geometric mean and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def instances() -> list[Trace]:
+    """The shared workflows, without the one that says hello to the world."""
+    folder = Path(os.environ.get("STEWARD_DATA", "")) / "wfinstances"
+    paths = [path for path in sorted(folder.glob("*/*.json.gz")) if path.parent.name != "helloworld"]
+    if not paths:
+        sys.exit("STEWARD_DATA does not name a folder with wfinstances/*/*.json.gz")
+    return [alone(read_wfformat(path).trace) for path in paths]
+
+
+def alone(trace: Trace) -> Trace:
+    """With the run times and transfers alone: tasks take one processor, and any memory."""
+    return trace._replace(processors=np.ones(trace.tasks, np.int64), memory=np.full(trace.tasks, np.nan))
+
+
+def nodes(trace: Trace, speeds: tuple[float, ...], ratio: float | None, count: int) -> Nodes:
+    """So many nodes that run all the time, with links on which data and work have this ``ratio``."""
+    speed = np.resize(np.array(speeds), count)
+    data, work = np.nan_to_num(trace.data).mean() / 1e6, trace.runtime.mean() / speed.mean()
+    megabytes = GIGABIT if ratio is None or data == 0 else data / (ratio * work)
+    return nodes_of(tuple(machine(f"n{i}", s, megabytes, rented=False) for i, s in enumerate(speed)))
+
+
+def machine(name: str, speed: float, megabytes: float, rented: bool) -> NodeType:
+    """A node of one processor; twice the speed costs 2.5 times as much."""
+    return NodeType(
+        name=name,
+        processors=1,
+        speed=speed,
+        price_per_hour=2.5 ** np.log2(speed) if rented else 0.0,
+        billing_seconds=60.0 if rented else 1.0,
+        startup_seconds=60.0 if rented else 0.0,
+        minimum=0 if rented else 1,
+        maximum=1,
+        bandwidth_mbps=megabytes,
+    )
+
+
+def over(mine: Floats, theirs: Floats) -> Ratio:
+    """Geometric mean of ``mine / theirs``, [W] each."""
+    logs = np.log(mine / theirs)
+    half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    return Ratio(*np.exp([logs.mean(), logs.mean() - half, logs.mean() + half]))
+
+
+def makespans(trace: Trace, on: Nodes, number: int) -> list[float]:
+    """Seconds: HEFT's, the lower bound, the best published rule's, the best rule's, the agent's."""
+    given = problem_of(trace, on)
+    tried = [length(plan(given, rule)) for rule in rules(given)]
+    made = agent(given, np.random.default_rng(number))
+    reached = float(followed(trace, on, made).end.max())
+    heft = float(simulated(trace, on, "heft").end.max())
+    return [heft, bound(given), min(tried[:4]), min(tried), reached]
+
+
+def makespan_rows(traces: list[Trace]) -> tuple[list[Row], Floats]:
+    """One row for each setting and number of nodes; the agent's makespan over HEFT's, [settings, sizes, W]."""
+    rows, ratios = [], []
+    for kind, ratio in SETTINGS:
+        for count in SIZES:
+            each = [makespans(t, nodes(t, SPEEDS[kind], ratio, count), k) for k, t in enumerate(traces)]
+            told = np.array(each).T
+            own, bounded, published, best = (over(told[k], told[0]) for k in (4, 1, 2, 3))
+            link = "recorded" if ratio is None else f"ratio {ratio:g}"
+            name = f"{kind} speeds, {link}, {count} nodes; bound {bounded.mean:.3f}, published {published.mean:.3f}, "
+            rows.append(_row(name + f"rules {best.mean:.3f}", own))
+            ratios.append(told[4] / told[0])
+            print(rows[-1]["name"], own, file=sys.stderr, flush=True)
+    return rows, np.array(ratios).reshape(len(SETTINGS), len(SIZES), -1)
+
+
+def _row(name: str, own: Ratio) -> Row:
+    goal = f"≤ {GOAL:g} x HEFT: {'met' if own.mean <= GOAL else 'missed'}"
+    return {
+        "name": f"{name}: {own}",
+        "value": own.mean,
+        "unit": "x HEFT",
+        "peer": "HEFT",
+        "peer_value": 1.0,
+        "ratio": own.mean,
+        "goal": goal,
+    }
+
+
+def front(trace: Trace, number: int) -> Floats:
+    """Seconds and money of HEFT's plan, the cheapest-node plan, and the agent's for every aim: [3 + STEPS, 2].
+
+    Aims lie between the two plans, and at the cheapest one's with a little more money.
+    """
+    types = tuple(machine(f"n{i}", s, GIGABIT, rented=True) for i, s in enumerate(np.resize(SPEEDS["mixed"], 8)))
+    on = nodes_of(types)
+
+    def told(schedule: Schedule) -> tuple[float, float]:
+        worth = figures(trace, on, schedule)
+        return worth.makespan, worth.cost
+
+    both = np.array([told(simulated(trace, on, name)) for name in ("heft", "cheapest")])
+    shares = np.linspace(0, 1, STEPS)[:, None]
+    wanted = np.exp((1 - shares) * np.log(both[0]) + shares * np.log(both[1]))
+    wanted = np.concatenate((wanted, both[1:] * [1.0, MORE]))
+    plans = [agent_plan(trace, on, Aim(1 / seconds, 1 / money), seed=number) for seconds, money in wanted]
+    return np.concatenate((both, [told(followed(trace, on, made)) for made in plans]))
+
+
+def front_rows(traces: list[Trace]) -> list[Row]:
+    """How often the agent's plans are neither slower nor dearer than a peer's, and better at one; by how much."""
+    told = np.array([front(trace, k) for k, trace in enumerate(traces)])  # [W, 3 + STEPS, 2]
+    rows = []
+    for peer, name in enumerate(("HEFT", "cheapest first")):
+        theirs, mine = told[:, peer], told[:, 2:]
+        faster = least(mine, theirs, by=0, limit=1, more=1.0)
+        cheaper = least(mine, theirs, by=1, limit=0, more=1.0)
+        little = least(mine, theirs, by=0, limit=1, more=MORE)
+        no_worse = np.all(mine <= theirs[:, None] * (1 + 1e-9), axis=2)
+        better = no_worse & np.any(mine < theirs[:, None] * (1 - 1e-9), axis=2)
+        beaten = np.all(theirs[:, None] <= mine, axis=2) & np.any(theirs[:, None] < mine * (1 - 1e-9), axis=2)
+        said = f"cost no slower {cheaper}, time no dearer {faster}, time for 5 % more {little}"
+        rows.append(
+            {
+                "name": f"front, 8 rented nodes: plans of the agent's dominate {name}'s; {said}",
+                "value": float(np.mean(np.any(better, axis=1))),
+                "unit": "of instances",
+                "peer": f"{name} dominates all",
+                "peer_value": float(np.mean(np.all(beaten, axis=1))),
+                "ratio": None,
+                "goal": f"never worse: {'met' if np.all(np.any(no_worse, axis=1)) else 'missed'}",
+            }
+        )
+        print(rows[-1]["name"], rows[-1]["value"], rows[-1]["goal"], file=sys.stderr, flush=True)
+    return rows
+
+
+def least(mine: Floats, theirs: Floats, by: int, limit: int, more: float) -> Ratio:
+    """The least of column ``by`` of plans [W, K, 2] that keep to ``more`` times theirs in the other, over theirs."""
+    fits = mine[:, :, limit] <= theirs[:, None, limit] * more * (1 + 1e-9)
+    best = np.where(fits, mine[:, :, by], theirs[:, None, by]).min(axis=1)
+    return over(best, theirs[:, by])
+
+
+def results() -> list[Row]:
+    """Every setting, all link ratios together, and the front of cost and makespan."""
+    traces = instances()
+    rows, ratios = makespan_rows(traces)
+    linked = [k for k, (kind, ratio) in enumerate(SETTINGS) if kind == "mixed" and ratio is not None]
+    for number, count in enumerate(SIZES):
+        together = np.exp(np.log(ratios[linked, number]).mean(axis=0))
+        rows.append(
+            _row(f"mixed speeds, ratios 0.2 to 5 together, {count} nodes", over(together, np.ones(len(traces))))
+        )
+    return rows + front_rows(traces)
+
+
+if __name__ == "__main__":
+    for line in results():
+        print(line["name"], line["goal"])
