@@ -43,10 +43,15 @@ class Case(NamedTuple):
     sequences: list[Sequence]
 
 
+def cut(trace: Trace, first: int, length: int) -> Trace:
+    """Jobs at the times of their log: F1 to F4 look at the clock."""
+    return piece(trace, first, length)._replace(submit=trace.submit[first : first + length])
+
+
 def spread(trace: Trace, first: int, length: int) -> list[Trace]:
     """40 pieces between ``first`` and the end, as far from one another as can be."""
     starts = np.linspace(first, trace.tasks - length, MANY).astype(int)
-    return [piece(trace, int(start), length) for start in starts]
+    return [cut(trace, int(start), length) for start in starts]
 
 
 def cases(data: Path, wanted: list[str]) -> list[Case]:
@@ -54,7 +59,7 @@ def cases(data: Path, wanted: list[str]) -> list[Case]:
     found = []
     if "lublin" in wanted:
         log = read_swf(data / "lublin_256.swf.gz").trace
-        ten, many = [piece(log, start, 1024) for start in TEN], spread(log, LUBLIN_JOBS, 1024)
+        ten, many = [cut(log, start, 1024) for start in TEN], spread(log, LUBLIN_JOBS, 1024)
         for mechanism in (NONE, RLS, EASY):
             for name, part in (("ten published", ten), (f"{MANY} later", many)):
                 title = f"Lublin-1, {name}, {MECHANISMS[mechanism]}"
@@ -65,7 +70,7 @@ def cases(data: Path, wanted: list[str]) -> list[Case]:
     ):
         if key in wanted:
             log = read_swf(data / "pyss-schedules" / f"{title}.EASY.swf.gz", sort=True).trace
-            whole = piece(log, first, log.tasks - first)
+            whole = cut(log, first, log.tasks - first)
             found.append(Case(f"{title}, whole from job {first}, easy", [Sequence(whole, processors, EASY)]))
             pieces = [Sequence(part, processors, EASY) for part in spread(log, first, length)]
             found.append(Case(f"{title}, {MANY} pieces, easy", pieces))

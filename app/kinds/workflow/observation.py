@@ -46,6 +46,7 @@ PATIENCE = 1.5  # worth of an unbounded wait against the log of the requested ti
 FAR = 1e9  # seconds; where nothing is reserved
 VISIBLE = 128  # candidates at most: the oldest, and the most urgent of the others
 OLDEST = 32
+LONGEST_DELAY = 43_200.0  # seconds of waiting after which no inspector puts a task off (72 times 10 minutes there)
 
 STATE = (
     "bias",

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from app.kinds.workflow.observation import STATE, STATE_WIDTH, Survey, state
+from app.kinds.workflow.observation import LONGEST_DELAY, STATE, STATE_WIDTH, Survey, state
 from app.kinds.workflow.trace import Seconds
 from app.policies.base import Arrays, IncompatibleArtifact
 from app.policies.workflow.base import Pick, View
@@ -96,7 +96,8 @@ class PortfolioPolicy:
 class InspectorPolicy:
     """Another policy's pick, put off to the next event where the network's output for it is below 0.
 
-    After Zhang et al. 2022 (SchedInspector). ``network`` is read as a scorer without advice.
+    After Zhang et al. 2022 (SchedInspector). On an idle machine, or when a task has waited for half a day, nothing is
+    put off. ``network`` is read as a scorer without advice.
     """
 
     base: Member
@@ -130,6 +131,8 @@ class InspectorPolicy:
     def pick(self, view: View) -> Pick:
         """The base's pick, or −1."""
         picked = self.base.pick(view)
-        if self.network.scores(view.seen)[picked.candidate] >= 0.0:
+        seen = view.seen
+        idle, waited = seen.free == seen.processors, seen.waited[picked.candidate]
+        if idle or waited > LONGEST_DELAY or self.network.scores(seen)[picked.candidate] >= 0.0:
             return picked
         return picked._replace(candidate=-1)

@@ -10,16 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow import observation
-from app.kinds.workflow.observation import STATE_WIDTH, WIDTH, Survey, Waiting, describe, state, survey, visible
+from app.kinds.workflow.observation import (
+    LONGEST_DELAY,
+    STATE_WIDTH,
+    WIDTH,
+    Survey,
+    Waiting,
+    describe,
+    state,
+    survey,
+    visible,
+)
 from app.kinds.workflow.rules import scores
 from app.kinds.workflow.trace import Seconds
 from workers.simulators.workflow.compiling import compilable, kernel
-from workers.simulators.workflow.pool import ALIVE, ARRIVING, NOW, QUEUED, Play, advance, choose, lent
+from workers.simulators.workflow.pool import NOW, QUEUED, Play, advance, choose, lent
 
 compilable(observation.visible, observation.survey, observation.describe, observation.state)
 
 NETWORK = -1  # in place of a rule
-DELAYS = 72  # times at most that one task is put off (Zhang et al. 2022, SchedInspector)
 
 
 class Networks(NamedTuple):
@@ -112,6 +121,8 @@ def best(nets: Networks, member: int, seen: Survey) -> int:
 @kernel
 def accepted(agent: Agent, seen: Survey, i: int) -> bool:
     """Whether the inspector lets candidate ``i`` go on."""
+    if seen.free == seen.processors or seen.waited[i] > LONGEST_DELAY:
+        return True
     return bool(rated(agent.inspector, 0, described(seen, i, i + 1))[0] >= 0.0)
 
 
@@ -155,7 +166,6 @@ def play_agent(
     """
     play = lent(play)
     told = np.zeros(len(agent.rule) + 1, np.int64)
-    delays = np.zeros(len(play.runtime), np.int64)
     while picks > 0 and advance(play, mechanism, fill):
         picks -= 1
         candidates = look(play, mechanism, processors)
@@ -163,9 +173,7 @@ def play_agent(
         i = asked(play, agent, asking, candidates)
         task = candidates.task[i]
         told[asking] += 1
-        later = play.counts[ARRIVING] < len(play.runtime) or play.counts[ALIVE] > 0
-        if agent.inspects[0] and later and delays[task] < DELAYS and not accepted(agent, candidates.seen, i):
-            delays[task] += 1
+        if agent.inspects[0] and not accepted(agent, candidates.seen, i):
             told[-1] += 1
             choose(play, mechanism, fill, -1)
             continue

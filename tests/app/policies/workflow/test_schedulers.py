@@ -7,7 +7,7 @@ import pytest
 
 from app.kinds.workflow.dispatch import EASY, RLS, UNLIMITED, Head, Pool, Tasks
 from app.kinds.workflow.observation import FEATURES, STATE_WIDTH, VISIBLE, WIDTH, Waiting, features, survey, visible
-from app.policies.base import IncompatibleArtifact
+from app.policies.base import Arrays, IncompatibleArtifact
 from app.policies.workflow.artifact import SHIPPED, Scheduler, load, save
 from app.policies.workflow.base import View
 from app.policies.workflow.combined import InspectorPolicy, PortfolioPolicy
@@ -28,7 +28,7 @@ SJF, F4 = StrategyPolicy({"rule": "sjf"}), StrategyPolicy({"rule": "f4"})
 
 def scorer(seed: int = 0, bias: float = 0.0, **changed: Any) -> ScorerPolicy:
     rng = np.random.default_rng(seed)
-    arrays = {name: rng.normal(size=shape) for name, shape in shapes(CONFIG).items()}
+    arrays: Arrays = {name: rng.normal(size=shape) for name, shape in shapes(CONFIG).items()}
     arrays["advantage.bias"] = np.array([bias])
     return ScorerPolicy.build({**CONFIG, **changed}, arrays)
 
@@ -118,7 +118,7 @@ def test_features_are_of_order_one_and_say_what_fits() -> None:
 
 
 def test_of_a_long_queue_the_oldest_and_the_most_urgent_are_seen() -> None:
-    expected, processors = np.arange(5_000, 0, -1) * 60.0, np.ones(5_000, np.int64)
+    expected, processors = 60.0 * np.arange(5_000, 0, -1, dtype=np.float64), np.ones(5_000, np.int64)
     found = visible(expected, processors)
     assert len(found) == VISIBLE
     assert set(found) == {*range(32), *range(5_000 - 96, 5_000)}
