@@ -51,8 +51,8 @@ class WorkflowBench:
         told: dict[str, Any] = {"executions": len(names), "unseen": unseen, "names": list(names[:NAMES_TOLD])}
         reason = None if self.held_out else ONE_TRACE
         note = (
-            f"L3 and L4 play what was held out: {len(names)} of the traces, of which {unseen} came after the agents were "
-            "trained."
+            f"L3 and L4 play what was held out: {len(names)} of the traces, of which {unseen} came after the agents "
+            "were trained."
         )
         told |= {"reason": reason, "note": None if reason else note}
         return problem_of(self.spec, self.traces, self.held_out, reason), told

@@ -94,7 +94,7 @@ def _bar_colour(bars: Sequence[Json]) -> alt.Color:
         return alt.Color("workflow:N", title=None, scale=scale)
     most = max(10.0, *(bar["slowdown"] for bar in bars))
     scale = alt.Scale(type="log", scheme="yelloworangered", domain=[1, most])
-    legend = alt.Legend(orient="right", gradientLength=100, format="~s")
+    legend = alt.Legend(orient="right", gradientLength=100, format=".2~s")
     return alt.Color("slowdown:Q", title="slowdown", scale=scale, legend=legend)
 
 

@@ -33,7 +33,7 @@ NOTHING_HELD_OUT = "no traces were held out: too few were given to keep any back
 ONE_EPISODE = "no one plan suits many episodes; the oracle takes the best strategy of each in hindsight"
 DESCRIPTIONS = {
     Level.TRAIN: "As L1, under seeds that no test uses.",
-    Level.FIXED: "One sequence of tasks, the same for everybody and every time.",
+    Level.FIXED: "One sequence of tasks, the busiest of a few, the same for everybody and every time.",
     Level.SEEDS: "What a seed decides: which stretch of a log or which workflow, and the gaps between submissions.",
     Level.PARAMETERS: "How far estimates are off, weights and prices change too.",
     Level.COMPOSITION: "Tasks come from traces that were held out.",
