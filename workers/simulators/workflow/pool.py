@@ -41,7 +41,7 @@ def _by_end(tasks: Tasks, started: Indices) -> Indices:
 
 NOW, UNTIL = range(2)
 NO_LIMITS = Limits()
-QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, PAUSED = range(7)
+QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, PAUSED, ARRIVED = range(8)
 FREE, RUNNING = range(2)
 
 
@@ -62,7 +62,8 @@ class Play(NamedTuple):
         running: each of those, −1 for one that is off the machine already, [R].
         clock: now, and the head's earliest start, seconds, [2].
         counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
-            start, decisions, and whether the next pick is put off to the next event, [7].
+            start, decisions, whether the next pick is put off to the next event, and whether the last event was a
+            submission, [8].
         recent: run times of each user's last two tasks, the latest first, seconds, [U + 1, 2]; not a number before.
     """
 
@@ -133,7 +134,7 @@ def next_event(play: Play, mechanism: int) -> bool:
             leave(play, play.running[alive - 1])
     if mechanism == EASY:
         expire(play)
-    counts[PAUSED] = 0
+    counts[PAUSED], counts[ARRIVED] = 0, arrives
     return arrives or alive > 0
 
 
@@ -233,9 +234,27 @@ def ordered(play: Play, rule: int) -> Indices:
 def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
     """Play to the end, the order and who may overtake given by rules; not for conservative backfilling."""
     held = lent(play)
+    counts, queue = held.counts, held.queue
     while next_event(held, mechanism):
-        if held.counts[QUEUED] > 0:
-            settle(held, mechanism, ordered(held, rule), ordered(held, fill))
+        if counts[QUEUED] > 0 and not in_vain(held, mechanism, rule):
+            line = queue[: counts[QUEUED]]
+            order = line if rule == FCFS else ordered(held, rule)
+            settle(held, mechanism, order, line if fill == FCFS else ordered(held, fill))
+
+
+@kernel
+def in_vain(play: Play, mechanism: int, rule: int) -> bool:
+    """Whether it is plain that a decision would start nothing, and leave the head as it is."""
+    counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
+    last = need[queue[counts[QUEUED] - 1]]
+    if mechanism != EASY:
+        return counts[HEAD] >= 0 and free == 0
+    if rule == FCFS and counts[ARRIVED] and last > free:
+        return True  # the newcomer does not fit, and the others did not before it came
+    for i in range(counts[QUEUED]):  # noqa: SIM110 - a generator is slow where this is compiled
+        if need[queue[i]] <= free:
+            return False
+    return True
 
 
 @kernel
@@ -311,7 +330,7 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
         finish=np.zeros(running),
         running=np.zeros(running, np.int64),
         clock=np.array([-np.inf, np.inf]),
-        counts=np.array([0, 0, 0, -1, 0, 0, 0]),
+        counts=np.array([0, 0, 0, -1, 0, 0, 0, 0]),
         recent=np.full((users + 1, 2), np.nan),
     )
 
