@@ -62,13 +62,15 @@ def _decision() -> dict[str, Any]:
 
 
 def queue_of(seed: int) -> float:
-    """Seconds of processor time for one decision on random tasks and 500 that run."""
+    """Seconds of processor time for one decision, the longest there is: the first waits for the whole machine, 500 tasks
+    run, and of all others none may overtake, though all would fit."""
     random = np.random.default_rng(seed)
-    need, length = random.integers(1, 64, QUEUE), random.uniform(60, 86400, QUEUE)
+    need, length = random.integers(1, 64, QUEUE), random.uniform(7200, 86400, QUEUE)
     nobody, unlimited = np.full(QUEUE, -1), np.full(1, 1 << 60)
     tasks = Tasks(np.arange(QUEUE, dtype=float), length, need, nobody, np.ones(QUEUE, np.bool_))
-    level, held = np.array([random.integers(1, 64), 500]), random.integers(1, 64, 500)
-    ends = np.sort(random.uniform(QUEUE, 86400, 500))
+    level, held = np.array([64, 500]), random.integers(1, 64, 500)
+    need[0] = 64 + held.sum()
+    ends = np.sort(random.uniform(QUEUE, QUEUE + 3600, 500))
     pool = Pool(level, ends, held, np.arange(500), unlimited.copy(), unlimited.copy())
     order, fill, chosen = np.arange(QUEUE), np.argsort(length, kind="stable"), np.zeros(QUEUE, np.int64)
     begun = time.process_time()
