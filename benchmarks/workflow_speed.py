@@ -62,8 +62,10 @@ def _decision() -> dict[str, Any]:
 
 
 def queue_of(seed: int) -> float:
-    """Seconds of processor time for one decision, the longest there is: the first waits for the whole machine, 500 tasks
-    run, and of all others none may overtake, though all would fit."""
+    """Seconds of processor time for one decision, the longest there is.
+
+    The first task waits for the whole machine, on which 500 run; of the others none may overtake, though all would fit.
+    """
     random = np.random.default_rng(seed)
     need, length = random.integers(1, 64, QUEUE), random.uniform(7200, 86400, QUEUE)
     nobody, unlimited = np.full(QUEUE, -1), np.full(1, 1 << 60)
