@@ -71,14 +71,18 @@ def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
     return decorate
 
 
-@intrinsic
-def borrowed(typing: Any, array: Any) -> Any:
-    """The same array without an owner: references to it are not counted. Whoever calls the kernel keeps it alive."""
+def _borrowed(_: Any, array: Any) -> Any:
+    """How ``borrowed`` is compiled: the array's structure with nobody as its owner."""
+    structure: Any = cgutils
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = cgutils.create_struct_proxy(signature.return_type)(context, builder, value=arguments[0])
-        view.meminfo = cgutils.get_null_value(view.meminfo.type)
-        view.parent = cgutils.get_null_value(view.parent.type)
-        return view._getvalue()
+        view = structure.create_struct_proxy(signature.return_type)(context, builder, value=arguments[0])
+        view.meminfo = structure.get_null_value(view.meminfo.type)
+        view.parent = structure.get_null_value(view.parent.type)
+        return view._getvalue()  # noqa: SLF001 - how structures are read in Numba's own intrinsics
 
     return array(array), generate
+
+
+borrowed: Any = intrinsic(_borrowed)
+"""The same array without an owner: references to it are not counted. Whoever calls the kernel keeps it alive."""
