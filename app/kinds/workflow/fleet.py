@@ -276,12 +276,10 @@ def conservative(scene: Scene, order: Sequence[int]) -> Started:
     """Each task in turn gets the earliest time at which a rented node has room beside all before it; those whose time
     is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``LOOKAHEAD`` that can't start, or for
     fewer on many nodes; those behind them wait."""
-    nodes = [j for j, (status, _) in scene.state.nodes.items() if status in (UP, STARTING)]
+    rented = [j for j, (status, _) in scene.state.nodes.items() if status in (UP, STARTING)]
+    nodes = sorted(rented, key=lambda j: -float(scene.layout.nodes.speed[j]))  # the first with room now is the quickest
     calendar, allowed = _calendar(scene, nodes), Allowed(scene)
-    size, room, speed = (
-        getattr(scene.layout.nodes, part)[nodes].tolist() for part in ("processors", "memory", "speed")
-    )
-    linked, up = scene.queue.linked, set(scene.up)
+    up = set(scene.up)
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
     window, reserved = OPEN, 0
@@ -290,14 +288,7 @@ def conservative(scene: Scene, order: Sequence[int]) -> Started:
         if task not in allowed:
             continue
         need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
-        best, where, length = float("inf"), -1, 0.0
-        for i, node in enumerate(nodes):
-            if size[i] < need or room[i] < memory:
-                continue
-            seconds = float(scene.expected[task]) / speed[i] + (scene.travel(task, node) if linked else 0.0)
-            at = earliest(calendar, i, scene.now, seconds, need, memory)
-            if (at, seconds) < (best, length):
-                best, where, length = float(at), i, seconds
+        best, where, length = _first_place(scene, calendar, nodes, task)
         if where < 0:
             continue
         if calendar.spans[where] + 2 > calendar.time.shape[1]:
@@ -313,6 +304,23 @@ def conservative(scene: Scene, order: Sequence[int]) -> Started:
         if reserved == reach:
             break
     return Started(starts, overtook, window)
+
+
+def _first_place(scene: Scene, calendar: Calendar, nodes: Sequence[int], task: int) -> tuple[float, int, float]:
+    """Earliest start of a task, on which of ``nodes`` (−1: none), and how long it takes there; seconds."""
+    all_nodes, linked = scene.layout.nodes, scene.queue.linked
+    need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
+    fits = (all_nodes.processors[nodes] >= need) & (all_nodes.memory[nodes] >= memory)
+    best, where, length = float("inf"), -1, 0.0
+    for i in np.flatnonzero(fits).tolist():
+        travel = scene.travel(task, nodes[i]) if linked else 0.0
+        seconds = float(scene.expected[task] / all_nodes.speed[nodes[i]]) + travel
+        at = float(earliest(calendar, i, scene.now, seconds, need, memory))
+        if (at, seconds) < (best, length):
+            best, where, length = at, i, seconds
+        if at <= scene.now and not linked:
+            break
+    return best, where, length
 
 
 def _calendar(scene: Scene, nodes: Sequence[int]) -> Calendar:
