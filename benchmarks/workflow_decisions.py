@@ -2,7 +2,8 @@
 
     python -m benchmarks.workflow_decisions [--tasks 5000] [--repeats 15]
 
-Of each case are told, in milliseconds (least and median of the thread's own time, so that neighbours on the machine do not count):
+Of each case are told, in milliseconds (least and median of the thread's own time, so that neighbours on the machine do
+not count):
 
 - *decide*: from the state to placements, orders of nodes and the numbers of the reason;
 - *answer*: the same with the encoded decision, its reason in words;

@@ -45,14 +45,14 @@ def cpop(scene: Scene) -> Floats:
     """By the length of the longest way through a task, those on the critical path first (same source), [N]."""
     average, along = _average(scene), scene.data * scene.pace
     through = _upward(scene) + downward(scene.listed, average.tolist(), along.tolist())
-    on = critical(scene.graph, through)
+    on = critical(scene.listed, through.tolist())
     most = through.max(initial=0.0)
     return np.where(on, -through - most, -through)
 
 
 def peft(scene: Scene) -> Floats:
     """By what follows at best (Arabnejad and Barbosa 2014), [N]."""
-    table = optimistic(scene.graph, _cost(scene), scene.data * scene.pace)
+    table = optimistic(scene.listed, _cost(scene), scene.data * scene.pace)
     finite = np.where(np.isfinite(table), table, 0.0)
     return -finite.mean(axis=1)
 
