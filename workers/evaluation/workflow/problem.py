@@ -157,7 +157,7 @@ class WorkflowProblem:
     def portrait(self) -> Portrait:
         """See ``Problem``."""
         x, y = Axis("log of work over room while it comes in", LOADS), Axis("spread of the log estimates", SPREADS)
-        return Portrait(x, y, "large tasks wait longer (rank correlation of wait and area)")
+        return Portrait(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """See ``Problem``."""
