@@ -2,9 +2,10 @@
 
 ``STEWARD_DATA=… python -m benchmarks workflow_dags``. The 24 shared WfInstances, planned with their true run times, one
 processor per node. The agent's rules were chosen on generated workflows alone; the moves and the length of its search
-were settled with these at ratios 1 and 5. Nodes: speeds 0.5, 1, 1, 2, again and again (or all 1), links of 125 MB/s with the
-files' own sizes (``recorded``), or links on which data take so many times as long as work on the average (``ratio 1``),
-as in Coleman and Krishnamachari's comparisons. Intervals: 95 %, by Student's t over the instances' logarithms.
+were settled with these at ratios 1 and 5. Nodes: speeds 0.5, 1, 1, 2, again and again (or all 1), links of 125 MB/s
+with the files' own sizes (``recorded``), or links on which data take so many times as long as work on the average
+(``ratio 1``), as in Coleman and Krishnamachari's comparisons. Intervals: 95 %, by Student's t over the
+instances' logarithms.
 """
 
 import os
