@@ -28,6 +28,9 @@ BENCHMARKS = (
     "sample_upload",
     "api_speed",
     "workflow_speed",
+    "workflow_decisions",
+    "workflow_learning",
+    "workflow_quality",
 )
 Row = dict[str, Any]
 
