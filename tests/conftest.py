@@ -25,6 +25,14 @@ hypothesis_settings.load_profile("untimed")
 StartSteward = Callable[..., StewardServer]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of compiled simulators run in one process: their kernels are compiled once."""
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent).as_posix()
+        if place == "app/simulations/test_commands.py" or (place.startswith("workers/") and "workflow" in place):
+            item.add_marker(pytest.mark.xdist_group("kernels"))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of public data sets (STEWARD_DATA)."""

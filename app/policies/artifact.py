@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.iterative.layout import Layout as IterativeLayout
-from app.kinds.iterative.model import read_header
 from app.kinds.registry import KINDS
+from app.kinds.tensors import read_header, written
 from app.policies.base import IncompatibleArtifact, Published
 from app.policies.heuristic import HeuristicPolicy
 from app.policies.network import NetworkPolicy
@@ -96,8 +95,7 @@ def save(policy: Published, layout: Any, experience: Experience | None = None) -
         "actions": actions,
         "experience": made_for.__dict__,
     }
-    arrays = {name: np.ascontiguousarray(values) for name, values in policy.arrays.items()}
-    return safetensors_numpy.save(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+    return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
 def load(data: bytes) -> Artifact:

@@ -15,7 +15,7 @@ from tests.integration.conftest import Call
 from tests.integration.processes import family
 from tests.servers import wait_until
 
-QUICK = {"checkpoint_seconds": "0.1", "progress_seconds": "0.05", "sweep_seconds": "0.3", "worker_warm": "true"}
+QUICK = {"checkpoint_seconds": "0.1", "progress_seconds": "0.05", "sweep_seconds": "0.3"}
 
 
 def steward(*arguments: str) -> subprocess.Popen[str]:

@@ -31,7 +31,6 @@ QUICK = {
     "sweep_seconds": "0.3",
     "requeue_seconds": "2",
     "lease_seconds": "30",
-    "worker_warm": "true",
 }
 
 pytestmark = pytest.mark.slow
@@ -194,7 +193,7 @@ def freeze(caller: Caller, server: StewardServer, job: str) -> psutil.Process:
 
 
 def test_a_worker_that_was_stuck_is_fenced_out(steward_factory: StartSteward, call: Call) -> None:
-    server = steward_factory(None, "--workers", "2", **{**QUICK, "lease_seconds": "2", "worker_warm": "false"})
+    server = steward_factory(None, "--workers", "2", **{**QUICK, "lease_seconds": "2"})
     caller = call(server)
     caller.fitted()
     job = caller.train(**LONG)

@@ -25,7 +25,6 @@ QUICK = {
     "sweep_seconds": "0.3",
     "requeue_seconds": "2",
     "lease_seconds": "60",
-    "worker_warm": "true",
 }
 SWEEP: dict[str, Any] = {"algorithm": "dueling_double_dqn", "seeds": 2, "budget": 200_000, "seed": 3}
 QUICK_SWEEP: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 3, "budget": 20_000, "seed": 3}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.iterative.model import read_header
+from app.kinds.tensors import read_header, written
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Records:
         arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
         header = {"told": [r.told for r in self], "seconds": self.seconds, "signature": self.signature}
-        return safetensors_numpy.save({**arrays, **maps}, {"header": json.dumps(header)})
+        return written({**arrays, **maps}, {"header": json.dumps(header)})
 
     def _read(self, data: bytes) -> None:
         header = json.loads(read_header(data)["header"])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.iterative.layout import Layout
+from app.kinds.tensors import read_header, written
 
 Floats = NDArray[np.float64]
 UNINFORMED_EFFECT_SD = 2.0
@@ -61,7 +62,7 @@ class ModelTable:
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
         metadata = {"format": "1", "header": json.dumps({"level": self.level, "informed": self.informed})}
-        return safetensors_numpy.save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, metadata)
+        return written(arrays, metadata)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -90,21 +91,6 @@ class ModelTable:
 
 
 _NOT_ARRAYS = {"feature_nodes", "level", "informed"}
-
-
-def read_header(data: bytes) -> dict[str, str]:
-    """The string metadata of a safetensors file.
-
-    Raises:
-        ValueError: the bytes are no safetensors file with metadata.
-    """
-    length = int.from_bytes(data[:8], "little")
-    if length > len(data) - 8:
-        raise ValueError("not a safetensors file: its header is longer than the file")
-    metadata = json.loads(data[8 : 8 + length]).get("__metadata__")
-    if not isinstance(metadata, dict):
-        raise ValueError("the safetensors file carries no metadata")
-    return metadata
 
 
 def uninformed(layout: Layout) -> ModelTable:

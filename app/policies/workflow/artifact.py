@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.iterative.model import read_header
+from app.kinds.tensors import read_header, written
 from app.policies.base import IncompatibleArtifact
 from app.policies.workflow.combined import InspectorPolicy, Member, PortfolioPolicy
 from app.policies.workflow.members import ScorerPolicy, StrategyPolicy
@@ -31,8 +30,7 @@ def save(policy: Scheduler) -> bytes:
     """``policy`` as bytes."""
     kind = next(name for name, family in SCHEDULERS.items() if isinstance(policy, family))
     header = {"kind": KIND, "policy": kind, "config": policy.config}
-    arrays = {name: np.ascontiguousarray(values) for name, values in policy.arrays.items()}
-    return safetensors_numpy.save(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+    return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
 def load(data: bytes) -> Scheduler:

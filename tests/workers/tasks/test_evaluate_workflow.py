@@ -31,7 +31,6 @@ from workers.tasks.workflow_bench import choose
 
 TENANT = "default"
 SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=100, checkpoint_seconds=100)
-pytestmark = pytest.mark.xdist_group("schedules")
 
 
 @pytest.fixture(autouse=True)

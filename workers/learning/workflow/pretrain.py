@@ -6,8 +6,8 @@ one under EASY, on those and on pieces of the first 27,000 jobs of SDSC-SP2, wit
 hidden units of each are shut by the feature that tells the mechanism. This program looks at neither KTH-SP2 nor any
 published sequence. The search stops by the clock, so that numbers differ from run to run in the last digits and beyond.
 
-The file that ships was found by such searches in an earlier form, restarted and stopped by hand, while scores on KTH-SP2
-and on the ten published sequences were printed beside (no gradient used them). Read its figures there as seen.
+The file that ships was found by such searches in an earlier form, restarted and stopped by hand, while scores on
+KTH-SP2 and on the ten published sequences were printed beside (no gradient used them). Read its figures there as seen.
 """
 
 import argparse

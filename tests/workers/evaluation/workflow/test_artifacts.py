@@ -23,7 +23,6 @@ from workers.evaluation.workflow.ways import Ruled
 from workers.simulators.workflow.agents import NETWORK
 from workers.simulators.workflow.pool import Play, play_rules
 
-pytestmark = pytest.mark.xdist_group("schedules")
 LAYOUT = WorkflowProblem(spec(backfill_order="sjf"), drawn(10, 1)).layout
 SJF, F4 = StrategyPolicy({"rule": "sjf"}), StrategyPolicy({"rule": "f4"})
 

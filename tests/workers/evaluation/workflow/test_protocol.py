@@ -29,7 +29,6 @@ from workers.evaluation.workflow.problem import WorkflowProblem
 from workers.evaluation.workflow.ways import Ruled
 from workers.simulators.workflow.schedule import Schedule, slowdowns
 
-pytestmark = pytest.mark.xdist_group("schedules")  # kernels are compiled once
 FEW = ("fcfs", "fcfs+easy", "sjf+easy", "f4+easy", "ljf+easy")
 SETTINGS = Settings(seed=2, episodes=16, resamples=200, trials=4, tuning_episodes=8, demonstrations=4)
 

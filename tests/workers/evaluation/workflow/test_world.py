@@ -24,8 +24,6 @@ from workers.evaluation.wrappers.load import Load
 from workers.evaluation.wrappers.parameters import Parameters
 from workers.evaluation.wrappers.seeds import Seeds
 
-pytestmark = pytest.mark.xdist_group("schedules")  # kernels are compiled once
-
 
 def disturbed(*wrappers: type[Wrapper], batch: int = 16, seed: int = 1) -> tuple[WorkflowWorld, World | Wrapper]:
     inner = made().world(batch, 3)

@@ -17,8 +17,6 @@ from workers.simulators.workflow.planner import plan, plan_by
 from workers.simulators.workflow.schedule import Schedule, figures, ready
 from workers.simulators.workflow.world import NONE, Breakdowns
 
-pytestmark = pytest.mark.xdist_group("workflow kernels")  # compiled once
-
 MODES = {"planned": simulated, "dispatched": dispatched}
 
 

@@ -33,8 +33,6 @@ from workers.simulators.workflow.search import SHORT, Aim, agent, bound, searche
 from workers.simulators.workflow.tuning import chosen, drawn, tuned
 from workers.simulators.workflow.workflows import agent_plan, scheduled
 
-pytestmark = pytest.mark.xdist_group("workflow kernels")  # compiled once
-
 
 @settings(max_examples=20)
 @given(graph=layered(20), nodes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))

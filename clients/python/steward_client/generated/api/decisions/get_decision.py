@@ -7,6 +7,7 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.decision import Decision
 from ...models.problem import Problem
+from ...models.queue_decision import QueueDecision
 from ...types import UNSET, Response, Unset
 
 
@@ -71,9 +72,27 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Decision | Problem | None:
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Decision | QueueDecision | Problem | None:
     if response.status_code == 200:
-        response_200 = Decision.from_dict(response.json())
+
+        def _parse_response_200(data: object) -> Decision | QueueDecision:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_0 = Decision.from_dict(data)
+
+                return response_200_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            response_200_type_1 = QueueDecision.from_dict(data)
+
+            return response_200_type_1
+
+        response_200 = _parse_response_200(response.json())
 
         return response_200
 
@@ -98,7 +117,9 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Decision | Problem]:
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Decision | QueueDecision | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -118,11 +139,12 @@ def sync_detailed(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
-) -> Response[Decision | Problem]:
+) -> Response[Decision | QueueDecision | Problem]:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
-    never writes. Either `run` or `workload` is needed.
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
+    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
+    needed.
 
     Args:
         run (str | Unset):
@@ -139,7 +161,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | Problem]
+        Response[Decision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -171,11 +193,12 @@ def sync(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
-) -> Decision | Problem | None:
+) -> Decision | QueueDecision | Problem | None:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
-    never writes. Either `run` or `workload` is needed.
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
+    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
+    needed.
 
     Args:
         run (str | Unset):
@@ -192,7 +215,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | Problem
+        Decision | QueueDecision | Problem
     """
 
     return sync_detailed(
@@ -219,11 +242,12 @@ async def asyncio_detailed(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
-) -> Response[Decision | Problem]:
+) -> Response[Decision | QueueDecision | Problem]:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
-    never writes. Either `run` or `workload` is needed.
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
+    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
+    needed.
 
     Args:
         run (str | Unset):
@@ -240,7 +264,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | Problem]
+        Response[Decision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -270,11 +294,12 @@ async def asyncio(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
-) -> Decision | Problem | None:
+) -> Decision | QueueDecision | Problem | None:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full. It
-    never writes. Either `run` or `workload` is needed.
+     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
+    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
+    needed.
 
     Args:
         run (str | Unset):
@@ -291,7 +316,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | Problem
+        Decision | QueueDecision | Problem
     """
 
     return (

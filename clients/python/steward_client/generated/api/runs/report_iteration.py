@@ -9,6 +9,8 @@ from ...client import AuthenticatedClient, Client
 from ...models.decision import Decision
 from ...models.iteration_report import IterationReport
 from ...models.problem import Problem
+from ...models.queue_decision import QueueDecision
+from ...models.queue_report import QueueReport
 from ...types import Response
 
 
@@ -16,7 +18,7 @@ def _get_kwargs(
     run: str,
     iteration: int,
     *,
-    body: IterationReport,
+    body: IterationReport | QueueReport,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -28,7 +30,10 @@ def _get_kwargs(
         ),
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, IterationReport):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -36,14 +41,48 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Decision | Problem | None:
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Decision | QueueDecision | Problem | None:
     if response.status_code == 200:
-        response_200 = Decision.from_dict(response.json())
+
+        def _parse_response_200(data: object) -> Decision | QueueDecision:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_0 = Decision.from_dict(data)
+
+                return response_200_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            response_200_type_1 = QueueDecision.from_dict(data)
+
+            return response_200_type_1
+
+        response_200 = _parse_response_200(response.json())
 
         return response_200
 
     if response.status_code == 201:
-        response_201 = Decision.from_dict(response.json())
+
+        def _parse_response_201(data: object) -> Decision | QueueDecision:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_201_type_0 = Decision.from_dict(data)
+
+                return response_201_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            response_201_type_1 = QueueDecision.from_dict(data)
+
+            return response_201_type_1
+
+        response_201 = _parse_response_201(response.json())
 
         return response_201
 
@@ -88,7 +127,9 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         return None
 
 
-def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Decision | Problem]:
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Decision | QueueDecision | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -102,24 +143,25 @@ def sync_detailed(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport,
-) -> Response[Decision | Problem]:
+    body: IterationReport | QueueReport,
+) -> Response[Decision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
      Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk. The same report again is answered the same.
+    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
+    is answered with placements. The same report again is answered the same.
 
     Args:
         run (str):
         iteration (int):
-        body (IterationReport): What one iteration used and measured.
+        body (IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | Problem]
+        Response[Decision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -140,24 +182,25 @@ def sync(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport,
-) -> Decision | Problem | None:
+    body: IterationReport | QueueReport,
+) -> Decision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
      Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk. The same report again is answered the same.
+    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
+    is answered with placements. The same report again is answered the same.
 
     Args:
         run (str):
         iteration (int):
-        body (IterationReport): What one iteration used and measured.
+        body (IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | Problem
+        Decision | QueueDecision | Problem
     """
 
     return sync_detailed(
@@ -173,24 +216,25 @@ async def asyncio_detailed(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport,
-) -> Response[Decision | Problem]:
+    body: IterationReport | QueueReport,
+) -> Response[Decision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
      Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk. The same report again is answered the same.
+    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
+    is answered with placements. The same report again is answered the same.
 
     Args:
         run (str):
         iteration (int):
-        body (IterationReport): What one iteration used and measured.
+        body (IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | Problem]
+        Response[Decision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -209,24 +253,25 @@ async def asyncio(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport,
-) -> Decision | Problem | None:
+    body: IterationReport | QueueReport,
+) -> Decision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
      Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk. The same report again is answered the same.
+    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
+    is answered with placements. The same report again is answered the same.
 
     Args:
         run (str):
         iteration (int):
-        body (IterationReport): What one iteration used and measured.
+        body (IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | Problem
+        Decision | QueueDecision | Problem
     """
 
     return (
