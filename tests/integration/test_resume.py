@@ -22,7 +22,7 @@ from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
 from tests.servers import StewardServer, wait_until
 
-STEPS = 600_000
+STEPS = 300_000
 LONG: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": STEPS, "seed": 3}
 QUICK = {
     "checkpoint_seconds": "0.1",
@@ -107,7 +107,7 @@ def test_a_killed_child_is_noticed_without_waiting_for_its_lease(steward_factory
     until_half_way(caller, job)
     _main, child = family(server)
     child.kill()
-    wait_until(lambda: caller.job(job)["attempts"] == 2, 60, "another attempt")
+    wait_until(lambda: caller.job(job)["attempts"] == 2, 120, "another attempt")
     is_done_once(caller, job)
 
 
