@@ -94,8 +94,8 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
     return agent
 
 
-def read(agent: Agent, workload: Workload) -> AgentRead:
-    """An agent as answered."""
+def read(agent: Agent, workload: Workload, *, whole: bool = False) -> AgentRead:
+    """An agent as answered; with the pictures of its report, which are large, where `whole`."""
     return AgentRead(
         workload=workload.name,
         version=agent.version,
@@ -105,7 +105,7 @@ def read(agent: Agent, workload: Workload) -> AgentRead:
         seed=agent.seed,
         champion=agent.version == workload.champion,
         promoted=agent.promoted,
-        report=agent.report,
+        report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
         created_at=agent.created_at,
     )
 
@@ -114,7 +114,7 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
     """One version of a workload's agent."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return read(require(session, workload, version), workload)
+        return read(require(session, workload, version), workload, whole=True)
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Agent], Workload]:

@@ -7,11 +7,16 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from app.agents import service as agents
+from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
 from app.policies import artifact
+from app.policies.heuristic import HeuristicPolicy
+from app.samples.service import layout_of
+from app.workloads import service as workloads
 from tests.app.both import on_both
-from tests.app.domain_models.published import publish_agent, publish_model
+from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 from tests.app.samples.bodies import csv_of, upload_csv
 
 
@@ -96,6 +101,20 @@ def test_versions_are_listed_newest_first(client: TestClient, workload: str, bac
     one = client.get(f"/workloads/{workload}/agents/2").json()
     assert (one["champion"], one["promoted"], one["model_version"]) == (True, True, 1)
     assert one["report"] == {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough"}
+
+
+@on_both
+def test_pictures_are_left_out_of_lists(client: TestClient, workload: str, backend: Database) -> None:
+    pictures = {"schedules": [{"name": "agent"}], "points": []}
+    with backend.session() as session:
+        found = workloads.require(session, TENANT, workload)
+        made = artifact.save(HeuristicPolicy({"heuristic": "hold"}), layout_of(found))
+        report = {"algorithm": "dqn", "pictures": pictures}
+        agents.publish(session, found.id, Trained(1, 1, "dqn", 0, report, made, False, "worse"))
+    path = f"/workloads/{workload}/agents"
+    told = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse"}
+    assert client.get(f"{path}/1").json()["report"] == {**told, "pictures": pictures}
+    assert [item["report"] for item in client.get(path).json()["items"]] == [told]
 
 
 @on_both

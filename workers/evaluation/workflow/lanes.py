@@ -17,6 +17,7 @@ Json = dict[str, Any]
 Floats = NDArray[np.float64]
 MOST_TASKS = 400  # of one chart: more can't be told apart
 MOST_NODES = 48
+MOST_BARS = 2_000  # where many tasks lie in many pieces; the rest of the stretch is left out
 ROOM = 1e-9  # seconds by which times that should be equal may differ
 
 
@@ -44,15 +45,24 @@ def gantt(trace: Trace, nodes: Nodes, schedule: Schedule, labels: Sequence[str] 
                 "group": int(trace.group[task]),
             }
         )
+    bars, last = _shortened(bars, last)
     names = [labels[node] if len(labels) else f"node {node}" for node in shown]
     rows = zip(names, offsets, nodes.processors[shown], strict=False)
     return {
         "from": first,
         "to": last,
-        "whole": len(inside) == trace.tasks,
+        "whole": len({bar["task"] for bar in bars}) == trace.tasks,
         "nodes": [{"name": name, "first": int(offset), "lanes": int(lanes)} for name, offset, lanes in rows],
         "bars": bars,
     }
+
+
+def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
+    """As many bars as may be, in order of their start, and when the stretch that they show ends."""
+    if len(bars) <= MOST_BARS:
+        return bars, last
+    until = bars[MOST_BARS]["start"]
+    return [{**bar, "end": min(bar["end"], until)} for bar in bars[:MOST_BARS] if bar["start"] < until], until
 
 
 def _window(trace: Trace, schedule: Schedule) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from workers.learning.workflow.judge import compiled, judge, measured, point_of,
 from workers.learning.workflow.proximal import Proximal, named
 from workers.learning.workflow.search import Search, Settings, mixed
 from workers.learning.workflow.sequences import Sequence, Source, drawn, piece
+from workers.learning.workflow.shown import pictures
 from workers.learning.workflow.widths import JOINT, WIDE
 from workers.simulators.workflow.agents import NETWORK, Agent, agent_of, networks, parameters
 from workers.simulators.workflow.environment import Episode, WorkflowSimulator
@@ -223,6 +224,7 @@ class Training:
         report |= {"candidates": scores, "gate": calibration, "proximal": self.proximal, "picks": self.spent}
         report |= {"started_from": self.started}
         report |= {"curve": [list(point) for point in self.search.curve], "mechanism": MECHANISMS[self.mechanism]}
+        report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
         return TrainedAgent(artifact, report)
 
     def _portfolio(self, scorer: ScorerPolicy, best: StrategyPolicy) -> tuple[PortfolioPolicy, list[dict[str, float]]]:

@@ -11,6 +11,7 @@ import pytest
 from app.kinds.workflow.layout import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.workflow.schedules import drawn, in_turn, jobs
+from workers.evaluation.workflow import lanes
 from workers.evaluation.workflow.lanes import MOST_NODES, MOST_TASKS
 from workers.evaluation.workflow.seen import BINS, distribution, over_time, picture
 from workers.simulators.workflow.schedule import Schedule, slowdowns
@@ -77,6 +78,18 @@ def test_of_many_tasks_the_stretch_that_waited_longest_is_shown() -> None:
     found = picture("fcfs", crowd, pool(1), in_turn(crowd, 1))["gantt"]
     assert found["from"] <= 30_000
     assert found["to"] >= 31_000
+
+
+def test_of_tasks_in_many_pieces_as_many_are_shown_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = drawn(50, 3, pause=40.0)
+    schedule = in_turn(trace, 16)
+    whole = picture("fcfs", trace, pool(16), schedule)["gantt"]
+    monkeypatch.setattr(lanes, "MOST_BARS", 20)
+    found = picture("fcfs", trace, pool(16), schedule)["gantt"]
+    assert (whole["whole"], found["whole"], found["to"]) == (True, False, whole["bars"][20]["start"])
+    assert 0 < len(found["bars"]) <= 20
+    assert all(bar["start"] < bar["end"] <= found["to"] for bar in found["bars"])
+    assert [bar["task"] for bar in found["bars"]] == [bar["task"] for bar in whole["bars"][: len(found["bars"])]]
 
 
 def test_of_many_nodes_the_busiest_are_shown_by_name() -> None:

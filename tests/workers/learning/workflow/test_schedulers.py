@@ -220,6 +220,8 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     assert report["best_heuristic"] in report["reason"]
     assert report["return"]["mean"] == -report["terms"]["slowdown"]["mean"]
     assert set(report["candidates"]) == {"scorer", "strategy", "portfolio", "inspector"}
+    names = [one["name"] for one in report["pictures"]["schedules"]]
+    assert names[:2] == ["agent", f"{report['best_heuristic']}+rls"]
 
 
 def test_too_little_is_said_with_its_numbers() -> None:
