@@ -9,20 +9,31 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.plots import checked
+
 SERVICE = "http://127.0.0.1:8080"
+Plot = Annotated[Path | None, typer.Option(callback=checked, help="File to draw its report to: .html, .svg or .png.")]
+
+
+def _version(value: str) -> str:
+    """A number, or a role."""
+    if not value.isdecimal() and value not in ("champion", "newest"):
+        raise typer.BadParameter(f"{value!r} is no version: a number, champion or newest")
+    return value
 
 
 def register(cli: typer.Typer) -> None:
     """Add the commands about agents to the ``steward`` command."""
-    agent = typer.Typer(help="Agents, before they are trained.", no_args_is_help=True)
+    agent = typer.Typer(help="Agents, before and after they are trained.", no_args_is_help=True)
     cli.add_typer(agent, name="agent")
     agent.callback()(_agents)
     agent.command()(show)
+    agent.command()(report)
     cli.command()(train)
 
 
 def _agents() -> None:
-    """Agents, before they are trained."""
+    """Agents, before and after they are trained."""
 
 
 def show(
@@ -47,6 +58,22 @@ def show(
     raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 
+def report(
+    workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+    version: Annotated[str, typer.Argument(callback=_version, help="A number, champion or newest.")] = "newest",
+    plot: Plot = None,
+    url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not its verdict.")] = False,
+) -> None:
+    """Print how an agent was judged when its training ended, and draw it.
+
+    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there.
+    """
+    from app.agents.reported import Options, run
+
+    raise typer.Exit(run(Options(url, workload, version, plot, json)))
+
+
 def train(
     workload: Annotated[str, typer.Argument(help="Name of the workload.")],
     algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
@@ -59,6 +86,7 @@ def train(
     imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
     promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
+    plot: Plot = None,
     url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
     require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
@@ -72,4 +100,4 @@ def train(
 
     request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
     request |= {"backend": backend, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
-    raise typer.Exit(run(Options(url, workload, request, json, require_promoted)))
+    raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

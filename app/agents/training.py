@@ -3,12 +3,14 @@
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.plots import draw_agent
 from app.remote import bar
 from app.remote.service import Json, RefusedError, Service, UnreachableError
 
@@ -24,6 +26,7 @@ class Options:
     request: dict[str, Any]
     as_json: bool = False
     require_promoted: bool = False
+    plot: Path | None = None
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
@@ -42,7 +45,19 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         output.print(json.dumps(agent, indent=1), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
+    if not drawn(agent, options.plot, notes):
+        return REFUSED
     return DONE if agent["promoted"] or not options.require_promoted else UNPROMOTED
+
+
+def drawn(agent: Json, file: Path | None, notes: Console) -> bool:
+    """Draw an agent's report where a file is given; whether that could be done."""
+    if file is None:
+        return True
+    if draw_agent(agent, file):
+        return False
+    notes.print(Text(f"report: {file}"))
+    return True
 
 
 def _trained(service: Service, options: Options, notes: Console) -> Json:

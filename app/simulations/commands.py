@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.plots import checked
+
 
 def register(cli: typer.Typer) -> None:
     """Add the simulation of traces to the ``steward`` command."""
@@ -48,7 +50,9 @@ def simulate(
     startup: Annotated[float, typer.Option(min=0, help="Workflows: seconds until a rented node is ready.")] = 0.0,
     billing: Annotated[float, typer.Option(min=0, help="Workflows: seconds that are billed at least.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of strategies that draw.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="File to draw the schedules to: .html, .svg or .png.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(callback=checked, help="File to draw the schedules to: .html, .svg or .png.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
 ) -> None:
     """Play a trace by strategies, and tell slowdown, wait, utilisation, makespan and cost; several are compared paired.

@@ -100,8 +100,13 @@ def advantages(candidates: Sequence[Json], palette: Palette) -> Any | None:
     return alt.layer(zero, bars, points).properties(width=WIDTH, height=220)
 
 
-def returns(level: Json, palette: Palette) -> Any | None:
-    """Mean return of every policy of one level with its interval, and the interquartile mean as a tick."""
+def returns(level: Json, palette: Palette, measure: str = "return", *, least: bool = False) -> Any | None:
+    """Mean return of every policy of one level with its interval, and the interquartile mean as a tick.
+
+    Args:
+        measure: what the return is called.
+        least: whether the least is the best.
+    """
     found = level["policies"]
     rows = [
         {"policy": name, "iqm": (scores.get("iqm") or scores["return"])["mean"], **scores["return"]}
@@ -110,24 +115,29 @@ def returns(level: Json, palette: Palette) -> Any | None:
     ]
     if not rows:
         return None
-    order = [row["policy"] for row in sorted(rows, key=lambda row: -row["mean"])]
+    order = [row["policy"] for row in sorted(rows, key=lambda row: row["mean"], reverse=not least)]
     base = alt.Chart(data(rows)).encode(
         y=alt.Y("policy:N", title=None, sort=order, axis=alt.Axis(labelLimit=260)),
         color=palette.colour(order, legend=False),
     )
     scale = alt.Scale(zero=False, padding=12)
-    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title="return", scale=scale), x2="high:Q")
+    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title=measure, scale=scale), x2="high:Q")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("mean:Q", scale=scale))
     ticks = base.mark_tick(thickness=2, size=14).encode(x=alt.X("iqm:Q", scale=scale))
     return alt.layer(bars, points, ticks).properties(width=WIDTH - 140, height=ROW * len(rows))
 
 
-def curves(candidates: Sequence[Json], palette: Palette) -> Any | None:
-    """Return of the training episodes over environment steps."""
+def curves(
+    candidates: Sequence[Json],
+    palette: Palette,
+    steps: str = "environment steps",
+    measure: str = "return while learning",
+) -> Any | None:
+    """Return of the training episodes over environment steps, or what else ``measure`` and ``steps`` call it."""
     rows = [
-        {"policy": candidate["name"], "steps": steps, "return": value}
+        {"policy": candidate["name"], "steps": step, "return": value}
         for candidate in candidates
-        for steps, value in candidate.get("curve") or ()
+        for step, value in candidate.get("curve") or ()
         if value is not None
     ]
     if not rows:
@@ -135,8 +145,8 @@ def curves(candidates: Sequence[Json], palette: Palette) -> Any | None:
     shown = [candidate["name"] for candidate in candidates if candidate.get("curve")]
     chart = alt.Chart(data(rows)).mark_line(point=len(rows) < 200)
     return chart.encode(
-        x=alt.X("steps:Q", title="environment steps", axis=alt.Axis(format="~s")),
-        y=alt.Y("return:Q", title="return while learning", scale=alt.Scale(zero=False)),
+        x=alt.X("steps:Q", title=steps, axis=alt.Axis(format="~s")),
+        y=alt.Y("return:Q", title=measure, scale=alt.Scale(zero=False)),
         color=palette.colour(shown),
     ).properties(width=WIDTH - 120, height=220)
 

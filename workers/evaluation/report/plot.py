@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,27 @@ SHARPNESS = 1.5  # pixels of a PNG per pixel of the definition
 
 
 def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
-    """Write pictures (see ``workers.evaluation.workflow.seen``) as what the file's suffix says.
+    """Write pictures (see ``workers.evaluation.workflow.seen``) as what the file's suffix says; see ``write``."""
+    write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
+
+
+def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Any]) -> None:
+    """Write what the file's suffix says: a page, or one chart as an image.
 
     Raises:
         ValueError: it is none of ``SUFFIXES``.
         OSError: the file can't be written.
     """
-    if file.suffix.lower() not in SUFFIXES:
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
         raise ValueError(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
-    if file.suffix.lower() == ".html":
-        file.write_text(page(title, pictures), encoding="utf-8")
-        return
-    told = definition(image(title, pictures))
-    if file.suffix.lower() == ".svg":
+    if suffix == ".html":
+        file.write_text(as_page(), encoding="utf-8")
+    elif suffix == ".svg":
+        told = definition(as_chart())
         file.write_text(vl_convert.vegalite_to_svg(told, allowed_base_urls=[]), encoding="utf-8")
     else:
+        told = definition(as_chart())
         file.write_bytes(vl_convert.vegalite_to_png(told, scale=SHARPNESS, allowed_base_urls=[]))
 
 
@@ -106,9 +112,9 @@ def figures(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Markup
     return [figure(chart, caption) for _, caption, chart in drawn(pictures, costs)]
 
 
-def image(title: str, pictures: Sequence[Json]) -> Any:
-    """All plots below each other in one chart."""
-    charts = [chart.properties(title=caption) for _, caption, chart in drawn(pictures)]
+def stacked(title: str, plots: Sequence[tuple[str, str, Any]]) -> Any:
+    """Plots, as ``drawn`` gives them, below each other in one chart."""
+    charts = [chart.properties(title=caption) for _, caption, chart in plots]
     return alt.vconcat(*charts, title=title).resolve_scale(color="independent")
 
 
@@ -118,4 +124,6 @@ def _bars_caption(picture: Json) -> str:
     if found["whole"]:
         return told
     shown = len({bar["task"] for bar in found["bars"]})
-    return f"{told}; {count(shown)} of {count(picture['tasks'])} tasks, from the stretch that waited longest"
+    later = found["from"] > picture["over_time"]["time"][0]
+    which = "from the stretch that waited longest" if later else "the first"
+    return f"{told}; {count(shown)} of {count(picture['tasks'])} tasks, {which}"

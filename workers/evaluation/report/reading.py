@@ -25,4 +25,9 @@ On runs that really happened, replay puts an agent into each logged run, with th
 model's predictions; the doubly robust estimate corrects the model by importance sampling (Thomas and Brunskill, 2016),
 and rests on as many runs as “effective runs” says (Kish, 1965)."""
 
+VERDICT = """\
+An agent and all that it is compared with play the same episodes, which none of them learned from; intervals are of
+95 %, by the normal approximation, and differences are paired by episode. It is promoted where it holds, with that
+confidence, against the best of what answers without it, and against the present champion if there is one."""
+
 READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)

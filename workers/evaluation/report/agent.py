@@ -1,0 +1,124 @@
+"""The report of a training, for people: the verdict in words, what it rests on, and what was learned.
+
+``python -m workers.evaluation.report.agent FILE`` draws it from an agent as the API answers with it, read from standard
+input: ``steward train`` and ``steward agent report`` run that.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workers.evaluation.report import agent_tables as tables
+from workers.evaluation.report import charts, plot
+from workers.evaluation.report.document import document
+from workers.evaluation.report.markup import Markup, element, joined, section
+from workers.evaluation.report.reading import VERDICT
+
+Json = dict[str, Any]
+Plots = Sequence[tuple[str, str, Any]]
+SEQUENCE = "One sequence of jobs of those that it was judged on, the middle one by length and load."
+BESIDE, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
+DONE, REFUSED = 0, 1
+
+
+class Sheet(NamedTuple):
+    """A report whose plots are drawn, which takes seconds; the words around them may still change.
+
+    Attributes:
+        plots: of this training's own figures, by heading.
+        shown: of the schedules, where its kind has such.
+    """
+
+    workload: str
+    plots: dict[str, Markup]
+    shown: Sequence[Markup]
+
+    def page(self, report: Json) -> str:
+        """The whole document."""
+        top = title(self.workload, report)
+        body = [
+            element("h1", top),
+            element("p", tables.under(report)),
+            section("Verdict", tables.verdict(report)),
+            section(BESIDE, tables.beside(report), tables.gains(report), self.plots.get(BESIDE, NONE)),
+            section("Terms of the return", tables.terms(report)),
+            section("Who competed", tables.contenders(report)),
+            section(CURVE, self.plots.get(CURVE, NONE)),
+            self._sequence(_schedules(report)),
+            section("Effort and settings", tables.rest(report)),
+            section("How to read this", element("p", VERDICT)),
+        ]
+        return document(top, joined(body))
+
+    def _sequence(self, schedules: Sequence[Json]) -> Markup:
+        if not schedules:
+            return NONE
+        return section("One sequence", element("p", SEQUENCE), plot.summary(schedules), *self.shown)
+
+
+def sheet(workload: str, report: Json) -> Sheet:
+    """Draw the plots of a report."""
+    own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
+    return Sheet(workload, own, plot.figures(_schedules(report), _points(report)))
+
+
+def title(workload: str, report: Json) -> str:
+    """What the report is of."""
+    return f"Agent {report['version']} of {workload}" if "version" in report else f"An agent of {workload}"
+
+
+def save(file: Path, workload: str, report: Json) -> None:
+    """Draw to a file; see ``plot.write``."""
+    plots = [*_own(report), *plot.drawn(_schedules(report), _points(report))]
+
+    def page() -> str:
+        return sheet(workload, report).page(report)
+
+    plot.write(file, page, lambda: plot.stacked(title(workload, report), plots))
+
+
+def _own(report: Json) -> Plots:
+    """How good it is, and how it learned."""
+    found, palette = tables.standing(report), tables.palette(report)
+    scores = {"policies": {name: {"return": interval} for name, interval in found.scores.items()}}
+    learned = report.get("curve") or ()
+    curve = [{"name": tables.AGENT, "curve": learned}] if len(learned) > 1 else []
+    drawn = [
+        (
+            BESIDE,
+            f"Mean {found.measure} of each, with its interval",
+            charts.returns(scores, palette, found.measure, least=found.least),
+        ),
+        (CURVE, f"{found.learning} over {found.steps}", charts.curves(curve, palette, found.steps, found.learning)),
+    ]
+    return [one for one in drawn if one[2] is not None]
+
+
+def _schedules(report: Json) -> Sequence[Json]:
+    found: Sequence[Json] = (report.get("pictures") or {}).get("schedules", ())
+    return found
+
+
+def _points(report: Json) -> Sequence[Json]:
+    found: Sequence[Json] = (report.get("pictures") or {}).get("points", ())
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw what standard input holds; the exit status."""
+    agent, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        save(Path(file), agent["workload"], {**agent["report"], "version": agent["version"]})
+    except (OSError, ValueError) as error:
+        print(f"{file}: {error}", file=sys.stderr)
+        return REFUSED
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
