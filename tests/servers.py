@@ -199,6 +199,7 @@ class StewardServer:
     url: str
     data_dir: Path
     log: Path
+    database_url: str
 
     def ready(self) -> bool:
         """Whether it answers that it is ready."""
@@ -238,7 +239,8 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
     log = data_dir / f"serve-{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
-    server = StewardServer(process, f"http://127.0.0.1:{port}", data_dir, log)
+    database_url = settings.get("database_url", f"sqlite:///{data_dir / 'steward.db'}")
+    server = StewardServer(process, f"http://127.0.0.1:{port}", data_dir, log, database_url)
     try:
         if wait:
             condition = server.ready if wait == "ready" else server.alive

@@ -8,6 +8,14 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from sqlalchemy import select
+
+from app.database.engine import Database
+from app.database.tables import Workload
+from app.domain_models import service as domain_models
+from app.kinds.iterative.spec import Spec
+from tests.planted import planted_table
+from tests.servers import StewardServer
 
 WORKLOAD = "planted"
 SPEC: dict[str, Any] = {
@@ -75,6 +83,19 @@ class Caller:
                 pytest.fail(f"job not done after {seconds:g} s: {job}")
             time.sleep(0.1)
         return job
+
+    def modelled(self, server: StewardServer) -> None:
+        """A small workload, with a model that is put into the service's database: fitting is not what is tested."""
+        executors = {**SPEC["resources"][0], "maximum": 10, "max_steps": 1}
+        self.post("/workloads", json={**SPEC, "resources": [executors], "iterations": 6})
+        database = Database(server.database_url)
+        try:
+            with database.session() as session:
+                workload = session.scalars(select(Workload)).one()
+                table = planted_table(Spec.model_validate(workload.spec))
+                domain_models.publish(session, workload.id, workload.spec_version, {}, table.to_bytes())
+        finally:
+            database.dispose()
 
     def fitted(self) -> dict[str, Any]:
         """Prepare, fit, and wait for the model."""

@@ -22,8 +22,8 @@ from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
 from tests.servers import StewardServer, wait_until
 
-STEPS = 300_000
-LONG: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": STEPS, "seed": 3}
+LONG: dict[str, Any] = {"algorithm": "tabular_q", "budget": 1_000_000, "seed": 3}  # starts without torch
+NETWORK: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": 300_000, "seed": 3}
 QUICK = {
     "checkpoint_seconds": "0.1",
     "progress_seconds": "0.05",
@@ -85,8 +85,8 @@ def test_a_killed_worker_is_followed_by_one_that_resumes(
 ) -> None:
     server = steward_factory(**backend)
     caller = call(server)
-    caller.fitted()
-    job = caller.train(**LONG)
+    caller.modelled(server)
+    job = caller.train(**NETWORK)
     until_half_way(caller, job)
     for process in family(server):
         process.kill()
@@ -96,13 +96,13 @@ def test_a_killed_worker_is_followed_by_one_that_resumes(
     assert [event["state"] for event in told].count("succeeded") == 1
     first, second = steps_of_attempt(told, 1), steps_of_attempt(told, 2)
     assert second[0] > first[0]  # it went on, it did not begin again
-    assert second[-1] >= STEPS
+    assert second[-1] >= NETWORK["budget"]
 
 
 def test_a_killed_child_is_noticed_without_waiting_for_its_lease(steward_factory: StartSteward, call: Call) -> None:
     server = steward_factory(**{**QUICK, "lease_seconds": "600"})
     caller = call(server)
-    caller.fitted()
+    caller.modelled(server)
     job = caller.train(**LONG)
     until_half_way(caller, job)
     _main, child = family(server)
@@ -116,7 +116,7 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
 ) -> None:
     server = steward_factory(tmp_path / "data", **QUICK)
     caller = call(server)
-    caller.fitted()
+    caller.modelled(server)
     job = caller.train(**{**LONG, "budget": 1_000_000_000})
     until_half_way(caller, job, 1e-4)
     assert server.stop() == 0
@@ -142,13 +142,13 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
 def test_a_cancelled_training_ends_at_its_next_chunk(steward_factory: StartSteward, call: Call) -> None:
     server = steward_factory(**QUICK)
     caller = call(server)
-    caller.fitted()
+    caller.modelled(server)
     job = caller.train(**{**LONG, "budget": 1_000_000_000})
     until_half_way(caller, job, 1e-4)
     caller.post(f"/jobs/{job}/cancel")
     assert caller.wait(job, 60)["state"] == "cancelled"
     assert caller.get(f"/workloads/{WORKLOAD}/agents")["items"] == []
-    following = caller.wait(caller.fit(), 60)  # the worker is free again
+    following = caller.wait(caller.train(algorithm="tabular_q", budget=1_000), 60)  # the worker is free again
     assert following["state"] == "succeeded"
 
 
@@ -158,8 +158,8 @@ def test_an_emptied_broker_costs_time_and_no_job(
     data = tmp_path / "data"
     api = steward_factory(data, "--workers", "0", wait="alive", **backend)
     caller = call(api)
-    caller.prepare()
-    jobs = [caller.fit() for _ in range(3)]
+    caller.modelled(api)
+    jobs = [caller.train(algorithm="tabular_q", budget=1_000) for _ in range(3)]
     if "broker_url" in backend:
         with redis.Redis.from_url(backend["broker_url"]) as client:
             assert client.llen("celery") == 3
@@ -171,8 +171,8 @@ def test_an_emptied_broker_costs_time_and_no_job(
     server = steward_factory(data, **backend)
     caller = call(server)
     assert [caller.wait(job)["state"] for job in jobs] == ["succeeded"] * 3
-    models = caller.get(f"/workloads/{WORKLOAD}/models")["items"]
-    assert sorted(model["version"] for model in models) == [1, 2, 3]
+    agents = caller.get(f"/workloads/{WORKLOAD}/agents")["items"]
+    assert sorted(agent["version"] for agent in agents) == [1, 2, 3]
 
 
 def freeze(caller: Caller, server: StewardServer, job: str) -> psutil.Process:
@@ -196,7 +196,7 @@ def freeze(caller: Caller, server: StewardServer, job: str) -> psutil.Process:
 def test_a_worker_that_was_stuck_is_fenced_out(steward_factory: StartSteward, call: Call) -> None:
     server = steward_factory(None, "--workers", "2", **{**QUICK, "lease_seconds": "2"})
     caller = call(server)
-    caller.fitted()
+    caller.modelled(server)
     job = caller.train(**LONG)
     stuck = freeze(caller, server, job)
     try:

@@ -26,7 +26,7 @@ QUICK = {
     "requeue_seconds": "2",
     "lease_seconds": "60",
 }
-SWEEP: dict[str, Any] = {"algorithm": "dueling_double_dqn", "seeds": 2, "budget": 200_000, "seed": 3}
+SWEEP: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 2, "budget": 1_000_000, "seed": 3}
 QUICK_SWEEP: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 3, "budget": 20_000, "seed": 3}
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def events(caller: Caller, job: str) -> list[dict[str, Any]]:
 def two_workers(steward_factory: StartSteward, call: Call, backend: dict[str, str]) -> tuple[StewardServer, Caller]:
     server = steward_factory(None, "--workers", "2", **backend)
     caller = call(server)
-    caller.fitted()
+    caller.modelled(server)
     return server, caller
 
 
@@ -82,14 +82,14 @@ def test_a_cancelled_sweep_frees_both_workers(steward_factory: StartSteward, cal
     job = caller.train(**{**SWEEP, "budget": 1_000_000_000})
     wait_until(lambda: caller.job(job)["progress"] > 0, 120, "trials to be at work")
     assert caller.post(f"/jobs/{job}/cancel")["state"] == "cancelled"
-    fits = [caller.fit(), caller.fit()]
-    assert [caller.wait(fit, 60)["state"] for fit in fits] == ["succeeded"] * 2
     assert caller.get(f"/workloads/{WORKLOAD}/agents")["items"] == []
+    following = [caller.train(algorithm="tabular_q", budget=1_000) for _ in range(2)]
+    assert [caller.wait(training, 60)["state"] for training in following] == ["succeeded"] * 2
 
 
 def test_the_command_follows_to_the_verdict_and_goes_on_from_it(steward_factory: StartSteward, call: Call) -> None:
     server = steward_factory(**QUICK)
-    call(server).fitted()
+    call(server).modelled(server)
     notes, output = Console(record=True, width=200), Console(record=True, width=200)
     assert run(Options(server.url, WORKLOAD, QUICK_SWEEP), output, notes) == 0
     text = output.export_text()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.kinds.workflow.ranks import critical, downward, levels, optimistic, upward
+from app.kinds.workflow.ranks import Graph, critical, downward, levels, upward
 from app.kinds.workflow.rules import RULES, scores
 from app.kinds.workflow.scene import Scene
 from app.kinds.workflow.state import Floats
@@ -52,9 +52,22 @@ def cpop(scene: Scene) -> Floats:
 
 def peft(scene: Scene) -> Floats:
     """By what follows at best (Arabnejad and Barbosa 2014), [N]."""
-    table = optimistic(scene.listed, _cost(scene), scene.data * scene.pace)
+    cost, along = _cost(scene), scene.data * scene.pace
+    table = np.array(following(scene.listed, cost.tolist(), along.tolist())).reshape(cost.shape)
     finite = np.where(np.isfinite(table), table, 0.0)
     return -finite.mean(axis=1)
+
+
+def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list[list[float]]:
+    """``ranks.optimistic`` over plain lists, [N, T]: for a few types of nodes, arrays cost more than they save."""
+    table = [[0.0] * len(row) for row in cost]
+    for task in reversed(graph.sequence):
+        for k in range(graph.child_start[task], graph.child_start[task + 1]):
+            child = graph.children[k]
+            onward = [rest + own for rest, own in zip(table[child], cost[child], strict=True)]
+            anywhere = min(onward) + along[graph.edge[k]]
+            table[task] = [max(known, min(there, anywhere)) for known, there in zip(table[task], onward, strict=True)]
+    return table
 
 
 def level(scene: Scene) -> Floats:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from app.kinds.workflow.observation import STATE_WIDTH
 from app.kinds.workflow.trace import Seconds
 from workers.learning.workflow.sequences import WHOLE, Sequence
-from workers.simulators.workflow.agents import Agent, look, play_agent, state_of
+from workers.simulators.workflow.agents import Agent, play_agent, state_of
 from workers.simulators.workflow.pool import Play, advance, opened
 from workers.simulators.workflow.schedule import SHORTEST
+from workers.simulators.workflow.sight import look
 
 EVERY, HORIZON = 60, 40  # picks between forks, and of a member in a fork
 RIDGE = 1.0

@@ -9,24 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow import observation
-from app.kinds.workflow.observation import (
-    LONGEST_DELAY,
-    STATE_WIDTH,
-    WIDTH,
-    Survey,
-    Waiting,
-    describe,
-    state,
-    survey,
-    visible,
-)
+from app.kinds.workflow.observation import LONGEST_DELAY, STATE_WIDTH, WIDTH, Survey, state
 from app.kinds.workflow.rules import scores
 from app.kinds.workflow.trace import Seconds
-from workers.simulators.workflow.compiling import compilable, kernel
-from workers.simulators.workflow.pool import NOW, QUEUED, Play, advance, choose, lent
-
-compilable(observation.visible, observation.survey, observation.describe, observation.state)
+from workers.simulators.workflow.compiling import kernel
+from workers.simulators.workflow.pool import NOW, Play, advance, choose, lent
+from workers.simulators.workflow.sight import Candidates, described, look
 
 NETWORK = -1  # in place of a rule
 
@@ -69,39 +57,6 @@ class Agent(NamedTuple):
     margin: Seconds
     inspector: Networks
     inspects: NDArray[np.int64]
-
-
-class Candidates(NamedTuple):
-    """The tasks that may be picked, [Q], and what is seen of them."""
-
-    task: NDArray[np.int64]
-    seen: Survey
-
-
-@kernel
-def look(play: Play, mechanism: int, processors: int) -> Candidates:
-    """The candidates of a play at which a pick is due."""
-    tasks, pool, now = play.tasks, play.pool, play.clock[NOW]
-    queue = play.queue[: play.counts[QUEUED]]
-    task = queue[visible(tasks.expected[queue], tasks.processors[queue])]
-    recent = play.recent[tasks.user[task]]
-    waiting = Waiting(
-        now - tasks.submit[task], tasks.expected[task], tasks.processors[task], 0.5 * (recent[:, 0] + recent[:, 1])
-    )
-    free, running = pool.level
-    return Candidates(task, survey(mechanism, now, waiting, processors, free, pool.ends[:running], pool.held[:running]))
-
-
-@kernel
-def described(seen: Survey, start: int, stop: int) -> Seconds:
-    """Features of the candidates from ``start`` to ``stop``, [stop − start, F]."""
-    table = np.empty((stop - start, WIDTH))
-    for i in range(start, stop):
-        more = (seen.length[i], seen.size[i], seen.usual[i], seen.waited[i], seen.delay[i])
-        x = describe(seen, seen.urgency[i], seen.request[i], seen.need[i], more)
-        for f in range(WIDTH):
-            table[i - start, f] = x[f]
-    return table
 
 
 @kernel

@@ -15,10 +15,11 @@ from app.kinds.workflow.dispatch import Indices, Pool, Tasks
 from app.kinds.workflow.observation import WIDTH
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.simulators.base import Step
-from workers.simulators.workflow.agents import Agent, described, look, play_agent
+from workers.simulators.workflow.agents import Agent, play_agent
 from workers.simulators.workflow.compiling import borrowed, kernel
 from workers.simulators.workflow.pool import ARRIVING, QUEUED, Play, advance, choose, opened
 from workers.simulators.workflow.schedule import SHORTEST
+from workers.simulators.workflow.sight import describe_in, look
 
 WAITED_UNIT = 3600.0
 FLAT = ("runtime", "begun", "queue", "chosen", "finish", "running", "clock", "counts", "recent")
@@ -47,13 +48,26 @@ class Lanes(NamedTuple):
         plays: the B plays.
         which: the sequence that each plays, [B].
         task: the candidates shown, −1 where there is none, [B, K].
-        shown: how many are shown, [B].
     """
 
     plays: Plays
     which: Indices
     task: Indices
-    shown: Indices
+
+
+class View(NamedTuple):
+    """What B learners see: features of K candidates, zero where there is none, [B, K, F], and which there are, [B, K].
+
+    Kept in pairs, filled in turn: copying it would take longer than filling it in.
+    """
+
+    table: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, batch: int, candidates: int) -> "View":
+        """Nothing to see."""
+        return cls(np.zeros((batch, candidates, WIDTH), np.float32), np.zeros((batch, candidates), np.bool_))
 
 
 class Bank(NamedTuple):
@@ -123,20 +137,19 @@ def again(lanes: Lanes, bank: Bank, b: int, which: int) -> None:
 @kernel
 def show(lanes: Lanes, bank: Bank, b: int, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> None:
     """Fill in features [K, F] and mask [K] of lane ``b``; of too many candidates, the most urgent."""
-    which, most, before = lanes.which[b], len(mask), lanes.shown[b]
+    which, most = lanes.which[b], len(mask)
     found = look(lane(lanes.plays, b), bank.mechanism[which], bank.processors[which])
     count = min(len(found.task), most)
-    rows = described(found.seen, 0, len(found.task))
-    if count < len(found.task):
-        kept = np.sort(np.argsort(-found.seen.urgency)[:most])
-        rows, lanes.task[b, :] = rows[kept], found.task[kept]
-    else:
-        lanes.task[b, :count] = found.task
-    table[:count] = rows
-    table[count : max(count, before)] = 0.0
+    kept = np.arange(count) if count == len(found.task) else np.sort(np.argsort(-found.seen.urgency)[:most])
+    for row in range(count):
+        lanes.task[b, row] = found.task[kept[row]]
+        describe_in(table[row], found.seen, kept[row])
+    row = count
+    while row < most and mask[row]:
+        table[row] = 0.0
+        row += 1
     mask[:count] = True
     mask[count:] = False
-    lanes.shown[b] = count
 
 
 @kernel
@@ -221,11 +234,8 @@ class WorkflowSimulator:
         self.batch, self.candidates, self.rng = batch, candidates, np.random.default_rng(seed)
         self.bank = banked(episodes, baseline, weights, scale)
         first = self.rng.integers(0, len(episodes), batch)
-        self.lanes = Lanes(
-            picked(self.bank.plays, first), first, np.full((batch, candidates), -1), np.zeros(batch, np.int64)
-        )
-        self.table = np.zeros((batch, candidates, WIDTH), np.float32)
-        self.mask = np.zeros((batch, candidates), np.bool_)
+        self.lanes = Lanes(picked(self.bank.plays, first), first, np.full((batch, candidates), -1))
+        self.shown, self.before = (View.of(batch, candidates) for _ in range(2))
 
     @property
     def observation_space(self) -> spaces.Box:
@@ -245,25 +255,23 @@ class WorkflowSimulator:
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin a sequence in each lane."""
         begin_all(self.lanes, self.bank, self.rng.integers(0, len(self.bank.mechanism), self.batch))
-        show_all(self.lanes, self.bank, self.table, self.mask)
-        return self.table.copy(), self.mask.copy()
+        show_all(self.lanes, self.bank, *self.shown)
+        return self.shown
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take the candidate of each lane."""
+        """Take the candidate of each lane. What it shows is overwritten by the step after the next."""
         reward, done = np.zeros(self.batch, np.float32), np.zeros(self.batch, np.bool_)
         following = self.rng.integers(0, len(self.bank.mechanism), self.batch)
-        chosen = np.asarray(actions, np.int64)
-        step_lanes(self.lanes, self.bank, chosen, following, self.table, self.mask, reward, done)
-        observation = self.table.copy()
-        return Step(observation, self.mask.copy(), reward, done, observation)
+        self.shown, self.before = self.before, self.shown
+        step_lanes(self.lanes, self.bank, np.asarray(actions, np.int64), following, *self.shown, reward, done)
+        return Step(*self.shown, reward, done, self.shown.table)
 
     def get_state(self) -> dict[str, Any]:
         """The lanes, what they show, and the generator."""
         return {
             **{name: value.copy() for name, value in columns(self.lanes.plays).items()},
-            **{name: getattr(self.lanes, name).copy() for name in ("which", "task", "shown")},
-            "table": self.table.copy(),
-            "mask": self.mask.copy(),
+            **{name: getattr(self.lanes, name).copy() for name in ("which", "task")},
+            **{name: value.copy() for name, value in self.shown._asdict().items()},
             "rng": self.rng.bit_generator.state,
         }
 
@@ -271,9 +279,9 @@ class WorkflowSimulator:
         """Go on from what ``get_state`` gave."""
         for name, value in columns(self.lanes.plays).items():
             value[:] = state[name]
-        for name in ("which", "task", "shown"):
+        for name in ("which", "task"):
             getattr(self.lanes, name)[:] = state[name]
-        self.table[:], self.mask[:] = state["table"], state["mask"]
+        self.shown.table[:], self.shown.mask[:] = state["table"], state["mask"]
         self.rng.bit_generator.state = state["rng"]
 
 
