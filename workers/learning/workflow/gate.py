@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from app.kinds.workflow.observation import STATE_WIDTH
 from app.kinds.workflow.trace import Seconds
 from workers.learning.workflow.sequences import WHOLE, Sequence
-from workers.simulators.workflow.agents import Agent, play_agent, state_of
+from workers.simulators.workflow.agents import Agent, play_agent, state_at
 from workers.simulators.workflow.pool import Play, advance, opened
 from workers.simulators.workflow.schedule import SHORTEST
-from workers.simulators.workflow.sight import look
+from workers.simulators.workflow.sight import room_for
 
 EVERY, HORIZON = 60, 40  # picks between forks, and of a member in a fork
 RIDGE = 1.0
@@ -55,11 +55,12 @@ def forked(sequences: list[Sequence], agent: Agent) -> Forks:
     states, losses = [], []
     for sequence in sequences:
         play, member = opened(sequence.trace, sequence.processors), np.full(sequence.trace.tasks, -1, np.int64)
+        room = room_for(len(play.finish))
         while True:
             play_agent(play, alone(agent, 0), sequence.mechanism, sequence.fill, sequence.processors, EVERY, member)
             if not advance(play, sequence.mechanism, sequence.fill):
                 break
-            states.append(state_of(look(play, sequence.mechanism, sequence.processors).seen))
+            states.append(state_at(play, sequence.mechanism, sequence.processors, room))
             losses.append(_compared(play, sequence, agent))
     return Forks(np.array(states).reshape(-1, STATE_WIDTH), np.array(losses).reshape(-1, len(agent.rule)))
 

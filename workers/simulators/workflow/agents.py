@@ -14,7 +14,7 @@ from app.kinds.workflow.rules import scores
 from app.kinds.workflow.trace import Seconds
 from workers.simulators.workflow.compiling import kernel
 from workers.simulators.workflow.pool import NOW, Play, advance, choose, lent
-from workers.simulators.workflow.sight import Candidates, described, look
+from workers.simulators.workflow.sight import Candidates, Room, described, look, room_for
 
 NETWORK = -1  # in place of a rule
 
@@ -120,10 +120,10 @@ def play_agent(
         How often each member was asked, and how often its pick was put off, [M + 1].
     """
     play = lent(play)
-    told = np.zeros(len(agent.rule) + 1, np.int64)
+    told, room = np.zeros(len(agent.rule) + 1, np.int64), room_for(len(play.finish))
     while picks > 0 and advance(play, mechanism, fill):
         picks -= 1
-        candidates = look(play, mechanism, processors)
+        candidates = look(play, mechanism, processors, room)
         asking = gated(agent, candidates.seen)
         i = asked(play, agent, asking, candidates)
         task = candidates.task[i]
@@ -174,6 +174,6 @@ def agent_of(
 
 
 @kernel
-def state_of(seen: Survey) -> Seconds:
-    """What a gate sees, [``STATE_WIDTH``]."""
-    return state(seen)
+def state_at(play: Play, mechanism: int, processors: int, room: Room) -> Seconds:
+    """What a gate sees of a play at which a pick is due, [``STATE_WIDTH``]."""
+    return state(look(play, mechanism, processors, room).seen)

@@ -51,6 +51,12 @@ def kernel(function: Function) -> Function:
     return cast("Function", compiled)
 
 
+def inlined(function: Function) -> Function:
+    """As ``kernel``, for what kernels call at every step: handing over dozens of arrays would take longer than it."""
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
+    return cast("Function", compiled)
+
+
 def compilable(*functions: Callable[..., object]) -> None:
     """Let kernels call plain functions of the kind."""
     for function in functions:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow import dispatch, rules
-from app.kinds.workflow.dispatch import EASY, UNLIMITED, Head, Indices, Pool, Tasks, decide
+from app.kinds.workflow.dispatch import EASY, NONE, UNLIMITED, Head, Indices, Pool, Tasks, decide
 from app.kinds.workflow.rules import FCFS, scores
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace
@@ -29,6 +29,8 @@ compilable(rules.formula, rules.scores)
 @compiled_as(dispatch.by_end)
 def _by_end(tasks: Tasks, started: Indices) -> Indices:
     """By insertion: hardly ever do many start together, and a general sort takes seconds to compile."""
+    if len(started) < 2:
+        return started
     expected, found = tasks.expected, started.copy()
     for i in range(1, len(found)):
         task, at = found[i], i
@@ -271,8 +273,23 @@ def advance(play: Play, mechanism: int, fill: int) -> bool:
             return False
         if mechanism == EASY:
             play.counts[HEAD] = -1
-        elif play.counts[HEAD] >= 0:
+        elif play.counts[HEAD] >= 0 and not _held_up(play, mechanism):
             settle(play, mechanism, play.queue[:0], ordered(play, fill))
+
+
+@kernel
+def _held_up(play: Play, mechanism: int) -> bool:
+    """Whether it is plain that the head waits on, and that nothing may overtake it."""
+    tasks, free, window = play.tasks, play.pool.level[FREE], play.clock[UNTIL] - play.clock[NOW]
+    if tasks.processors[play.counts[HEAD]] <= free:
+        return False
+    if mechanism == NONE:
+        return True
+    for i in range(play.counts[QUEUED]):
+        task = play.queue[i]
+        if tasks.processors[task] <= free and tasks.expected[task] < window:
+            return False
+    return True
 
 
 @kernel
@@ -287,8 +304,8 @@ def choose(play: Play, mechanism: int, fill: int, task: int) -> None:
     if task < 0:
         play.counts[PAUSED] = 1
         return
-    play.chosen[0] = task
-    settle(play, mechanism, play.chosen[:1].copy(), ordered(play, fill))
+    play.chosen[0] = task  # may be overwritten, but not before it was looked at
+    settle(play, mechanism, play.chosen[:1], ordered(play, fill))
     if mechanism == EASY and play.counts[HEAD] >= 0:
         play.counts[PAUSED] = 1
 

@@ -10,20 +10,9 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow import observation
 from app.kinds.workflow.dispatch import EASY, NONE, Indices
-from app.kinds.workflow.observation import (
-    FAR,
-    PATIENCE,
-    SHORTEST,
-    VISIBLE,
-    WIDTH,
-    Survey,
-    Waiting,
-    describe,
-    survey,
-    visible,
-)
+from app.kinds.workflow.observation import FAR, PATIENCE, SHORTEST, VISIBLE, WIDTH, Survey, describe, visible
 from app.kinds.workflow.trace import Seconds
-from workers.simulators.workflow.compiling import compilable, compiled_as, kernel
+from workers.simulators.workflow.compiling import borrowed, compilable, inlined, kernel
 from workers.simulators.workflow.pool import NOW, QUEUED, Play
 
 compilable(observation.visible, observation.describe, observation.state)
@@ -36,47 +25,72 @@ class Candidates(NamedTuple):
     seen: Survey
 
 
-@compiled_as(observation.survey)
-def _survey(
-    mechanism: int, now: float, waiting: Waiting, machine: int, free: int, ends: Seconds, held: Indices
-) -> Survey:
-    """As the plain function, in one pass."""
-    count, running, need = len(waiting.waited), len(ends), waiting.processors
-    columns = np.empty((7, count))
-    urgency, request, wide, length = columns[0], columns[1], columns[2], columns[3]
-    size, usual, delay = columns[4], columns[5], columns[6]
-    log_machine, mean_length, mean_size = np.log(float(max(machine, 2))), 0.0, 0.0
-    free_then = np.empty(running + 1, np.int64)
+class Room(NamedTuple):
+    """Where a survey's numbers go, so that none of its arrays must be made and counted.
+
+    A survey is good as long as its room is alive, and until the next one. In compiled code a local variable ends with
+    its last use, so that a kernel that looks once takes its room from its caller.
+
+    Attributes:
+        columns: [8, at least Q].
+        free_then: processors that are free after each running task, [R + 1].
+    """
+
+    columns: Seconds
+    free_then: Indices
+
+
+@kernel
+def room_for(running: int) -> Room:
+    """Room for surveys of a machine on which so many tasks run at most."""
+    return Room(np.empty((8, VISIBLE)), np.empty(running + 1, np.int64))
+
+
+@inlined
+def look(play: Play, mechanism: int, processors: int, room: Room) -> Candidates:
+    """The candidates of a play at which a pick is due, as ``observation.survey`` sees them, in one pass."""
+    tasks, now = play.tasks, play.clock[NOW]
+    task = play.queue[: play.counts[QUEUED]]
+    if len(task) > VISIBLE:
+        task = task[visible(tasks.expected[task], tasks.processors[task])]
+    count, (free, running), ends = len(task), play.pool.level, play.pool.ends
+    free_then, columns = borrowed(room.free_then), borrowed(room.columns[:, :count])
+    urgency, request, need, length = columns[0], columns[1], columns[2], columns[3]
+    size, usual, waited, delay = columns[4], columns[5], columns[6], columns[7]
     free_then[0] = free
     for i in range(running):
-        free_then[i + 1] = free_then[i] + held[i]
-    head, gap, spare = -1, FAR, float(machine)
+        free_then[i + 1] = free_then[i] + play.pool.held[i]
+    log_machine, mean_length, mean_size = np.log(float(max(processors, 2))), 0.0, 0.0
+    head, gap, spare = -1, FAR, float(processors)
     for i in range(count):
-        waited, log_wide = waiting.waited[i], np.log(float(need[i]))
-        request[i], wide[i] = max(waiting.expected[i], SHORTEST), need[i]
+        one = task[i]
+        wide, recent = tasks.processors[one], play.recent[tasks.user[one]]
+        log_wide, known = np.log(float(wide)), 0.5 * (recent[0] + recent[1])
+        waited[i], need[i] = now - tasks.submit[one], wide
+        request[i] = max(tasks.expected[one], SHORTEST)
         length[i], size[i] = np.log(request[i]), log_wide / log_machine
-        known = request[i] if np.isnan(waiting.usual[i]) else min(max(waiting.usual[i], SHORTEST), request[i])
-        usual[i] = length[i] if known == request[i] else np.log(known)
-        urgency[i] = PATIENCE * waited / (waited + request[i]) - length[i] - 0.5 * log_wide
+        within = not np.isnan(known) and known < request[i]
+        usual[i] = np.log(max(known, SHORTEST)) if within else length[i]
+        urgency[i] = PATIENCE * waited[i] / (waited[i] + request[i]) - length[i] - 0.5 * log_wide
         mean_length += length[i] / count
         mean_size += size[i] / count
         delay[i] = 0.0
-        if need[i] > free:
-            at = min(np.searchsorted(free_then, need[i]), running)
+        if wide > free:
+            at = min(np.searchsorted(free_then[: running + 1], wide), running)
             delay[i] = max(ends[at - 1] - now, 0.0) if at > 0 else 0.0
             if head < 0 or urgency[i] > urgency[head]:
-                head, gap, spare = i, delay[i], float(free_then[at] - need[i])
-    return Survey(
-        urgency,
-        request,
-        wide,
-        length,
-        size,
-        usual,
-        waiting.waited,
-        delay,
+                head, gap, spare = i, delay[i], float(free_then[at] - wide)
+    seen = Survey(
+        borrowed(urgency),
+        borrowed(request),
+        borrowed(need),
+        borrowed(length),
+        borrowed(size),
+        borrowed(usual),
+        borrowed(waited),
+        borrowed(delay),
         float(free),
-        float(machine),
+        float(processors),
         gap,
         spare,
         max(ends[0] - now, 0.0) if running > 0 else 0.0,
@@ -85,29 +99,10 @@ def _survey(
         0.0 if mechanism == NONE else 1.0,
         1.0 if mechanism == EASY else 0.0,
     )
+    return Candidates(task, seen)
 
 
-@kernel
-def look(play: Play, mechanism: int, processors: int) -> Candidates:
-    """The candidates of a play at which a pick is due."""
-    tasks, pool, now = play.tasks, play.pool, play.clock[NOW]
-    task = play.queue[: play.counts[QUEUED]]
-    if len(task) > VISIBLE:
-        task = task[visible(tasks.expected[task], tasks.processors[task])]
-    count = len(task)
-    columns, need = np.empty((3, count)), np.empty(count, np.int64)
-    for i in range(count):
-        one = task[i]
-        recent = play.recent[tasks.user[one]]
-        columns[0, i], columns[1, i] = now - tasks.submit[one], tasks.expected[one]
-        columns[2, i] = 0.5 * (recent[0] + recent[1])
-        need[i] = tasks.processors[one]
-    free, running = pool.level
-    waiting = Waiting(columns[0], columns[1], need, columns[2])
-    return Candidates(task, survey(mechanism, now, waiting, processors, free, pool.ends[:running], pool.held[:running]))
-
-
-@kernel
+@inlined
 def describe_in(row: NDArray[np.floating], seen: Survey, i: int) -> None:
     """Fill in the features of candidate ``i``, [F]."""
     more = (seen.length[i], seen.size[i], seen.usual[i], seen.waited[i], seen.delay[i])

@@ -10,8 +10,9 @@ from app.kinds.workflow.dispatch import EASY, NONE, RLS
 from app.kinds.workflow.observation import Waiting, features, survey, visible
 from app.kinds.workflow.rules import FCFS
 from app.kinds.workflow.trace import Trace, independent
+from workers.simulators.workflow.compiling import kernel
 from workers.simulators.workflow.pool import NOW, QUEUED, RUNNING, Play, advance, choose, opened
-from workers.simulators.workflow.sight import described, look
+from workers.simulators.workflow.sight import Room, described, look, room_for
 
 MACHINE = 32
 
@@ -27,6 +28,13 @@ def crowded(tasks: int, seed: int) -> Trace:
         rng.integers(1, MACHINE + 1, tasks),
         rng.integers(-1, 3, tasks),
     )
+
+
+@kernel
+def compiled(play: Play, mechanism: int, room: Room) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The candidates [Q] and their features [Q, F]."""
+    found = look(play, mechanism, MACHINE, room)
+    return found.task.copy(), described(found.seen, 0, len(found.task))
 
 
 def plain(play: Play, mechanism: int) -> NDArray[np.float64]:
@@ -50,11 +58,11 @@ def plain(play: Play, mechanism: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize(("tasks", "longest"), [(60, range(10, 61)), (400, range(128, 129))])
 def test_the_compiled_features_are_those_of_the_service(tasks: int, longest: range, mechanism: int) -> None:
     play, rng, most = opened(crowded(tasks, 0), MACHINE), np.random.default_rng(0), 0
+    room = room_for(len(play.finish))
     while advance(play, mechanism, FCFS):
-        found = look(play, mechanism, MACHINE)
-        table = described(found.seen, 0, len(found.task))
+        task, table = compiled(play, mechanism, room)
         np.testing.assert_allclose(table, plain(play, mechanism), rtol=1e-12, atol=1e-12)
-        most = max(most, len(found.task))
-        choose(play, mechanism, FCFS, int(rng.choice(found.task)))
+        most = max(most, len(task))
+        choose(play, mechanism, FCFS, int(rng.choice(task)))
     assert most in longest  # of a long queue a part is shown
     assert not np.isnan(play.begun).any()
