@@ -32,18 +32,20 @@ class Standing(NamedTuple):
 
 def standing(report: Json) -> Standing:
     """Schedulers are told by their slowdown, all others by their return."""
-    slowdown, rules = _slowdown(report), report.get("heuristics") or {}
-    if slowdown is not None:
-        steps, learning = "steps of the search", "Slowdown while learning, as a share of the base strategy's,"
-        return Standing("bounded slowdown", True, steps, learning, {AGENT: slowdown, **rules})
+    rules = report.get("heuristics") or {}
+    for unit, loss in _losses(report).items():
+        steps, learning = "steps of the search", "Loss while learning, as a share of the base strategy's,"
+        return Standing(unit, True, steps, learning, {AGENT: loss, **rules})
     own = {AGENT: report.get("return"), OPTIMUM: report.get("optimum")}
     scores = {**{name: found for name, found in own.items() if found}, **rules}
     return Standing("return", False, "environment steps", "Return while learning", scores)
 
 
-def _slowdown(report: Json) -> Json | None:
-    found = (report.get("terms") or {}).get("slowdown")
-    return found if isinstance(found, dict) else None
+def _losses(report: Json) -> dict[str, Json]:
+    """What a scheduler is judged by, in words: mean bounded slowdown, or all terms of its workload's objective."""
+    told = report.get("terms") or {}
+    units = {"slowdown": "bounded slowdown", "objective": "weighted terms of the objective"}
+    return {unit: told[term] for term, unit in units.items() if isinstance(told.get(term), dict)}
 
 
 def palette(report: Json) -> Palette:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from app.kinds.workflow.observation import STATE_WIDTH
 from app.kinds.workflow.trace import Seconds
 from workers.learning.workflow.sequences import WHOLE, Sequence
+from workers.learning.workflow.worth import rates
 from workers.simulators.workflow.agents import Agent, play_agent, state_at
 from workers.simulators.workflow.pool import Play, advance, opened
-from workers.simulators.workflow.schedule import SHORTEST
 from workers.simulators.workflow.sight import room_for
 
 EVERY, HORIZON = 60, 40  # picks between forks, and of a member in a fork
@@ -74,15 +74,15 @@ def alone(agent: Agent, m: int) -> Agent:
 
 
 def _compared(play: Play, sequence: Sequence, agent: Agent) -> Seconds:
-    """Excess slowdown of all tasks that had not started, of each member over the first's, less 1, [M]."""
+    """What the waits of all tasks that had not started are charged, of each member over the first's, less 1, [M]."""
     fresh = np.isnan(play.begun)
     found = np.zeros(len(agent.rule))
     for m in range(len(found)):
         going, member = copied(play), np.full(sequence.trace.tasks, -1, np.int64)
         for who, picks in ((m, HORIZON), (0, WHOLE)):
             play_agent(going, alone(agent, who), sequence.mechanism, sequence.fill, sequence.processors, picks, member)
-        waited = (going.begun - sequence.trace.submit) / np.maximum(sequence.trace.runtime, SHORTEST)
-        found[m] = 1.0 + waited[fresh].sum()
+        paid = (going.begun - sequence.trace.submit) * rates(sequence.worth, sequence.trace)
+        found[m] = 1.0 + paid[fresh].sum()
     relative: Seconds = np.clip(found / found[0] - 1.0, -LIMIT, LIMIT)
     return relative
 

@@ -54,7 +54,7 @@ def rule(name: str) -> Agent:
 
 
 def measured(agent: Agent, sequences: list[Sequence]) -> Seconds:
-    """Mean bounded slowdown of each sequence, [N]."""
+    """The loss on each sequence, [N]."""
     return np.array([loss(sequence, agent) for sequence in sequences])
 
 
@@ -68,7 +68,7 @@ def interval(values: Seconds) -> dict[str, float]:
 def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = None) -> dict[str, Any]:
     """The artifact beside all rules and the champion, paired by sequence; whether it may answer, and why.
 
-    It may when its mean slowdown is no higher than the best rule's, and the champion's, with 95 % confidence.
+    It may when its mean loss is no higher than the best rule's, and the champion's, with 95 % confidence.
     """
     found = measured(compiled(load(artifact)), sequences)
     rules = {name: measured(rule(name), sequences) for name in RULES}
@@ -78,14 +78,15 @@ def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = N
         rivals["the present champion"] = measured(compiled(load(champion)), sequences)
     gains = {who: interval(other - found) for who, other in rivals.items()}
     lost = [who for who, gain in gains.items() if gain["low"] < 0.0]
+    unit = "mean bounded slowdown" if sequences[0].worth is None else "of what the objective charges"
     told = "; ".join(
-        f"{who} has {gain['mean']:.2f} more mean bounded slowdown ({gain['low']:.2f} to {gain['high']:.2f}, 95 %)"
+        f"{who} has {gain['mean']:.4g} more {unit} ({gain['low']:.4g} to {gain['high']:.4g}, 95 %)"
         for who, gain in gains.items()
     )
     reason = f"on {len(sequences)} sequences {told}"
     return {
         "return": {key: -value for key, value in zip(("mean", "high", "low"), interval(found).values(), strict=True)},
-        "terms": {"slowdown": interval(found)},
+        "terms": {"slowdown" if sequences[0].worth is None else "objective": interval(found)},
         "heuristics": {name: interval(values) for name, values in rules.items()},
         "best_heuristic": best,
         "gains": gains,

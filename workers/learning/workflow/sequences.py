@@ -7,6 +7,7 @@ import numpy as np
 from app.kinds.workflow.dispatch import EASY, NONE, RLS
 from app.kinds.workflow.rules import FCFS, SJF
 from app.kinds.workflow.trace import Seconds, Trace, independent
+from workers.learning.workflow.worth import Worth, charged
 from workers.simulators.workflow.agents import Agent, play_agent
 from workers.simulators.workflow.pool import opened
 from workers.simulators.workflow.schedule import SHORTEST
@@ -19,11 +20,12 @@ WHOLE = 1 << 60
 
 
 class Sequence(NamedTuple):
-    """Jobs on a pool under a mechanism."""
+    """Jobs on a pool under a mechanism, and what they are worth: none where mean bounded slowdown alone counts."""
 
     trace: Trace
     processors: int
     mechanism: int
+    worth: Worth | None = None
 
     @property
     def fill(self) -> int:
@@ -76,10 +78,12 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
 
 
 def loss(sequence: Sequence, agent: Agent) -> float:
-    """Mean bounded slowdown of a sequence under an agent."""
+    """Mean bounded slowdown of a sequence under an agent, or what its workload's objective charges."""
     trace = sequence.trace
     play = opened(trace, sequence.processors)
     member = np.full(trace.tasks, -1, np.int64)
     play_agent(play, agent, sequence.mechanism, sequence.fill, sequence.processors, WHOLE, member)
+    if sequence.worth is not None:
+        return charged(sequence.worth, trace, play.begun)
     spent = play.begun - trace.submit + trace.runtime
     return float(np.maximum(1.0, spent / np.maximum(trace.runtime, SHORTEST)).mean())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.workflow.dispatch import MECHANISMS
-from app.kinds.workflow.layout import Layout, nodes_of, pool
+from app.kinds.workflow.layout import Layout, pool
 from app.kinds.workflow.rules import RULES
 from app.kinds.workflow.spec import Spec
 from app.policies.workflow.artifact import load
@@ -18,6 +18,7 @@ from workers.evaluation.workflow.objective import reference
 from workers.evaluation.workflow.seen import picture
 from workers.evaluation.workflow.ways import NO_LIMITS, Ruled
 from workers.learning.workflow.sequences import Sequence
+from workers.learning.workflow.worth import largest, machine_of
 from workers.simulators.workflow.schedule import Figures, figures
 
 Json = dict[str, Any]
@@ -75,11 +76,9 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
 
 def staged(spec: Spec, sequence: Sequence) -> Stage:
     """A sequence on what it was drawn for."""
-    largest = max(spec.nodes, key=lambda node: node.processors)
-    nodes = nodes_of((largest.model_copy(update={"minimum": 1, "maximum": 1}),))
-    nodes = nodes._replace(speed=np.ones(1))  # trainings and verdicts take run times as they were recorded
+    nodes = machine_of(spec)
     episode = Episode(sequence.trace, nodes, Layout(spec).weights, reference(sequence.trace, nodes))
-    return Stage(sequence, episode, f"{largest.name}-0")
+    return Stage(sequence, episode, f"{largest(spec).name}-0")
 
 
 def middle(sequences: Many[Sequence]) -> Sequence:

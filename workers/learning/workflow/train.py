@@ -26,6 +26,7 @@ from workers.learning.workflow.search import Search, Settings, mixed
 from workers.learning.workflow.sequences import Sequence, Source, drawn, piece
 from workers.learning.workflow.shown import pictures
 from workers.learning.workflow.widths import JOINT, WIDE
+from workers.learning.workflow.worth import worth_of
 from workers.simulators.workflow.agents import NETWORK, Agent, agent_of, networks, parameters
 from workers.simulators.workflow.environment import Episode, WorkflowSimulator
 
@@ -67,7 +68,7 @@ class Training:
         *,
         champion: bytes | None = None,
     ) -> None:
-        self.spec, self.seed, self.champion = spec, seed, champion
+        self.spec, self.seed, self.champion, self.worth = spec, seed, champion, worth_of(spec)
         self.machine = max(node.processors for node in spec.nodes)
         name = spec.backfilling if spec.backfilling in MECHANISMS[:3] else "easy"
         self.mechanism = MECHANISMS.index(name)
@@ -125,7 +126,7 @@ class Training:
         for i in range(count):
             source = sources[i % len(sources)]
             length = min(self.length, source.trace.tasks)
-            found.append(Sequence(drawn(source, length, rng), self.machine, self.mechanism))
+            found.append(Sequence(drawn(source, length, rng), self.machine, self.mechanism, self.worth))
         return found
 
     def _searching(self, start: Seconds) -> Search:
@@ -176,7 +177,9 @@ class Training:
         steps = int(PROXIMAL_SHARE * self.budget)
         played = self._sequences(self.sources, LANES, self.rng)
         episodes = [Episode(s.trace, s.processors, s.mechanism, s.fill) for s in played]
-        simulator = WorkflowSimulator(episodes, LANES, network(self.search.point), self.seed)
+        weights = (self.spec.weights.slowdown, self.spec.weights.wait)
+        weights = weights if any(weights) else (1.0, 0.0)  # what else counts is not settled task by task
+        simulator = WorkflowSimulator(episodes, LANES, network(self.search.point), self.seed, weights=weights)
         learner = Proximal(simulator, steps, self.seed)
         while learner.progress < 1.0:
             learner.advance()

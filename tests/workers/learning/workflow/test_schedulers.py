@@ -24,6 +24,7 @@ from workers.learning.workflow.search import Search, Settings
 from workers.learning.workflow.sequences import WHOLE, Sequence, Source, drawn, loss, piece
 from workers.learning.workflow.train import Training, network, scorer_of
 from workers.learning.workflow.widths import JOINT, WIDE
+from workers.learning.workflow.worth import charged, rates, worth_of
 from workers.simulators.workflow.agents import parameters, play_agent
 from workers.simulators.workflow.environment import Episode, WorkflowSimulator
 from workers.simulators.workflow.pool import NOW, QUEUED, Play, advance, choose, opened
@@ -222,6 +223,34 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     assert set(report["candidates"]) == {"scorer", "strategy", "portfolio", "inspector"}
     names = [one["name"] for one in report["pictures"]["schedules"]]
     assert names[:2] == ["agent", f"{report['best_heuristic']}+rls"]
+
+
+def test_a_training_minds_what_the_workload_pays_for() -> None:
+    node = {"name": "n", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0}
+    own = spec(nodes=[node], weights={"slowdown": 0.0, "wait": 0.5, "cost": 1.0})
+    training = Training(own, (("a", trace(0, 300)),), 0, 30_000)
+    while not training.done:
+        training.advance()
+    report = training.result().report
+    assert "of what the objective charges" in report["reason"]
+    assert report["return"]["mean"] == -report["terms"]["objective"]["mean"]
+    assert min(rule["mean"] for rule in report["heuristics"].values()) >= 1.5  # the sum of the weights is the best
+
+
+def test_what_is_charged_are_the_weighted_terms_and_their_weights() -> None:
+    jobs = independent(
+        np.array([0.0, 0.0]), np.array([3600.0, 3600.0]), np.full(2, 3600.0), np.array([16, 16]), np.full(2, -1)
+    )
+    node = {"name": "n", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0}
+    weights = {"slowdown": 1.0, "wait": 10.0, "makespan": 100.0, "utilisation": 1_000.0, "cost": 10_000.0}
+    worth = worth_of(spec(nodes=[node], weights=weights))
+    assert worth is not None
+    first, second = (charged(worth, jobs, np.array([0.0, begun])) for begun in (3600.0, 7200.0))
+    # slowdowns 1 and 2, waits 0 and 1 h, 2 h are the least, all of them busy, 2 h of the node are the work's price
+    assert first == pytest.approx(11_111.0 + 0.5 + 10 * 0.5 + 0.0 + 0.0 + 10_000.0)
+    assert second == pytest.approx(11_111.0 + 1.0 + 10 * 1.0 + 100 * 0.5 + 1_000 / 3 + 15_000.0)
+    assert worth_of(spec()) is None
+    assert rates(worth, jobs) == pytest.approx(np.full(2, 11 / 3600.0))
 
 
 def test_too_little_is_said_with_its_numbers() -> None:
