@@ -25,6 +25,7 @@ hypothesis_settings.load_profile("untimed")
 StartSteward = Callable[..., StewardServer]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of compiled simulators run in one process: their kernels are compiled once."""
     for item in items:
