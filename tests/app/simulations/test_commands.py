@@ -41,3 +41,9 @@ def test_a_log_from_outside(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "fcfs" in done.stdout
     assert subprocess.run([*command, "--nodes", "2"], capture_output=True, check=False).returncode == 1
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as unheard:
+        assert unheard.stdout is not None
+        assert unheard.stderr is not None
+        unheard.stdout.close()  # as `| head` does
+        assert unheard.stderr.read() == b""
+    assert unheard.returncode == 0

@@ -4,6 +4,7 @@ The format of the trace decides who plays it: each has a module with ``read`` an
 """
 
 import json
+import os
 import sys
 from argparse import Namespace
 from types import ModuleType
@@ -62,4 +63,10 @@ def _draw(options: Namespace, rows: list[Played]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has read enough; nothing may be written at the end either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = DONE
+    sys.exit(status)

@@ -19,7 +19,7 @@ def test_other_forms_are_refused_with_the_right_one(text: str) -> None:
         nodes_written(text)
 
 
-@pytest.mark.parametrize("text", ["0x16", "4x0", "4x16@0"])
-def test_numbers_out_of_range_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="greater than"):
+@pytest.mark.parametrize(("text", "field"), [("0x16", "maximum"), ("4x0", "processors"), ("4x16@0", "speed")])
+def test_numbers_out_of_range_are_refused(text: str, field: str) -> None:
+    with pytest.raises(ValueError, match=rf"'{text}': {field}: Input should be greater than .*, not '0'"):
         nodes_written(text)
