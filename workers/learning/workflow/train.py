@@ -79,6 +79,7 @@ class Training:
         self.proximal: dict[str, Any] = {}
         self.search = self._searching(self._begin())
         self.inspecting: Search | None = None
+        self.learner: Proximal | None = None
         self._result: TrainedAgent | None = None
         if checkpoint:
             self._restore(checkpoint)
@@ -161,8 +162,7 @@ class Training:
     def advance(self) -> None:
         """Do one chunk."""
         if self.stage == 0:
-            self._proximal()
-            self.stage = 1
+            self.stage += self._proximal()
         elif self.stage == 1:
             self.search.advance(min(1.0, self.spent / self.budget))
             self.stage += self.spent >= 0.8 * self.budget
@@ -172,19 +172,27 @@ class Training:
         else:
             self._result = self._judged()
 
-    def _proximal(self) -> None:
-        """Let PPO learn first; the search goes on from it where it is better than the base strategy."""
+    def _proximal(self) -> bool:
+        """A rollout of PPO, which learns first; whether it is done. It is not part of checkpoints: it begins anew."""
         steps = int(PROXIMAL_SHARE * self.budget)
+        self.learner = self.learner or self._learner(steps)
+        self.learner.advance()
+        self.spent = int(min(1.0, self.learner.progress) * steps)
+        if self.learner.progress < 1.0:
+            return False
+        self._go_on_from(self.learner.parameters(), steps)
+        return True
+
+    def _learner(self, steps: int) -> Proximal:
         played = self._sequences(self.sources, LANES, self.rng)
         episodes = [Episode(s.trace, s.processors, s.mechanism, s.fill) for s in played]
         weights = (self.spec.weights.slowdown, self.spec.weights.wait)
         weights = weights if any(weights) else (1.0, 0.0)  # what else counts is not settled task by task
         simulator = WorkflowSimulator(episodes, LANES, network(self.search.point), self.seed, weights=weights)
-        learner = Proximal(simulator, steps, self.seed)
-        while learner.progress < 1.0:
-            learner.advance()
-        self.spent += steps
-        point = learner.parameters()
+        return Proximal(simulator, steps, self.seed)
+
+    def _go_on_from(self, point: Seconds, steps: int) -> None:
+        """Let the search go on from what PPO has found where it is better than the base strategy."""
         ratio = mixed(self.search.validation, self.search.measured(point), self.search.reference)
         self.proximal = {"ratio": ratio, "steps": steps}
         if ratio < self.search.ratio:
@@ -261,6 +269,8 @@ class Training:
 
     def _restore(self, data: bytes) -> None:
         arrays, values = blob.unpack(data)
+        if values["stage"] == 0:
+            return
         if "inspecting" in values["told"]:
             self._inspect()
         for name, (steps, ratio, curve) in values["told"].items():

@@ -209,6 +209,9 @@ def spec(**changed: object) -> Spec:
 def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     traces = (("a", trace(0, 300)),)
     training = Training(spec(), traces, 0, 40_000)
+    training.advance()
+    assert 0.0 < training.progress < 0.2
+    assert Training(spec(), traces, 0, 40_000, training.checkpoint()).spent == 0  # PPO begins anew
     while training.search.steps < 1:
         training.advance()
     again = Training(spec(), traces, 0, 40_000, training.checkpoint())
