@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 celery = create_celery(get_settings())
 celery.conf.update(
     imports=("workers.tasks.registered",),
+    worker_pool="workers.pool:Processes",
     worker_max_tasks_per_child=TASKS_PER_CHILD,
     worker_cancel_long_running_tasks_on_connection_loss=False,
 )
@@ -74,7 +75,7 @@ def work(concurrency: int) -> None:
     os.nice(max(0, settings.worker_nice - os.nice(0)))
     housekeeper = Housekeeper(settings, process_name())
     signals.worker_ready.connect(lambda **_: housekeeper.start(), weak=False)
-    options = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--pool=prefork"]
+    options = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     try:
         celery.worker_main(
             ["--quiet", "worker", f"--concurrency={concurrency}", f"--loglevel={settings.log_level}", *options]

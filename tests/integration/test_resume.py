@@ -111,6 +111,17 @@ def test_a_killed_child_is_noticed_without_waiting_for_its_lease(steward_factory
     is_done_once(caller, job)
 
 
+def test_a_killed_idler_takes_no_lock_with_it(steward_factory: StartSteward, call: Call) -> None:
+    server = steward_factory(**QUICK)
+    caller = call(server)
+    caller.modelled(server)
+    _main, child = family(server)
+    time.sleep(1.0)  # it is waiting for work by now
+    child.kill()
+    done = caller.wait(caller.train(algorithm="tabular_q", budget=1_000), 60)
+    assert (done["state"], done["attempts"]) == ("succeeded", 1)
+
+
 def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     steward_factory: StartSteward, call: Call, tmp_path: Path
 ) -> None:
