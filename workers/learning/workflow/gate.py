@@ -55,7 +55,7 @@ def forked(sequences: list[Sequence], agent: Agent) -> Forks:
     states, losses = [], []
     for sequence in sequences:
         play, member = opened(sequence.trace, sequence.processors), np.full(sequence.trace.tasks, -1, np.int64)
-        room = room_for(len(play.finish))
+        room = room_for(len(play.pool.ends))
         while True:
             play_agent(play, alone(agent, 0), sequence.mechanism, sequence.fill, sequence.processors, EVERY, member)
             if not advance(play, sequence.mechanism, sequence.fill):

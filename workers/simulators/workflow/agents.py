@@ -120,7 +120,7 @@ def play_agent(
         How often each member was asked, and how often its pick was put off, [M + 1].
     """
     play = lent(play)
-    told, room = np.zeros(len(agent.rule) + 1, np.int64), room_for(len(play.finish))
+    told, room = np.zeros(len(agent.rule) + 1, np.int64), room_for(len(play.pool.ends))
     while picks > 0 and advance(play, mechanism, fill):
         picks -= 1
         candidates = look(play, mechanism, processors, room)

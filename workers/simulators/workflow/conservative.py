@@ -38,7 +38,7 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
     """
     held = lent(play)
     reserved = np.full(len(held.runtime), np.inf)
-    profile = empty_profile(len(held.runtime), len(held.finish))
+    profile = empty_profile(len(held.runtime), len(held.pool.ends))
     while True:
         due, arrived, alive = _due(held, reserved), held.counts[ARRIVING], held.counts[ALIVE]
         if due < _next(held):

@@ -147,5 +147,5 @@ def banked(episodes: list[Episode], baseline: Agent, weights: tuple[float, float
         meant.append(play.begun)
     plays = stacked([opened(episode.trace, episode.processors) for episode in episodes])
     each = {n: np.array([getattr(e, n) for e in episodes], np.int64) for n in ("mechanism", "fill", "processors")}
-    scratch, room = np.zeros((2, episodes[0].trace.tasks), np.int64), room_for(plays.finish.shape[1])
+    scratch, room = np.zeros((2, episodes[0].trace.tasks), np.int64), room_for(plays.pool.ends.shape[1])
     return Bank(plays, np.array(meant), np.array(slopes), **each, scratch=scratch, room=room)

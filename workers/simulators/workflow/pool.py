@@ -60,8 +60,9 @@ class Play(NamedTuple):
         begun: when each task started, seconds; not a number before, [L].
         queue: tasks that wait, in order of submission, in the first ``counts[QUEUED]`` of [L].
         chosen: scratch, [L].
-        finish: when each running task ends, descending, in the first ``counts[ALIVE]`` of [R].
-        running: each of those, −1 for one that is off the machine already, [R].
+        finish: when each running task ends, descending, in the first ``counts[ALIVE]`` of [L]: with EASY any number of
+            tasks may be off the machine already, and end in this very second.
+        running: each of those, −1 for one that is off the machine already, [L].
         clock: now, and the head's earliest start, seconds, [2].
         counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
             start, decisions, whether the next pick is put off to the next event, and whether the last event was a
@@ -344,8 +345,8 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
         begun=np.full(count, np.nan),
         queue=np.zeros(count, np.int64),
         chosen=np.zeros(count, np.int64),
-        finish=np.zeros(running),
-        running=np.zeros(running, np.int64),
+        finish=np.zeros(count),
+        running=np.zeros(count, np.int64),
         clock=np.array([-np.inf, np.inf]),
         counts=np.array([0, 0, 0, -1, 0, 0, 0, 0]),
         recent=np.full((users + 1, 2), np.nan),

@@ -58,7 +58,7 @@ def plain(play: Play, mechanism: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize(("tasks", "longest"), [(60, range(10, 61)), (400, range(128, 129))])
 def test_the_compiled_features_are_those_of_the_service(tasks: int, longest: range, mechanism: int) -> None:
     play, rng, most = opened(crowded(tasks, 0), MACHINE), np.random.default_rng(0), 0
-    room = room_for(len(play.finish))
+    room = room_for(len(play.pool.ends))
     while advance(play, mechanism, FCFS):
         task, table = compiled(play, mechanism, room)
         np.testing.assert_allclose(table, plain(play, mechanism), rtol=1e-12, atol=1e-12)
