@@ -3,8 +3,9 @@
 ``STEWARD_DATA=… python -m benchmarks workflow_quality``. Lublin-1: the ten published sequences, and 40 of 1,024 jobs
 between job 1,981 and the end (what is shipped learned from jobs before; the 40 overlap one another and the ten, for the
 log is short, so their intervals are too narrow). KTH-SP2: the whole log with users' estimates, and 40 pieces of 700
-jobs; SDSC-SP2: the same after job 27,000. Scores on KTH-SP2 and on the ten sequences were seen while what is shipped
-was searched for, though no gradient used them. The portfolio is fitted on what was learned from, and played on others.
+jobs; SDSC-SP2: the same after job 27,000. What ships was searched for and chosen without them; but the base strategy that
+it adds to had been settled with a look at KTH-SP2 and the ten. The portfolio is fitted on what was learned from, and
+played on others.
 """
 
 import os
