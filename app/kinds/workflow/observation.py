@@ -61,6 +61,8 @@ STATE = (
     "spread",
     "short",
     "small",
+    "backfills",
+    "easy",
 )
 STATE_WIDTH = len(STATE)
 
@@ -235,7 +237,7 @@ def state(seen: Survey) -> Seconds:
     queued = len(seen.length)
     work = np.log(1.0 + (seen.request * seen.need).sum() / seen.processors)
     longest = seen.waited.max()
-    found = np.empty(12)
+    found = np.empty(14)
     found[0], found[1], found[2] = 1.0, seen.free / seen.processors, queued / (queued + QUEUE_SCALE)
     found[3], found[4], found[5] = work / LOG_SCALE, seen.mean_length / LOG_SCALE, seen.mean_size
     found[6] = longest / (longest + DAY)
@@ -244,4 +246,5 @@ def state(seen: Survey) -> Seconds:
     found[9] = seen.length.std() / LOG_SCALE * 4.0
     found[10] = (seen.length < np.log(600.0)).mean()
     found[11] = (seen.size < 0.25).mean()
+    found[12], found[13] = seen.backfills, seen.easy
     return found
