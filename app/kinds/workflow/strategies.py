@@ -53,20 +53,33 @@ def cpop(scene: Scene) -> Floats:
 def peft(scene: Scene) -> Floats:
     """By what follows at best (Arabnejad and Barbosa 2014), [N]."""
     cost, along = _cost(scene), scene.data * scene.pace
-    table = np.array(following(scene.listed, cost.tolist(), along.tolist())).reshape(cost.shape)
+    table = np.array(following(scene.listed, cost.T.tolist(), along.tolist()))
     finite = np.where(np.isfinite(table), table, 0.0)
-    return -finite.mean(axis=1)
+    return -finite.mean(axis=0)
 
 
 def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list[list[float]]:
-    """``ranks.optimistic`` over plain lists, [N, T]: for a few types of nodes, arrays cost more than they save."""
-    table = [[0.0] * len(row) for row in cost]
+    """``ranks.optimistic`` over plain lists, a list for each type of node [T, N], of costs likewise.
+
+    For a few types of nodes, arrays would cost more than they save.
+    """
+    table, onward = [[0.0] * len(column) for column in cost], [column.copy() for column in cost]
+    both, least = list(zip(table, onward, strict=True)), list(map(min, zip(*cost, strict=True)))
     for task in reversed(graph.sequence):
-        for k in range(graph.child_start[task], graph.child_start[task + 1]):
+        first, last = graph.child_start[task], graph.child_start[task + 1]
+        for k in range(first, last):
             child = graph.children[k]
-            onward = [rest + own for rest, own in zip(table[child], cost[child], strict=True)]
-            anywhere = min(onward) + along[graph.edge[k]]
-            table[task] = [max(known, min(there, anywhere)) for known, there in zip(table[task], onward, strict=True)]
+            limit = least[child] + along[graph.edge[k]]
+            for rest, after in both:
+                there = after[child]
+                if there > limit:
+                    there = limit
+                if there > rest[task]:
+                    rest[task] = there
+        if first < last:
+            for rest, after in both:
+                after[task] += rest[task]
+            least[task] = min([after[task] for _, after in both])
     return table
 
 

@@ -23,7 +23,7 @@ def test_ranks_of_the_classic_graph_are_the_published_ones() -> None:
 def test_the_optimistic_cost_table_is_the_published_one(over_lists: bool) -> None:
     table = optimistic(ARABNEJAD.graph, ARABNEJAD.cost, ARABNEJAD.data)
     if over_lists:
-        table = np.array(following(ARABNEJAD.graph, ARABNEJAD.cost.tolist(), ARABNEJAD.data.tolist()))
+        table = np.array(following(ARABNEJAD.graph, ARABNEJAD.cost.T.tolist(), ARABNEJAD.data.tolist())).T
     assert table[:4].tolist() == [[64, 68, 86], [42, 39, 42], [27, 41, 43], [42, 39, 50]]
     assert table[4:].tolist() == [[28, 37, 28], [42, 39, 44], [13, 16, 22], [13, 16, 33], [13, 16, 20], [0, 0, 0]]
 
