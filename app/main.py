@@ -61,12 +61,17 @@ class Application(FastAPI):
         await self.hot(scope, receive, send)
 
 
+def collect_less() -> None:
+    """Garbage collection for a service: what lives from now on is short-lived."""
+    gc.collect()
+    gc.freeze()  # no collection walks through modules and routes any more
+    gc.set_threshold(20_000, 50, 100)
+
+
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """From the end of start-up to the beginning of the shutdown."""
-    gc.collect()
-    gc.freeze()  # what lives from now on is short-lived: no collection walks through modules and routes any more
-    gc.set_threshold(20_000, 50, 100)
+    collect_less()
     yield
     gc.unfreeze()
     app.state.database.dispose()

@@ -31,6 +31,7 @@ from app.kinds.registry import layout_of, read_spec
 from app.kinds.workflow.decide import by_strategy, decide
 from app.kinds.workflow.scene import Scene
 from app.kinds.workflow.state import WAITING, State
+from app.main import collect_less
 from app.workloads.serving import Serving
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -188,7 +189,8 @@ CASES: list[tuple[str, dict[str, Any], str, str, bool]] = [
 
 
 def results() -> list[Row]:
-    """One row a case: the decision, beside the plain peer."""
+    """One row a case: the decision, beside the plain peer; garbage is collected as the service does it."""
+    collect_less()
     return [_row(*case) for case in CASES]
 
 
