@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agent_rows
-from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.agents.service import NO_MODEL
 from app.database.tables import Workload
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
 from app.samples import service as samples
-from workers.learning.verdict import TrainedAgent
 from workers.learning.workflow.train import Training
 from workers.tasks.base import RunningJob
-from workers.tasks.verdict import Rival, verdict
+from workers.tasks.trained import Terms, publish, run
+from workers.tasks.verdict import Rival
 
 
 class TrainInput(NamedTuple):
@@ -65,32 +64,6 @@ def train(job: RunningJob) -> None:
         job.lease.checkpoint,
         champion=given.champion_artifact,
     )
-    try:
-        while not training.done:
-            training.advance()
-            job.progress(training.progress, training.eta_seconds, training.live, training.checkpoint)
-    finally:
-        training.close()
-    trained = training.result()
-    job.publish(lambda session: publish(session, job.lease.workload_id, given, trained))
-
-
-def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
-    """Store the agent, and promote it if it may be; the job's result."""
-    workload = session.get_one(Workload, workload_id, with_for_update=True)
-    promote, reason = verdict(given.rival, trained.report, workload.champion)
-    version = agents.publish(
-        session,
-        workload_id,
-        agents.Trained(
-            spec_version=given.spec_version,
-            model_version=NO_MODEL,
-            algorithm=str(trained.report["algorithm"]),
-            seed=int(trained.report["seed"]),
-            report=trained.report,
-            artifact=trained.artifact,
-            promote=promote,
-            reason=reason,
-        ),
-    )
-    return {"agent": version}
+    trained = run(job, training)
+    terms = Terms(given.rival, given.spec_version, NO_MODEL)
+    job.publish(lambda session: publish(session, job.lease.workload_id, terms, trained))

@@ -28,7 +28,8 @@ from workers.learning.train import COMPARING, JUDGING_SECONDS
 from workers.learning.trial import Trial
 from workers.learning.verdict import Contender, conclude, validation
 from workers.tasks.base import Cancelled, RunningJob
-from workers.tasks.train import TrainInput, load, publish
+from workers.tasks.train import TrainInput, load, terms
+from workers.tasks.trained import publish
 
 
 class Opened(NamedTuple):
@@ -117,7 +118,7 @@ def _end(
 
     def write(session: Session) -> dict[str, Any]:
         sweeps.hold(session, job.lease, utc_now())
-        result = publish(session, job.lease.workload_id, given, trained)
+        result = publish(session, job.lease.workload_id, terms(given), trained)
         sweeps.end(session, resting, utc_now())
         return result
 

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agent_rows
-from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
-from workers.learning.train import Request, Start, TrainedAgent, Training
+from workers.learning.train import Request, Start, Training
 from workers.tasks.base import RunningJob
-from workers.tasks.verdict import Rival, verdict
+from workers.tasks.trained import Terms, publish, run
+from workers.tasks.verdict import Rival
 
 
 class TrainInput(NamedTuple):
@@ -104,35 +104,13 @@ def _allocate(job: RunningJob) -> None:
 def alone(job: RunningJob, given: TrainInput) -> None:
     """Train one learner, or none, in this process."""
     training = Training(given.spec, given.table, given.request, job.lease.checkpoint, champion=given.champion_artifact)
-    try:
-        while not training.done:
-            training.advance()
-            job.progress(training.progress, training.eta_seconds, training.live, training.checkpoint)
-    finally:
-        training.close()
-    trained = training.result()
-    job.publish(lambda session: publish(session, job.lease.workload_id, given, trained))
+    trained = run(job, training)
+    job.publish(lambda session: publish(session, job.lease.workload_id, terms(given), trained))
 
 
-def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
-    """Store the agent, and promote it if it may be; the job's result."""
-    workload = session.get_one(Workload, workload_id, with_for_update=True)
-    promote, reason = verdict(Rival(given.asked, given.champion), trained.report, workload.champion)
-    version = agents.publish(
-        session,
-        workload_id,
-        agents.Trained(
-            spec_version=given.spec_version,
-            model_version=given.model_version,
-            algorithm=str(trained.report["algorithm"]),
-            seed=int(trained.report["seed"]),
-            report=trained.report,
-            artifact=trained.artifact,
-            promote=promote,
-            reason=reason,
-        ),
-    )
-    return {"agent": version}
+def terms(given: TrainInput) -> Terms:
+    """What the agent is published under."""
+    return Terms(Rival(given.asked, given.champion), given.spec_version, given.model_version)
 
 
 TRAININGS: dict[str, Callable[[RunningJob], None]] = {"iterative": _allocate, "workflow": _schedule}

@@ -1,7 +1,8 @@
 """What a policy sees of the tasks that wait: features of each candidate, computed once for serving and for training.
 
 ``survey`` looks at the queue as a whole, ``describe`` at its members: with arrays [Q] in the service, and with the
-numbers of one task in compiled simulators. All features are of order 1, and free of units: a scorer that was trained on
+numbers of one task in compiled simulators, whose own ``survey`` in one pass, in ``workers.simulators.workflow.sight``,
+a test holds equal to this one. All features are of order 1, and free of units: a scorer that was trained on
 one machine may be asked on another. They hold what MARS (min(wait), request, processors, can start now) and RLScheduler
 (Zhang et al. 2020) show, and the reservation that EASY would make: whether a start keeps the most urgent of those that
 do not fit from its earliest start.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.dispatch import Indices, Pool, Tasks
 from app.kinds.workflow.trace import Seconds
 
-SHORTEST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
+LEAST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
 
 
 class Profile(NamedTuple):
@@ -89,7 +89,7 @@ def keep(order: Indices, tasks: Tasks, profile: Profile, reserved: Seconds) -> b
         begun = reserved[task]
         if tasks.waiting[task] and begun < np.inf:
             late = late or begun < times[0]
-            length = max(tasks.expected[task], SHORTEST)
+            length = max(tasks.expected[task], LEAST)
             hold(profile, max(begun, times[0]), max(begun, times[0]) + length, tasks.processors[task])
     return not late and free[: profile.size[0]].min() >= 0
 
@@ -126,7 +126,7 @@ def reserve(
     count = 0
     for task in order:
         before, need, owner = reserved[task], tasks.processors[task], tasks.user[task]
-        length = max(tasks.expected[task], SHORTEST)
+        length = max(tasks.expected[task], LEAST)
         barred = pool.room_tasks[owner] < 1 or pool.room_processors[owner] < need
         if tasks.waiting[task] and (anew or barred or before == now or before == np.inf):
             if before < np.inf:

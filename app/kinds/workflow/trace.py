@@ -76,3 +76,22 @@ def independent(
         data=np.zeros(0),
         users=tuple(map(str, range(int(user.max(initial=-1)) + 1))),
     )
+
+
+def selected(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
+    """Some of a trace's tasks, in their order, without parents."""
+    chosen = np.arange(trace.tasks)[rows]
+    return trace._replace(
+        names=tuple(trace.names[row] for row in chosen.tolist()),
+        submit=trace.submit[rows],
+        runtime=trace.runtime[rows],
+        estimate=trace.estimate[rows],
+        processors=trace.processors[rows],
+        memory=trace.memory[rows],
+        user=trace.user[rows],
+        deadline=trace.deadline[rows],
+        group=trace.group[rows],
+        parent_start=np.zeros(len(chosen) + 1, np.int64),
+        parents=np.zeros(0, np.int64),
+        data=np.zeros(0),
+    )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.layout import Nodes
-from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.trace import Trace, selected
 from workers.evaluation.workflow.objective import Reference, reference
 
 Floats = NDArray[np.float64]
@@ -60,37 +60,14 @@ def known(trace: Trace) -> Trace:
         return trace
     if flow(trace):
         there[:] = False
-    return trace._replace(
-        names=tuple(name for name, kept in zip(trace.names, there, strict=True) if kept),
-        submit=trace.submit[there],
-        runtime=trace.runtime[there],
-        estimate=trace.estimate[there],
-        processors=trace.processors[there],
-        memory=trace.memory[there],
-        user=trace.user[there],
-        deadline=trace.deadline[there],
-        group=trace.group[there],
-        parent_start=np.zeros(int(there.sum()) + 1, np.int64),
-        parents=trace.parents[:0],
-        data=trace.data[:0],
-    )
+    return selected(trace, there)
 
 
 def stretch(trace: Trace, first: int, count: int) -> Trace:
     """Batch jobs ``first`` to ``first + count``, the first of which is submitted at second 0."""
-    part = slice(first, first + count)
-    return trace._replace(
-        names=trace.names[part],
-        submit=trace.submit[part] - trace.submit[first],
-        runtime=trace.runtime[part],
-        estimate=trace.expected[part],
-        processors=trace.processors[part],
-        memory=trace.memory[part],
-        user=trace.user[part],
-        deadline=trace.deadline[part] - trace.submit[first],
-        group=trace.group[part],
-        parent_start=np.zeros(min(count, trace.tasks - first) + 1, np.int64),
-    )
+    begun = trace.submit[first]
+    part = selected(trace, slice(first, first + count))
+    return part._replace(submit=part.submit - begun, estimate=part.expected, deadline=part.deadline - begun)
 
 
 def drawn(trace: Trace, most: int, random: Random) -> Trace:

@@ -25,8 +25,8 @@ from app.policies.workflow.artifact import save
 from workers.learning.workflow import widths
 from workers.learning.workflow.search import Search, Settings
 from workers.learning.workflow.sequences import Sequence, Source, drawn, piece
-from workers.learning.workflow.train import scorer_of
-from workers.simulators.workflow.agents import NETWORK, Agent, agent_of, networks, parameters
+from workers.learning.workflow.train import blank, network, scorer_of
+from workers.simulators.workflow.agents import Agent
 
 WIDE, JOINT = widths.WIDE // 2, widths.JOINT // 2  # of each of the two
 LUBLIN_JOBS, SDSC_JOBS = 1_981, 27_000  # what is learned from; the rest is for judging
@@ -74,26 +74,19 @@ def searched(
     again = int(start is not None)
     rng, learned = np.random.default_rng(again), np.random.default_rng(7 + again)
     validation = draw(24 + 12 * again, np.random.default_rng(99 - again))
-    point = blank(rng) if start is None else start
-    search = Search(network, lambda count: draw(count, learned), validation, point, rng, settings)
+    point = blank(rng, WIDE, JOINT) if start is None else start
+    search = Search(
+        lambda p: network(p, WIDE, JOINT), lambda count: draw(count, learned), validation, point, rng, settings
+    )
     begun = perf_counter()
     while (gone := perf_counter() - begun) < seconds:
         search.advance(gone / seconds)
     return search.best
 
 
-def blank(rng: np.random.Generator) -> Seconds:
-    """A network that adds nothing to the base strategy, with first layers that can learn."""
-    point = np.zeros(parameters(WIDE, JOINT))
-    first, inner = WIDTH * WIDE, WIDE * JOINT
-    point[:first] = rng.normal(0.0, 0.4, first)
-    point[first + WIDE : first + WIDE + inner] = rng.normal(0.0, 0.4, inner)
-    return point
-
-
-def network(point: Seconds) -> Agent:
-    """An agent that asks the network of parameters [P]."""
-    return agent_of([NETWORK], networks(point[None], WIDE, JOINT))
+def narrow(point: Seconds) -> Agent:
+    """An agent that asks one of the two networks."""
+    return network(point, WIDE, JOINT)
 
 
 def joined(committed: Seconds, reserving: Seconds) -> Seconds:

@@ -107,20 +107,11 @@ class Training:
     def _begin(self) -> Seconds:
         """Where the search begins: at the network that ships, or at one that adds nothing, whichever does better."""
         shipped = load(SHIPPED.read_bytes())
-        options = [self._start(), *([point_of(shipped)] if isinstance(shipped, ScorerPolicy) else [])]
+        options = [blank(self.rng), *([point_of(shipped)] if isinstance(shipped, ScorerPolicy) else [])]
         tried = self._sequences(self.sources, VALIDATED, np.random.default_rng(self.seed + 1))
         losses = [float(measured(network(point), tried).mean()) for point in options]
         self.started = "shipped" if losses[-1] < losses[0] else "base"
         return options[int(np.argmin(losses))]
-
-    def _start(self) -> Seconds:
-        """A network that adds nothing, with first layers that can learn."""
-        point = np.zeros(parameters(WIDE, JOINT))
-        cut = WIDTH * WIDE
-        point[:cut] = self.rng.normal(0.0, SPREAD, cut)
-        inner = slice(cut + WIDE, cut + WIDE + WIDE * JOINT)
-        point[inner] = self.rng.normal(0.0, SPREAD, WIDE * JOINT)
-        return point
 
     def _sequences(self, sources: list[Source], count: int, rng: np.random.Generator) -> list[Sequence]:
         found = []
@@ -201,7 +192,7 @@ class Training:
     def _inspect(self) -> None:
         """Search for an inspector of the best rule, which at first accepts everything."""
         if self.inspecting is None:
-            start = self._start()
+            start = blank(self.rng)
             start[-1] = 0.3
             best = RULES.index(self._best_rule())
             nothing = np.zeros((1, parameters(WIDE, JOINT)))
@@ -282,9 +273,17 @@ class Training:
         self.rng.bit_generator.state = values["rng"]
 
 
-def network(point: Seconds) -> Agent:
+def blank(rng: np.random.Generator, wide: int = WIDE, joint: int = JOINT) -> Seconds:
+    """A network that adds nothing to the base strategy, with first layers that can learn, [P]."""
+    point, first, inner = np.zeros(parameters(wide, joint)), WIDTH * wide, wide * joint
+    point[:first] = rng.normal(0.0, SPREAD, first)
+    point[first + wide : first + wide + inner] = rng.normal(0.0, SPREAD, inner)
+    return point
+
+
+def network(point: Seconds, wide: int = WIDE, joint: int = JOINT) -> Agent:
     """An agent that asks the network of parameters [P]."""
-    return agent_of([NETWORK], networks(point[None], WIDE, JOINT))
+    return agent_of([NETWORK], networks(point[None], wide, joint))
 
 
 def scorer_of(point: Seconds, wide: int = WIDE, joint: int = JOINT, *, advice: bool = True) -> ScorerPolicy:

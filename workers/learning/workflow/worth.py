@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.layout import HOUR, Layout, Nodes, nodes_of
+from app.kinds.workflow.layout import Layout, Nodes, nodes_of
 from app.kinds.workflow.spec import NodeType, Objective, Spec
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.evaluation.workflow.objective import reference, terms
-from workers.simulators.workflow.schedule import SHORTEST, Schedule
+from workers.simulators.workflow.environment import charge
+from workers.simulators.workflow.schedule import Schedule
 
 
 class Worth(NamedTuple):
@@ -37,7 +38,7 @@ def worth_of(spec: Spec) -> Worth | None:
 def rates(worth: Worth | None, trace: Trace) -> Seconds:
     """What a second of each job's wait is charged, [N]; what is not settled job by job is left out."""
     slowdown, wait = (1.0, 0.0) if worth is None else worth.weights[:2]
-    return slowdown / np.maximum(trace.runtime, SHORTEST) + wait / HOUR
+    return charge(trace, slowdown, wait)
 
 
 def charged(worth: Worth, trace: Trace, begun: Seconds) -> float:

@@ -11,7 +11,7 @@ from app.kinds.workflow.reading import Reading
 from app.kinds.workflow.rules import RULES
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.swf import read_swf
-from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.trace import Trace, selected
 from workers.simulators.workflow.agents import play_agent
 from workers.simulators.workflow.conservative import play_conservative
 from workers.simulators.workflow.pool import opened, play_rules
@@ -59,7 +59,7 @@ def played(asked: Namespace, reading: Reading) -> list[Played]:
     found = []
     for name in names:
         for first, count in sequences(asked.sequences, reading.trace.tasks):
-            part = cut(reading.trace, first, count)
+            part = selected(reading.trace, slice(first, first + count))
             if name == AGENT:
                 schedule = picked(part, nodes, asked, limits)
             else:
@@ -92,25 +92,6 @@ def picked(trace: Trace, nodes: Nodes, asked: Namespace, limits: Limits) -> Sche
     member = np.full(trace.tasks, -1, np.int64)
     play_agent(play, agent, mechanism, RULES.index(order), processors, np.iinfo(np.int64).max, member)
     return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
-
-
-def cut(trace: Trace, first: int, count: int) -> Trace:
-    """``count`` jobs from ``first`` on, without parents."""
-    part = slice(first, first + count)
-    return trace._replace(
-        names=trace.names[part],
-        submit=trace.submit[part],
-        runtime=trace.runtime[part],
-        estimate=trace.estimate[part],
-        processors=trace.processors[part],
-        memory=trace.memory[part],
-        user=trace.user[part],
-        deadline=trace.deadline[part],
-        group=trace.group[part],
-        parent_start=np.zeros(count + 1, np.int64),
-        parents=np.zeros(0, np.int64),
-        data=np.zeros(0),
-    )
 
 
 def scheduled(

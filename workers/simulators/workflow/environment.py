@@ -12,16 +12,16 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.kinds.workflow.dispatch import Indices, Pool, Tasks
+from app.kinds.workflow.layout import HOUR
 from app.kinds.workflow.observation import WIDTH
-from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.trace import Seconds, Trace
 from workers.simulators.base import Step
 from workers.simulators.workflow.agents import Agent, play_agent
-from workers.simulators.workflow.lanes import Bank, Lanes, Plays, View, begin_all, show_all, step_lanes
+from workers.simulators.workflow.lanes import Bank, Lanes, View, begin_all, show_all, step_lanes
 from workers.simulators.workflow.pool import Play, opened
 from workers.simulators.workflow.schedule import SHORTEST
 from workers.simulators.workflow.sight import room_for
 
-WAITED_UNIT = 3600.0
 FLAT = ("runtime", "begun", "queue", "chosen", "finish", "running", "clock", "counts", "recent")
 
 
@@ -106,7 +106,7 @@ class WorkflowSimulator:
         self.rng.bit_generator.state = state["rng"]
 
 
-def stacked(plays: list[Play]) -> Plays:
+def stacked(plays: list[Play]) -> Play:
     """Plays side by side, machines and users padded to the most."""
 
     def pile(arrays: list[NDArray[Any]]) -> NDArray[Any]:
@@ -124,15 +124,20 @@ def stacked(plays: list[Play]) -> Plays:
     pool = {n: pile([getattr(p, n) for p in pools]) for n in ("level", "ends", "held", "task")}
     room = {n: rooms([getattr(p, n) for p in pools]) for n in ("room_tasks", "room_processors")}
     tasks = {n: pile([getattr(p.tasks, n) for p in plays]) for n in Tasks._fields}
-    return Plays(Tasks(**tasks), Pool(**pool, **room), **{n: pile([getattr(p, n) for p in plays]) for n in FLAT})
+    return Play(Tasks(**tasks), Pool(**pool, **room), **{n: pile([getattr(p, n) for p in plays]) for n in FLAT})
 
 
-def lanes_of(plays: Plays, which: Indices, candidates: int) -> Lanes:
+def lanes_of(plays: Play, which: Indices, candidates: int) -> Lanes:
     """Lanes before their first event."""
     pool, shown = plays.pool, np.full((len(which), candidates), -1)
     own: dict[str, NDArray[Any]] = {**plays.tasks._asdict(), **pool._asdict(), "on": pool.task, **plays._asdict()}
     changing = {name: own[name][which] for name in Lanes._fields if name in own and name != "task"}
     return Lanes(**changing, which=which, task=shown)
+
+
+def charge(trace: Trace, slowdown: float, wait: float) -> Seconds:
+    """What a second of each task's wait costs where a unit of slowdown and an hour of waiting cost so much, [N]."""
+    return slowdown / np.maximum(trace.runtime, SHORTEST) + wait / HOUR
 
 
 def banked(episodes: list[Episode], baseline: Agent, weights: tuple[float, float], scale: float) -> Bank:
@@ -142,8 +147,7 @@ def banked(episodes: list[Episode], baseline: Agent, weights: tuple[float, float
         trace = episode.trace
         play, member = opened(trace, episode.processors), np.full(trace.tasks, -1, np.int64)
         play_agent(play, baseline, episode.mechanism, episode.fill, episode.processors, 1 << 60, member)
-        slope = weights[0] / np.maximum(trace.runtime, SHORTEST) + weights[1] / WAITED_UNIT
-        slopes.append(scale * slope / trace.tasks)
+        slopes.append(scale * charge(trace, *weights) / trace.tasks)
         meant.append(play.begun)
     plays = stacked([opened(episode.trace, episode.processors) for episode in episodes])
     each = {n: np.array([getattr(e, n) for e in episodes], np.int64) for n in ("mechanism", "fill", "processors")}

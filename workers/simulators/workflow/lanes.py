@@ -16,22 +16,6 @@ from workers.simulators.workflow.pool import ARRIVING, QUEUED, Play, advance, ch
 from workers.simulators.workflow.sight import Room, describe_in, look
 
 
-class Plays(NamedTuple):
-    """Plays of the same length as they begin, [S, …] each."""
-
-    tasks: Tasks
-    pool: Pool
-    runtime: Seconds
-    begun: Seconds
-    queue: Indices
-    chosen: Indices
-    finish: Seconds
-    running: Indices
-    clock: Seconds
-    counts: Indices
-    recent: Seconds
-
-
 class Lanes(NamedTuple):
     """What B plays on their way change, as in ``Play``; all else they share, so that it stays near the processor.
 
@@ -79,14 +63,14 @@ class Bank(NamedTuple):
     """S sequences as they begin, what is paid for a task of each is ``slope · (meant − begun)``, and their mechanism.
 
     Attributes:
-        plays: before their first event.
+        plays: before their first event, [S, …] each.
         meant: when the baseline starts each task, seconds, [S, L].
         slope: per second, [S, L].
         mechanism, fill, processors: [S].
         scratch, room: for one play at a time, [2, L].
     """
 
-    plays: Plays
+    plays: Play
     meant: Seconds
     slope: Seconds
     mechanism: Indices

@@ -17,8 +17,7 @@ from app.policies.workflow.serving import view_of
 from workers.learning.request import Untrainable
 from workers.learning.workflow.gate import NEVER, Forks, calibrated, fitted
 from workers.learning.workflow.judge import compiled, measured, point_of
-from workers.learning.workflow.pretrain import joined
-from workers.learning.workflow.pretrain import network as narrow
+from workers.learning.workflow.pretrain import joined, narrow
 from workers.learning.workflow.proximal import flat, named
 from workers.learning.workflow.search import Search, Settings
 from workers.learning.workflow.sequences import WHOLE, Sequence, Source, drawn, loss, piece
