@@ -19,25 +19,26 @@ from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app import health, problems, queue
+from app import queue
 from app.agents import endpoints as agents
 from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
 from app.decisions.bases import Bases, BasisCache
-from app.dependencies import Problem
-from app.dependencies import problems as documented
 from app.domain_models import endpoints as domain_models
 from app.evaluations import endpoints as evaluations
-from app.health import JobsCollector
-from app.hot import HotPath
+from app.http import health, problems
+from app.http.dependencies import Problem
+from app.http.dependencies import problems as documented
+from app.http.fast_path import HotPath
+from app.http.health import JobsCollector
+from app.http.middleware import BodyLimit, Deadline, Metrics, RequestMeter
 from app.jobs import endpoints as jobs
-from app.middleware import BodyLimit, Deadline, Metrics, RequestMeter
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
 from app.workloads import endpoints as workloads
-from app.workloads.serving import WorkloadCache
+from app.workloads.snapshot import WorkloadCache
 
 logger = logging.getLogger(__name__)
 

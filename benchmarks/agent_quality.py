@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, problem
-from workers.learning.train import Request, Training
+from workers.kinds.iterative.training.train import Request, Training
 
 GAP = 0.02
 SECONDS = 30.0

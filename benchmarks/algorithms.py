@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, problem
-from workers.learning.train import Request, Training
+from workers.kinds.iterative.training.train import Request, Training
 
 ALGORITHMS = ("tabular_q", "dueling_double_dqn", "quantile_dqn", "a2c", "ppo", "vtrace")
 SEEDS, BUDGET = 2, 250_000

@@ -31,9 +31,9 @@ from app.database.tables import Agent, DomainModel, Workload
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import advice_slice
+from app.kinds.iterative.policies.network import NetworkPolicy
 from app.kinds.iterative.spec import Spec
 from app.policies import artifact
-from app.policies.network import NetworkPolicy
 from benchmarks import load
 from benchmarks.load import Measured, Plan
 from tests.servers import clean_environment, free_port, postgres_server, stop, wait_until
@@ -100,7 +100,7 @@ def _post(port: int, path: str, body: object) -> Any:
 def steward(database_url: str, folder: Path) -> Iterator[int]:
     """A Steward with the benchmark's workload, its model and champion; gives its port."""
     port = free_port()
-    command = ["-m", "app.cli", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
+    command = ["-m", "app.cli.main", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
     with _server(command, port, STEWARD_DATABASE_URL=database_url):
         _post(port, "/workloads", SPEC)
         publish(database_url, SPEC["name"])

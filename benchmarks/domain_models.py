@@ -24,10 +24,10 @@ from benchmarks.domain_data import Mask, Measurements
 from benchmarks.problems import data
 from workers.estimators.base import Floats, Inputs
 from workers.estimators.ernest import ernest_parameters, ernest_terms
-from workers.estimators.executions import Flat
 from workers.estimators.residuals import decompose
 from workers.estimators.selection import Selection, select
 from workers.estimators.throughput import fit_parameters, step_seconds
+from workers.kinds.iterative.estimation.executions import Flat
 
 Row = dict[str, Any]
 Peer = Callable[[Measurements, Mask], Floats]  # rows to learn from → predicted seconds of all rows

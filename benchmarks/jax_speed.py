@@ -22,16 +22,16 @@ from typing import Any
 
 import msgspec
 
-from app.policies.network import NetworkPolicy
+from app.kinds.iterative.policies.network import NetworkPolicy
 from benchmarks.learning_speed import Row, as_dqn, near, peer_speed, peer_time, row, vectorised
 from benchmarks.problems import planted_one
-from workers.evaluation.judge import Court
-from workers.evaluation.optimum import solve
+from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.optimum import solve
+from workers.kinds.iterative.simulator import TRAINING, Ranges
 from workers.learning.algorithms.config import Config, Memory, Network, named
 from workers.learning.backends import available
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
-from workers.simulators.described import SimulatorSpec
-from workers.simulators.iterative import TRAINING, Ranges
 
 DQN_GOAL, PPO_GOAL, SOONER_GOAL = 400.0, 60.0, 20.0
 ENVIRONMENTS, STEPS, SEEDS = 2_048, 3_000_000, 3

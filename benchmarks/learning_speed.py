@@ -33,16 +33,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.kinds.base import Choice, Situation
+from app.kinds.contract.base import Choice, Situation
 from app.kinds.iterative.layout import Layout
-from app.policies.network import NetworkPolicy
+from app.kinds.iterative.policies.network import NetworkPolicy
 from benchmarks.problems import planted_one
-from workers.evaluation.judge import Court
-from workers.evaluation.optimum import solve
+from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.optimum import solve
+from workers.kinds.iterative.expected import ExpectedSimulator
+from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.learning.algorithms.config import DQN, Memory, Network, named
 from workers.learning.execution.serial import Plan, Serial
-from workers.simulators.expected import ExpectedSimulator
-from workers.simulators.iterative import IterativeSimulator
 
 SPEED_GOAL, PPO_GOAL, SOONER_GOAL, WITHIN = 100.0, 20.0, 10.0, 0.05
 ENVIRONMENTS, BATCH, EPISODES = 2_048, 1_024, 2_048

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from workers.simulators.iterative import IterativeSimulator
+from workers.kinds.iterative.simulator import IterativeSimulator
 
 
 class PeerEnvironment(VecEnv):

@@ -15,7 +15,7 @@ import numpy as np
 
 from app.kinds.iterative.layout import Layout
 from benchmarks.problems import planted_one
-from workers.simulators.iterative import TRAINING, IterativeSimulator, Ranges
+from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator, Ranges
 
 GOAL = 5e6
 BATCH, STEPS, REPEATS = 4096, 290, 7

@@ -30,17 +30,17 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from app.kinds.base import Choice, Situation
+from app.kinds.contract.base import Choice, Situation
 from app.kinds.iterative.layout import Layout
-from app.policies.network import NetworkPolicy
+from app.kinds.iterative.policies.network import NetworkPolicy
 from benchmarks.problems import Problem, problem
-from workers.evaluation.judge import Court
-from workers.evaluation.optimum import solve
+from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.optimum import solve
+from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.learning.algorithms.config import Config, Network, Place, named
 from workers.learning.algorithms.config.policy import PPO
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Plan, make_executor
-from workers.simulators.described import SimulatorSpec
-from workers.simulators.expected import ExpectedSimulator
 
 CHOSEN = ("ellis-kmeans", "ellis-logisticregression", "pollux-bert", "pollux-yolov3")
 Backend = Literal["torch", "jax"]

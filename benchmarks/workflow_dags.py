@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.layout import Nodes, nodes_of
-from app.kinds.workflow.planning import problem_of
-from app.kinds.workflow.portfolio import length, rules
-from app.kinds.workflow.ranks import Floats
+from app.kinds.workflow.scheduling.planning import problem_of
+from app.kinds.workflow.scheduling.portfolio import length, rules
+from app.kinds.workflow.scheduling.ranks import Floats
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
-from app.kinds.workflow.wfformat import read_wfformat
-from workers.simulators.workflow.dag import followed, simulated
-from workers.simulators.workflow.planner import plan
-from workers.simulators.workflow.schedule import Schedule, figures
-from workers.simulators.workflow.search import Aim, agent, bound
-from workers.simulators.workflow.workflows import agent_plan
+from workers.kinds.workflow.simulator.dag import followed, simulated
+from workers.kinds.workflow.simulator.planner import plan
+from workers.kinds.workflow.simulator.schedule import Schedule, figures
+from workers.kinds.workflow.simulator.search import Aim, agent, bound
+from workers.kinds.workflow.simulator.workflows import agent_plan
 
 SPEEDS = {"mixed": (0.5, 1.0, 1.0, 2.0), "equal": (1.0,)}
 SETTINGS = (

@@ -24,15 +24,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.decisions.desk import Asked
-from app.decisions.workflow.basis import Basis
-from app.decisions.workflow.desk import WorkflowDesk
+from app.kinds.contract.engine import Asked
 from app.kinds.registry import layout_of, read_spec
-from app.kinds.workflow.decide import by_strategy, decide
-from app.kinds.workflow.scene import Scene
-from app.kinds.workflow.state import WAITING, State
+from app.kinds.workflow.decisions.compiled import Basis
+from app.kinds.workflow.decisions.engine import WorkflowDesk
+from app.kinds.workflow.queue.state import WAITING, State
+from app.kinds.workflow.scheduling.decide import by_strategy, decide
+from app.kinds.workflow.scheduling.situation import Scene
 from app.main import collect_less
-from app.workloads.serving import Serving
+from app.workloads.snapshot import Serving
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POOL: dict[str, Any] = {"nodes": [{"name": "pool", "processors": 4096, "minimum": 1, "maximum": 1}]}

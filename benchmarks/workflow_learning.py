@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.workflow.dispatch import RLS
-from app.kinds.workflow.rules import FCFS
+from app.kinds.workflow.policies.artifact import SHIPPED, load
+from app.kinds.workflow.scheduling.dispatch import RLS
+from app.kinds.workflow.scheduling.rules import FCFS
 from app.kinds.workflow.trace import Trace, independent
-from app.policies.workflow.artifact import SHIPPED, load
-from workers.learning.workflow.judge import compiled
-from workers.learning.workflow.sequences import WHOLE
-from workers.learning.workflow.train import network
-from workers.learning.workflow.widths import JOINT, WIDE
-from workers.simulators.workflow.agents import parameters, play_agent
-from workers.simulators.workflow.environment import Episode, WorkflowSimulator
-from workers.simulators.workflow.pool import opened
+from workers.kinds.workflow.simulator.agents import parameters, play_agent
+from workers.kinds.workflow.simulator.environment import Episode, WorkflowSimulator
+from workers.kinds.workflow.simulator.pool import opened
+from workers.kinds.workflow.training.judge import compiled
+from workers.kinds.workflow.training.sequences import WHOLE
+from workers.kinds.workflow.training.train import network
+from workers.kinds.workflow.training.widths import JOINT, WIDE
 
 MACHINE, TASKS, SEQUENCES, STEPS = 256, 256, 64, 200
 GOAL = 500_000.0

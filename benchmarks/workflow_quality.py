@@ -15,20 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.dispatch import EASY, MECHANISMS, NONE, RLS
-from app.kinds.workflow.observation import STATE_WIDTH
-from app.kinds.workflow.rules import RULES
-from app.kinds.workflow.swf import read_swf
+from app.kinds.workflow.formats.swf import read_swf
+from app.kinds.workflow.policies.artifact import SHIPPED, load
+from app.kinds.workflow.policies.combined import Member, PortfolioPolicy
+from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
+from app.kinds.workflow.scheduling.observation import STATE_WIDTH
+from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.trace import Trace
-from app.policies.workflow.artifact import SHIPPED, load
-from app.policies.workflow.combined import Member, PortfolioPolicy
-from app.policies.workflow.members import StrategyPolicy
-from workers.learning.workflow.gate import fitted, forked
-from workers.learning.workflow.judge import compiled, interval, measured, rule
-from workers.learning.workflow.pretrain import LUBLIN_JOBS, SDSC_JOBS
-from workers.learning.workflow.sequences import WHOLE, Sequence, Source, drawn, piece
-from workers.simulators.workflow.agents import play_agent
-from workers.simulators.workflow.pool import opened
+from workers.kinds.workflow.simulator.agents import play_agent
+from workers.kinds.workflow.simulator.pool import opened
+from workers.kinds.workflow.training.gate import fitted, forked
+from workers.kinds.workflow.training.judge import compiled, interval, measured, rule
+from workers.kinds.workflow.training.pretrain import LUBLIN_JOBS, SDSC_JOBS
+from workers.kinds.workflow.training.sequences import WHOLE, Sequence, Source, drawn, piece
 
 TEN = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
 MANY, FORKED = 40, 12

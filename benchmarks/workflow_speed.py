@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.dispatch import EASY, Head, Pool, Tasks, decide
-from app.kinds.workflow.rules import FCFS
+from app.kinds.workflow.scheduling.dispatch import EASY, Head, Pool, Tasks, decide
+from app.kinds.workflow.scheduling.rules import FCFS
 from app.kinds.workflow.trace import Trace, independent
-from workers.simulators.workflow.pool import opened, play_rules
+from workers.kinds.workflow.simulator.pool import opened, play_rules
 
 GOAL_MS, PROCESSORS, REPEATS, QUEUE = 20.0, 100, 21, 5000
 Floats = NDArray[np.float64]

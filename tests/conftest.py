@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of compiled simulators run in one process: their kernels are compiled once."""
     for item in items:
         place = item.path.relative_to(Path(__file__).parent).as_posix()
-        if place == "app/simulations/test_commands.py" or (place.startswith("workers/") and "workflow" in place):
+        if place == "app/cli/test_simulate.py" or (place.startswith("workers/") and "workflow" in place):
             item.add_marker(pytest.mark.xdist_group("kernels"))
 
 

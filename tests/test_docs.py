@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
-from app.cli import cli
+from app.cli.main import cli
 from app.kinds.iterative.spec import Spec
 
 ROOT = Path(__file__).parents[1]

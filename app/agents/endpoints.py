@@ -8,10 +8,10 @@ from fastapi import APIRouter, Header, Request, Response, status
 
 from app.agents import service
 from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
-from app.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
-from app.idempotency.once import IdempotentPost
+from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
+from app.http.idempotency.once import IdempotentPost
+from app.http.pagination import Page, Paging, page
 from app.jobs.schemas import JobRead
-from app.pagination import Page, Paging, page
 
 router = APIRouter(prefix="/workloads/{workload}/agents", tags=["agents"])
 

@@ -15,11 +15,11 @@ from app.database.tables import Agent, Promotion, Workload
 from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.idempotency.once import Record, no_record
+from app.http.idempotency.once import Record, no_record
+from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.registry import KINDS
-from app.pagination import PageRequest, Slice
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024

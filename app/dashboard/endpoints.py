@@ -6,10 +6,10 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from app.dashboard.page import overview
-from app.dependencies import FromDatabase, Tenant
 from app.evaluations import service as evaluations
+from app.http.dependencies import FromDatabase, Tenant
+from app.http.pagination import PageRequest
 from app.jobs import service as jobs
-from app.pagination import PageRequest
 from app.runs import service as runs
 from app.workloads import service as workloads
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from app.decisions.schemas import Decision
-from app.decisions.workflow.schemas import QueueDecision
 from app.kinds.iterative.spec import Spec as IterativeSpec
 from app.kinds.registry import Spec
+from app.kinds.workflow.decisions.schemas import QueueDecision
 from app.kinds.workflow.spec import Spec as WorkflowSpec
 
 

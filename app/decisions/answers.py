@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag
 
-from app.decisions.iterative.report import IterationReport
 from app.decisions.schemas import Decision
-from app.decisions.workflow.schemas import QueueDecision
+from app.kinds.iterative.decisions.report import IterationReport
 from app.kinds.registry import DEFAULT
-from app.kinds.workflow.report import QueueReport
+from app.kinds.workflow.decisions.schemas import QueueDecision
+from app.kinds.workflow.queue.report import QueueReport
 
 
 def _kind(decision: Any) -> str:

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.decisions.desk import Basis
 from app.decisions.desks import desk_of
-from app.workloads.serving import Serving, WorkloadCache
+from app.kinds.contract.engine import Basis
+from app.workloads.snapshot import Serving, WorkloadCache
 
 logger = logging.getLogger(__name__)
 Key = tuple[str, str]

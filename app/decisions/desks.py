@@ -1,8 +1,8 @@
 """The desk of each kind."""
 
-from app.decisions.desk import Desk
-from app.decisions.iterative.desk import IterativeDesk
-from app.decisions.workflow.desk import WorkflowDesk
+from app.kinds.contract.engine import Desk
+from app.kinds.iterative.decisions.engine import IterativeDesk
+from app.kinds.workflow.decisions.engine import WorkflowDesk
 
 DESKS: dict[str, Desk] = {"iterative": IterativeDesk(), "workflow": WorkflowDesk()}
 

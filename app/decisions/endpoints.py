@@ -13,11 +13,11 @@ from starlette.concurrency import run_in_threadpool
 
 from app.database.base import DEFAULT_TENANT
 from app.decisions import service
-from app.decisions.desk import Query
-from app.decisions.query import LARGEST_ITERATION, invalid, whole_number
 from app.decisions.service import StateDecisions
-from app.dependencies import problems
-from app.hot import Answer, HotRequest, HotRoute, of_loop, query
+from app.http.dependencies import problems
+from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop, query
+from app.http.query import LARGEST_ITERATION, invalid, whole_number
+from app.kinds.contract.engine import Query
 
 NO_STORE = [(b"cache-control", b"no-store")]
 OF_RUN = ("run", "iteration")

@@ -11,10 +11,10 @@ import msgspec
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import repository
-from app.decisions.desk import Basis, Query
 from app.decisions.desks import desk_of
 from app.errors import NotFound
-from app.hot import MicroBatch
+from app.http.fast_path import MicroBatch
+from app.kinds.contract.engine import Basis, Query
 from app.kinds.registry import DEFAULT
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.remote.service import Json, RefusedError, Service
+from app.cli.remote.service import Json, RefusedError, Service
 
 __all__ = ["Json", "RefusedError", "Steward"]
 

@@ -10,6 +10,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from app.cli.remote.service import UnreachableError
 from app.demo import plan
 from app.demo.api import Json, RefusedError, Steward
 from app.demo.drive import Course, Managed, Row, Run, Static, drive
@@ -17,7 +18,6 @@ from app.demo.processes import ChildError
 from app.demo.service import own_service
 from app.demo.show import Show
 from app.demo.trainer import Trainer, profile, trainer
-from app.remote.service import UnreachableError
 
 
 @dataclass(frozen=True)

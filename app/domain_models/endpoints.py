@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response, status
 
-from app.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
 from app.domain_models import service
-from app.domain_models.pairs import pairs
-from app.domain_models.prediction import Question
 from app.domain_models.schemas import FitRequest, ModelRead, Prediction
-from app.idempotency.once import IdempotentPost
+from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
+from app.http.idempotency.once import IdempotentPost
+from app.http.pagination import Page, Paging, page
+from app.http.pairs import pairs
 from app.jobs.schemas import JobRead
-from app.pagination import Page, Paging, page
+from app.kinds.iterative.prediction import Question
 
 router = APIRouter(prefix="/workloads/{workload}/models", tags=["models"])
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import DomainModel
-from app.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, paginate
 
 
 class Table(NamedTuple):

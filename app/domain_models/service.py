@@ -9,13 +9,13 @@ from sqlalchemy.orm import Session
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
-from app.domain_models.prediction import Question, predicted
 from app.domain_models.schemas import FitRequest, ModelRead, Prediction
 from app.errors import Conflict, FieldError, NotFound
-from app.idempotency.once import Record, no_record
+from app.http.idempotency.once import Record, no_record
+from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
-from app.pagination import PageRequest, Slice
+from app.kinds.iterative.prediction import Question, predicted
 from app.samples import repository as samples
 from app.workloads import repository as workload_rows
 from app.workloads import service as workloads

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response, status
 from fastapi.responses import HTMLResponse
 
-from app.dependencies import SLUG, FromDatabase, Tenant, problems
 from app.evaluations import service
 from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
-from app.idempotency.once import IdempotentPost
+from app.http.dependencies import SLUG, FromDatabase, Tenant, problems
+from app.http.idempotency.once import IdempotentPost
+from app.http.pagination import Page, Paging, page
 from app.jobs.schemas import JobRead
-from app.pagination import Page, Paging, page
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"])
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from app.database.tables import DomainModel, Evaluation, Execution
-from app.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, paginate
 
 NAMES_AT_ONCE = 500
 

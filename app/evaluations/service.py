@@ -16,12 +16,12 @@ from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.evaluations import repository
 from app.evaluations.schemas import CHAMPION, NEWEST, EvaluationRead, EvaluationReport, EvaluationRequest, Verdict
-from app.idempotency.once import Record, no_record
+from app.http.idempotency.once import Record, no_record
+from app.http.pagination import PageRequest, Slice
 from app.jobs import listing
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.registry import KINDS
-from app.pagination import PageRequest, Slice
 from app.workloads import service as workloads
 
 

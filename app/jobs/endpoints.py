@@ -14,11 +14,11 @@ from starlette.concurrency import run_in_threadpool
 
 from app.database.engine import Database
 from app.database.tables import JobEvent
-from app.dependencies import FromDatabase, FromSettings, Tenant, problems
 from app.errors import FieldError, Invalid
+from app.http.dependencies import FromDatabase, FromSettings, Tenant, problems
+from app.http.pagination import Page, Paging, page
 from app.jobs import service
 from app.jobs.schemas import JobRead, JobState
-from app.pagination import Page, Paging, page
 from app.settings import Settings
 
 router = APIRouter(tags=["jobs"])

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app import queue
 from app.database.engine import Database, after_commit
 from app.database.tables import Job
-from app.idempotency import repository as idempotency
+from app.http.idempotency import repository as idempotency
 from app.jobs import family, repository
 from app.jobs.states import TASKS, cancelled, ended, requeued
 from app.settings import Settings

@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Job, JobEvent, Workload
+from app.http.pagination import PageRequest, Slice, paginate
 from app.jobs.states import WAITING
-from app.pagination import PageRequest, Slice, paginate
 
 
 def find(session: Session, tenant: str, job_id: str) -> Job | None:

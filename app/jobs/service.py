@@ -13,10 +13,10 @@ from app.database.base import utc_now
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound
+from app.http.pagination import PageRequest, Slice
 from app.jobs import family, listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
 from app.jobs.states import TASKS, WAITING, cancelled
-from app.pagination import PageRequest, Slice
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
-from app.kinds.base import Change
+from app.kinds.contract.base import Change
 from app.kinds.iterative import change as iterative_change
 from app.kinds.iterative.layout import Layout as IterativeLayout
 from app.kinds.iterative.model import ModelTable

@@ -9,14 +9,14 @@ from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.iterative.layout import Layout as IterativeLayout
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.policies.network import NetworkPolicy
+from app.kinds.iterative.policies.planner import PlannerPolicy
+from app.kinds.iterative.policies.table import TablePolicy
 from app.kinds.registry import KINDS
 from app.kinds.tensors import read_header, written
+from app.kinds.workflow.policies import artifact as schedulers
 from app.policies.base import IncompatibleArtifact, Published
-from app.policies.heuristic import HeuristicPolicy
-from app.policies.network import NetworkPolicy
-from app.policies.planner import PlannerPolicy
-from app.policies.table import TablePolicy
-from app.policies.workflow import artifact as schedulers
 
 FORMAT = 1
 POLICIES: dict[str, type[Published]] = {

@@ -1,4 +1,4 @@
-"""The contract of a policy (see ``app.kinds.base``), and how one is told apart by its artifact.
+"""The contract of a policy (see ``app.kinds.contract.base``), and how one is told apart by its artifact.
 
 A policy that can be published also has ``config``: a JSON object from which, with ``arrays``, it is built again. The
 tests in ``tests/app/policies/test_artifact.py`` run over every member of ``artifact.POLICIES``.
@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.base import Choice, Policy, Situation
+from app.kinds.contract.base import Choice, Policy, Situation
 
 Arrays = dict[str, NDArray[np.generic]]
 

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Request, Response, status
 from pydantic import BaseModel
 
 from app.database.base import DEFAULT_TENANT
-from app.decisions.query import LARGEST_ITERATION, invalid
-from app.dependencies import FromDatabase, Tenant, problems
-from app.hot import Answer, HotRequest, HotRoute, of_loop
-from app.idempotency.once import IdempotentPost
-from app.kinds.workflow.report import QueueReport
-from app.pagination import Page, Paging, page
+from app.http.dependencies import FromDatabase, Tenant, problems
+from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop
+from app.http.idempotency.once import IdempotentPost
+from app.http.pagination import Page, Paging, page
+from app.http.query import LARGEST_ITERATION, invalid
+from app.kinds.workflow.queue.report import QueueReport
 from app.runs import service
 from app.runs.reporter import Reporter
 from app.runs.schemas import IterationRead, IterationReport, RunPatch, RunRead, RunStart, RunStarted

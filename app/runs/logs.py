@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Iteration, Run
-from app.kinds.base import InvalidInput
+from app.kinds.contract.base import InvalidInput
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.log import Log, from_reports
 

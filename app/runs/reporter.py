@@ -29,11 +29,11 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.writer import Writer
 from app.decisions.bases import Bases
-from app.decisions.desk import Answered, Asked, Basis, Desk
 from app.decisions.desks import desk_of
 from app.decisions.shadow import Shadows
 from app.errors import Conflict, FieldError, NotFound, Unavailable
-from app.hot import LARGEST_BATCH, Gathering
+from app.http.fast_path import LARGEST_BATCH, Gathering
+from app.kinds.contract.engine import Answered, Asked, Basis, Desk
 from app.runs import repository
 from app.runs.live import Live, LiveCache, from_loaded
 from app.runs.repository import Entry, OutrunError

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.database.tables.iteration import Iteration
 from app.database.tables.run import Run
 from app.database.tables.workload import Workload
-from app.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, paginate
 
 RUNNING = "running"
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.decisions.answers import AnyDecision, AnyReport
-from app.decisions.iterative.report import EncodedReport, IterationReport
 from app.kinds.fields import Finite, Positive
+from app.kinds.iterative.decisions.report import EncodedReport, IterationReport
 
 __all__ = ["EncodedReport", "IterationRead", "IterationReport", "RunPatch", "RunRead", "RunStart", "RunStarted"]
 

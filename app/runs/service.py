@@ -12,11 +12,11 @@ from app.agents import repository as agents
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.decisions.desk import Basis
 from app.decisions.desks import desk_of
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.idempotency.once import Record, no_record
-from app.pagination import PageRequest, Slice
+from app.http.idempotency.once import Record, no_record
+from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.engine import Basis
 from app.policies import artifact
 from app.policies.base import IncompatibleArtifact
 from app.runs import repository

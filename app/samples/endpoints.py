@@ -15,10 +15,10 @@ from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
-from app.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.errors import BadRequest, FieldError, TooLarge, UnsupportedMedia
-from app.idempotency.once import IdempotentUpload, Once
-from app.pagination import Page, Paging, page
+from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
+from app.http.idempotency.once import IdempotentUpload, Once
+from app.http.pagination import Page, Paging, page
 from app.samples import service
 from app.samples.export import JSON, export, preferred
 from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, SWF_EXAMPLE, ExecutionRead, UploadRead

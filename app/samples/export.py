@@ -8,9 +8,9 @@ from itertools import islice
 from app.database.engine import Database
 from app.database.tables import Execution
 from app.errors import FieldError, Invalid, NotAcceptable
-from app.pagination import PageRequest
+from app.http.pagination import PageRequest
+from app.kinds.contract.samples import Export, Shelf
 from app.samples import service
-from app.samples.shelf import Export, Shelf
 
 PAGE = 100
 JSON = "application/json"

@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.errors import FieldError, Invalid
-from app.kinds.base import FieldIssue
+from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.reading import Refused, Sound
+from app.kinds.iterative.samples.check import plain, printable
 from app.samples import repository
-from app.samples.check import plain, printable
-from app.samples.formats.base import Refused, Sound
 from app.samples.repository import Known
 from app.samples.schemas import Rejection, Remark, UploadRead
 from app.workloads import service as workloads

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Execution, Iteration
-from app.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, paginate
 
 
 class Known(NamedTuple):

@@ -13,13 +13,13 @@ from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, is_lost
 from app.database.tables import Execution, Run, Workload
 from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia
+from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.samples import Format, Shelf
 from app.kinds.registry import layout_of as layout_of_spec
 from app.kinds.registry import read_spec
-from app.pagination import PageRequest, Slice
 from app.samples import repository
 from app.samples.intake import Intake, Target, rejection_errors, row
 from app.samples.schemas import UploadRead
-from app.samples.shelf import Format, Shelf
 from app.samples.shelves import FORMATS, shelf_of
 from app.samples.stream import limited, lines, sniffed, unzipped
 from app.workloads import service as workloads

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.database.tables import Workload
+from app.kinds.contract.samples import Format, Shelf
+from app.kinds.iterative.samples.codec import IterativeShelf
 from app.kinds.registry import layout_of, read_spec
-from app.samples.iterative import IterativeShelf
-from app.samples.shelf import Format, Shelf
-from app.samples.workflow import WorkflowShelf
+from app.kinds.workflow.samples.codec import WorkflowShelf
 
 SHELVES: dict[str, type[Shelf]] = {"iterative": IterativeShelf, "workflow": WorkflowShelf}
 FORMATS: dict[str, Format] = {media: form for shelf in SHELVES.values() for media, form in shelf.formats.items()}

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request, Response, status
 from fastapi.openapi.models import Example
 
-from app.dependencies import FromDatabase, Tenant, WorkloadName, problems
-from app.idempotency.once import IdempotentPost
+from app.http.dependencies import FromDatabase, Tenant, WorkloadName, problems
+from app.http.idempotency.once import IdempotentPost
+from app.http.pagination import Page, Paging, page
 from app.kinds.registry import AnySpec
-from app.pagination import Page, Paging, page
 from app.workloads import service
 from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE, WorkloadPatch, WorkloadRead
 

@@ -8,7 +8,7 @@ from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.database.tables import Workload
-from app.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, paginate
 
 
 def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload | None:

@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
-from app.idempotency.once import Record, no_record
-from app.kinds.base import Change
+from app.http.idempotency.once import Record, no_record
+from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.base import Change
 from app.kinds.registry import KINDS, Spec, read_spec
-from app.pagination import PageRequest, Slice
 from app.workloads import repository
 from app.workloads.schemas import WorkloadPatch, WorkloadRead
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.simulator import TRAINING
 from workers.learning.algorithms.base import Agent
 from workers.learning.algorithms.config import (
     DQN,
@@ -26,10 +27,9 @@ from workers.learning.algorithms.config import (
     Optimiser,
     Place,
 )
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution.checkpoint import CheckpointError
-from workers.simulators.described import SimulatorSpec
-from workers.simulators.iterative import TRAINING
 
 DEADLINE = {"name": "iteration_seconds", "unit": "s", "target": 50.0, "scope": "run"}
 SPEC = planted_spec(iterations=6, metrics=[DEADLINE])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.base import Situation
+from app.kinds.contract.base import Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import names, view

@@ -7,7 +7,7 @@ import pytest
 from app.dashboard.specs import KINDS as TOLD
 from app.dashboard.specs import told
 from app.decisions.desks import DESKS
-from app.kinds.base import Change, InvalidInput
+from app.kinds.contract.base import Change, InvalidInput
 from app.kinds.registry import KINDS, layout_of, read_spec
 from app.samples.shelves import SHELVES
 from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE

@@ -64,7 +64,7 @@ def test_workers_can_be_left_to_others(steward_factory: StartSteward) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])  # noqa: S104
 def test_an_open_address_is_refused(host: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app.cli", "serve", "--host", host, "--data", str(tmp_path / "x")]
+    command = [sys.executable, "-m", "app.cli.main", "serve", "--host", host, "--data", str(tmp_path / "x")]
     ended = subprocess.run(command, capture_output=True, text=True, env=clean_environment({}), timeout=60, check=False)
     assert ended.returncode == 2
     assert host in ended.stderr
@@ -81,7 +81,7 @@ def test_ctrl_c_stops_it_too(steward_factory: StartSteward) -> None:
 
 
 def test_help_is_instant() -> None:
-    command = [sys.executable, "-X", "importtime", "-c", "import app.cli"]
+    command = [sys.executable, "-X", "importtime", "-c", "import app.cli.main"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     loaded = {line.rpartition("|")[2].strip() for line in found.splitlines()}
     heavy = {"numpy", "torch", "sqlalchemy", "fastapi", "pydantic", "celery", "uvicorn", "altair", "alembic"}

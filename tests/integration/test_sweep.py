@@ -10,8 +10,8 @@ import redis
 from rich.console import Console
 from typer.testing import CliRunner
 
-from app.agents.training import Options, run
-from app.cli import cli
+from app.cli.main import cli
+from app.cli.train import Options, run
 from tests.conftest import StartSteward
 from tests.integration.caller import WORKLOAD, Caller
 from tests.integration.conftest import Call

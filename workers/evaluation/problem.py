@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.base import Policy, Situation
+from app.kinds.contract.base import Policy, Situation
 from workers.evaluation.arena import Player
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.base import World
@@ -166,8 +166,8 @@ def problem_of(spec: Any, table: Any, held_out: Sequence[Any] = (), without: str
     Raises:
         LookupError: no evaluation is known for the kind.
     """
-    from workers.evaluation.iterative.problem import IterativeProblem
-    from workers.evaluation.workflow.problem import WorkflowProblem
+    from workers.kinds.iterative.evaluation.problem import IterativeProblem
+    from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
     problems: dict[str, Callable[..., Problem]] = {"iterative": IterativeProblem, "workflow": WorkflowProblem}
     if spec.kind not in problems:

@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.kinds.base import Policy
+from app.kinds.contract.base import Policy
 from workers.learning.algorithms.base import Experience
-from workers.simulators.base import Simulator
+from workers.learning.simulator import Simulator
 
 
 class Situated(Simulator, Protocol):

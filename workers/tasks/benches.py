@@ -12,7 +12,8 @@ from app.database.tables import Workload
 from app.evaluations.schemas import EvaluationRequest
 from workers.evaluation.candidate import Candidate
 from workers.evaluation.problem import Problem
-from workers.tasks import iterative_bench, workflow_bench
+from workers.kinds.iterative.evaluation import inputs as iterative_bench
+from workers.kinds.workflow.evaluation import inputs as workflow_bench
 
 
 class Asked(NamedTuple):

@@ -10,9 +10,9 @@ from app.domain_models import service as domain_models
 from app.kinds.iterative.spec import Spec as IterativeSpec
 from app.kinds.registry import Spec, read_spec
 from app.samples import service as samples
-from workers.estimators.executions import Executions
-from workers.estimators.fit import fit_domain_model
-from workers.estimators.run_times import fit_run_times
+from workers.kinds.iterative.estimation.executions import Executions
+from workers.kinds.iterative.estimation.fit import fit_domain_model
+from workers.kinds.workflow.estimation.run_times import fit_run_times
 from workers.tasks.base import RunningJob
 
 

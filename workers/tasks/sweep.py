@@ -20,13 +20,13 @@ from app.database.tables import Job
 from app.jobs import sweeps
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
+from workers.kinds.iterative.training.planned import Planned, make_plan
+from workers.kinds.iterative.training.request import PLANNER, Request, entries
+from workers.kinds.iterative.training.train import COMPARING, JUDGING_SECONDS
+from workers.kinds.iterative.training.trial import Trial
+from workers.kinds.iterative.training.verdict import Contender, conclude, validation
 from workers.learning.bracket import Bracket, Decision, Entry, Standing
 from workers.learning.execution import checkpoint as blob
-from workers.learning.planned import Planned, make_plan
-from workers.learning.request import PLANNER, Request, entries
-from workers.learning.train import COMPARING, JUDGING_SECONDS
-from workers.learning.trial import Trial
-from workers.learning.verdict import Contender, conclude, validation
 from workers.tasks.base import Cancelled, RunningJob
 from workers.tasks.train import TrainInput, load, terms
 from workers.tasks.trained import publish

@@ -13,7 +13,7 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
-from workers.learning.train import Request, Start, Training
+from workers.kinds.iterative.training.train import Request, Start, Training
 from workers.tasks.base import RunningJob
 from workers.tasks.trained import Terms, publish, run
 from workers.tasks.verdict import Rival
@@ -84,7 +84,7 @@ def train(job: RunningJob) -> None:
 
 
 def _schedule(job: RunningJob) -> None:
-    from workers.tasks import schedulers
+    from workers.kinds.workflow.training import schedulers
 
     schedulers.train(job)
 

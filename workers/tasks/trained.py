@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.agents import service as agents
 from app.database.tables import Workload
-from workers.learning.verdict import TrainedAgent
+from workers.kinds.iterative.training.verdict import TrainedAgent
 from workers.tasks.base import RunningJob
 from workers.tasks.verdict import Rival, verdict
 

@@ -1,6 +1,6 @@
 """What of an ``iterative`` workload may change without a new training: targets, prices and weights."""
 
-from app.kinds.base import Change, InvalidInput, unknown_names
+from app.kinds.contract.base import Change, InvalidInput, unknown_names
 from app.kinds.iterative.spec import Spec, Weights
 
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.moves import Place
+from app.kinds.iterative.preferences import Stakes, log_within, stakes
+from app.kinds.iterative.preferences import reference_cost as reference_cost
 from app.kinds.iterative.projector import AHEAD, Projector
-from app.kinds.iterative.stakes import Stakes, log_within, stakes
-from app.kinds.iterative.stakes import reference_cost as reference_cost
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.observation import View
+from app.kinds.iterative.preferences import Stakes, reference_cost
 from app.kinds.iterative.projector import Projector, over_columns
-from app.kinds.iterative.stakes import Stakes, reference_cost
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]

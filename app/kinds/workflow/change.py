@@ -1,6 +1,6 @@
 """What of a ``workflow`` workload may change while it is served: prices of node types, and weights."""
 
-from app.kinds.base import Change, InvalidInput, unknown_names
+from app.kinds.contract.base import Change, InvalidInput, unknown_names
 from app.kinds.workflow.spec import Objective, Spec
 
 

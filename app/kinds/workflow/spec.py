@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from app.kinds.fields import NonNegative, Positive, Slug, Strict
-from app.kinds.workflow.rules import RULES
+from app.kinds.workflow.scheduling.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
 MAXIMUM_NODES = 100_000

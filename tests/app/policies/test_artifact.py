@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.base import Situation
+from app.kinds.contract.base import Situation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import advice_slice
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.policies.network import NetworkPolicy
+from app.kinds.iterative.policies.table import TablePolicy
 from app.policies.artifact import POLICIES, load, save
 from app.policies.base import IncompatibleArtifact, Published
-from app.policies.heuristic import HeuristicPolicy
-from app.policies.network import NetworkPolicy
-from app.policies.table import TablePolicy
 from tests.planted import planted_spec, planted_table
-from workers.evaluation.optimum import Grid, solve
-from workers.simulators.iterative import TRAINING, IterativeSimulator
+from workers.kinds.iterative.evaluation.optimum import Grid, solve
+from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
 
 SPEC = planted_spec(iterations=6)
 LAYOUT = Layout(SPEC)

@@ -14,7 +14,7 @@ from app.runs.reporter import Reporter
 from app.runs.schemas import EncodedReport, RunStart
 from app.workloads import service as workloads
 from app.workloads.schemas import EXAMPLE
-from app.workloads.serving import WorkloadCache
+from app.workloads.snapshot import WorkloadCache
 
 TENANT = "default"
 

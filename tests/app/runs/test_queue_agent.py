@@ -11,10 +11,10 @@ from fastapi.testclient import TestClient
 from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
-from app.kinds.workflow.observation import STATE_WIDTH
-from app.policies.workflow.artifact import Scheduler, save
-from app.policies.workflow.combined import PortfolioPolicy
-from app.policies.workflow.members import StrategyPolicy
+from app.kinds.workflow.policies.artifact import Scheduler, save
+from app.kinds.workflow.policies.combined import PortfolioPolicy
+from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.scheduling.observation import STATE_WIDTH
 from app.workloads import service as workloads
 from tests.app.runs.test_queue import POOL, put, starts, task
 

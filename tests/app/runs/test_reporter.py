@@ -14,9 +14,9 @@ from sqlalchemy.exc import DataError, OperationalError
 
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.decisions.iterative import desk
 from app.errors import Conflict, Invalid, NotFound
-from app.kinds.base import InvalidInput
+from app.kinds.contract.base import InvalidInput
+from app.kinds.iterative.decisions import engine as desk
 from app.kinds.iterative.state import State, advance
 from app.runs import repository, service
 from app.runs.reporter import Reporter

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from app.database.tables import Evaluation, Workload
-from app.policies import guard
+from app.kinds.iterative.policies import guard
 from app.runs.logs import logged
 from app.samples.service import layout_of
 from tests.app.both import on_both

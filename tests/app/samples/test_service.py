@@ -12,9 +12,9 @@ from sqlalchemy.exc import OperationalError
 from app.database.engine import Database, DeadlinePassed
 from app.database.tables import Iteration, Run
 from app.errors import Timeout, Unavailable
+from app.kinds.contract.reading import tabular
 from app.kinds.iterative.spec import Spec
 from app.samples import intake, repository, service
-from app.samples.formats.base import tabular
 from app.samples.intake import Intake, Target
 from app.samples.schemas import UploadRead
 from app.samples.service import Upload

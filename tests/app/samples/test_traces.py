@@ -11,12 +11,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.kinds.workflow.swf import read_swf
+from app.kinds.workflow.formats.swf import read_swf
+from app.kinds.workflow.formats.wfformat import read_wfformat
+from app.kinds.workflow.samples.codec import SWF, WFFORMAT
 from app.kinds.workflow.trace import Trace
-from app.kinds.workflow.wfformat import read_wfformat
 from app.main import create_app
 from app.samples import service
-from app.samples.workflow import SWF, WFFORMAT
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both

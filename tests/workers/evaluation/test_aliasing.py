@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from app.kinds.base import Situation
+from app.kinds.contract.base import Situation
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.policies.table import TablePolicy
 from app.policies.artifact import save
-from app.policies.heuristic import HeuristicPolicy
-from app.policies.table import TablePolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.aliasing import check
-from workers.evaluation.iterative.problem import IterativeProblem
 from workers.evaluation.problem import Encoder
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 

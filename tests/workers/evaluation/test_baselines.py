@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.base import Choice, Situation
+from app.kinds.contract.base import Choice, Situation
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.baselines import RandomLegal, Tuned, tune, tuner
-from workers.evaluation.iterative.oracle import Oracle
-from workers.evaluation.iterative.problem import IterativeProblem
-from workers.evaluation.iterative.world import IterativeWorld
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers import wrapped
+from workers.kinds.iterative.evaluation.oracle import Oracle
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)

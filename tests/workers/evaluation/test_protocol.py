@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.base import Choice, Policy, Situation
+from app.kinds.contract.base import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.policies.artifact import save
 from app.policies.base import IncompatibleArtifact
-from app.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.candidate import Candidate, Settings
-from workers.evaluation.iterative.oracle import Oracle
-from workers.evaluation.iterative.problem import IterativeProblem
 from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
+from workers.kinds.iterative.evaluation.oracle import Oracle
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)

@@ -12,9 +12,6 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.iterative.problem import IterativeProblem
-from workers.evaluation.iterative.world import IterativeWorld
-from workers.evaluation.judge import Court
 from workers.evaluation.levels import Level
 from workers.evaluation.problem import problem_of
 from workers.evaluation.wrappers import WRAPPERS, switched_on, wrapped
@@ -26,6 +23,9 @@ from workers.evaluation.wrappers.held_out import HeldOut
 from workers.evaluation.wrappers.noise import Noise
 from workers.evaluation.wrappers.parameters import RANGES, Parameters
 from workers.evaluation.wrappers.seeds import Seeds
+from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2, drift=0.02)

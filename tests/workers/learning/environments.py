@@ -7,14 +7,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.base import Choice, Situation
+from app.kinds.contract.base import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec, planted_table
-from workers.evaluation.judge import Court
-from workers.evaluation.optimum import solve
-from workers.simulators.base import Foresight, Step
-from workers.simulators.expected import ExpectedSimulator
-from workers.simulators.iterative import TRAINING
+from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.optimum import solve
+from workers.kinds.iterative.expected import ExpectedSimulator
+from workers.kinds.iterative.simulator import TRAINING
+from workers.learning.simulator import Foresight, Step
 
 
 class Planted:

@@ -7,8 +7,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from workers.simulators.base import Step
-from workers.simulators.joint import Role, Seen
+from workers.learning.joint_simulator import Role, Seen
+from workers.learning.simulator import Step
 
 Array = NDArray[Any]
 

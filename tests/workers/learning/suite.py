@@ -10,7 +10,7 @@ from app.policies.artifact import POLICIES
 from tests.workers.learning import environments
 from workers.learning.algorithms.config import Config
 from workers.learning.execution.serial import Plan, Serial
-from workers.simulators.base import Simulator
+from workers.learning.simulator import Simulator
 
 Prepare = Callable[[Serial], None]
 

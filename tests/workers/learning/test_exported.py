@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from app.kinds.base import Situation
+from app.kinds.contract.base import Situation
 from app.kinds.iterative.observation import RETURN_SCALE
 from app.policies.artifact import POLICIES
 from workers.learning.agent import make_agent

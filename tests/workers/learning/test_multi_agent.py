@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.policies.network import NetworkPolicy
+from app.kinds.iterative.policies.network import NetworkPolicy
 from tests.workers.learning import games
 from workers.learning.algorithms.config import (
     DQN,
@@ -21,7 +21,7 @@ from workers.learning.algorithms.config import (
 from workers.learning.algorithms.multi_agent import IndependentAgents
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
-from workers.simulators.joint import Seen
+from workers.learning.joint_simulator import Seen
 
 ACTOR = ActorCritic(
     network=Network(layers=(32,), activation="tanh"),

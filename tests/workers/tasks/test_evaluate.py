@@ -24,18 +24,18 @@ from app.evaluations.schemas import EvaluationRequest, HeldOut
 from app.jobs import listing
 from app.jobs import service as jobs
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
 from app.policies.artifact import save
-from app.policies.heuristic import HeuristicPolicy
 from app.settings import Settings
 from app.workloads import service as workloads
 from app.workloads.schemas import WorkloadPatch
 from tests.planted import planted_spec, planted_table
 from workers.evaluation import protocol
+from workers.kinds.iterative.evaluation.held_out import choose
 from workers.tasks import evaluate as task
 from workers.tasks.base import RunningJob, never, perform
 from workers.tasks.evaluate import evaluate, finite
-from workers.tasks.held_out import choose
 
 TENANT = "default"
 SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=0, checkpoint_seconds=0)

@@ -14,20 +14,20 @@ from app.database.engine import Database
 from app.database.tables import Execution, Job
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, HeldOut
-from app.policies.workflow.artifact import save
-from app.policies.workflow.members import StrategyPolicy
-from app.samples.trace_bytes import compressed, packed
+from app.kinds.workflow.policies.artifact import save
+from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.samples.trace_bytes import compressed, packed
 from app.settings import Settings
 from app.workloads import service as workloads
-from tests.workers.evaluation.workflow.schedules import drawn
-from tests.workers.evaluation.workflow.test_protocol import spec
+from tests.workers.kinds.workflow.evaluation.schedules import drawn
+from tests.workers.kinds.workflow.evaluation.test_protocol import spec
 from workers.evaluation import protocol
-from workers.evaluation.workflow import problem
-from workers.evaluation.workflow.ways import Ruled
+from workers.kinds.workflow.evaluation import problem
+from workers.kinds.workflow.evaluation.inputs import choose
+from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.tasks import evaluate as task
 from workers.tasks.base import perform
 from workers.tasks.evaluate import evaluate
-from workers.tasks.workflow_bench import choose
 
 TENANT = "default"
 SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=100, checkpoint_seconds=100)

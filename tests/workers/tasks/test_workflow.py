@@ -11,15 +11,15 @@ from fastapi.testclient import TestClient
 from app import queue
 from app.database.engine import Database
 from app.database.tables import Execution, Job
+from app.kinds.workflow.policies.artifact import save
+from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.samples.trace_bytes import compressed, packed
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import independent
 from app.main import create_app
-from app.policies.workflow.artifact import save
-from app.policies.workflow.members import StrategyPolicy
-from app.samples.trace_bytes import compressed, packed
 from app.settings import Settings
 from tests.app.runs.test_queue import POOL, put, starts, task
-from workers.learning.verdict import TrainedAgent
+from workers.kinds.iterative.training.verdict import TrainedAgent
 from workers.tasks.base import perform
 from workers.tasks.fit import fit
 from workers.tasks.train import train
@@ -102,7 +102,7 @@ class Planted:
 def test_what_a_training_made_of_the_traces_answers(
     client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.tasks.schedulers.Training", Planted)
+    monkeypatch.setattr("workers.kinds.workflow.training.schedulers.Training", Planted)
     job = do(client, database, "/workloads/pool/agents", train, budget=5_000, seed=4)
     assert (job.state, job.error, job.result) == ("succeeded", None, {"agent": 1})
     agent = client.get("/workloads/pool/agents/1").json()

@@ -21,7 +21,7 @@ SHARPNESS = 1.5  # pixels of a PNG per pixel of the definition
 
 
 def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
-    """Write pictures (see ``workers.evaluation.workflow.seen``) as what the file's suffix says; see ``write``."""
+    """Write pictures as what the file's suffix says; see ``write``."""
     write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
 
 

@@ -1,4 +1,4 @@
-"""Plots of schedules, from their pictures (see ``workers.evaluation.workflow.seen``)."""
+"""Plots of schedules, from their pictures (see ``workers.kinds.workflow.evaluation.pictures``)."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.base import Situation
+from app.kinds.contract.base import Situation
 from workers.evaluation.levels import Level
-from workers.simulators.base import Simulator, Step
+from workers.learning.simulator import Simulator, Step
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.simulators.base import Foresight
+from workers.learning.simulator import Foresight
 
 Observations = NDArray[np.float32]  # [B, D]
 Masks = NDArray[np.bool_]  # [B, N]

@@ -21,8 +21,8 @@ from workers.learning.components.n_step import NStep
 from workers.learning.components.quantile import mean_of_quantiles, spread
 from workers.learning.components.replay import Replay
 from workers.learning.execution.checkpoint import part
+from workers.learning.simulator import Foresight
 from workers.learning.spaces import Space
-from workers.simulators.base import Foresight
 
 SET = ("online", "target")
 LADDER = 64  # environments over which the exploration that is told is averaged

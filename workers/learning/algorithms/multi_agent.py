@@ -14,7 +14,7 @@ from workers.learning.agent import make_agent
 from workers.learning.algorithms.base import Acted, Agent, Experience, LearnStats
 from workers.learning.algorithms.config import Config
 from workers.learning.execution.checkpoint import part
-from workers.simulators.joint import Role, Seen
+from workers.learning.joint_simulator import Role, Seen
 
 Exported = tuple[str, dict[str, Any], dict[str, NDArray[Any]]]
 

@@ -6,9 +6,9 @@ from time import perf_counter
 from typing import cast
 
 from workers.learning.algorithms.config import Config
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Executor, Live, Plan
 from workers.learning.execution.choice import settled
-from workers.simulators.described import SimulatorSpec
 
 EXECUTORS = {
     "serial": "workers.learning.execution.serial",

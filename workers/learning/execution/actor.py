@@ -13,9 +13,9 @@ import msgspec
 
 from app.processes import die_with_parent
 from workers.learning.algorithms.config import decode
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.distributed import Post, hire
 from workers.learning.execution.memory import Board, Field, Fields, SharedArrays
-from workers.simulators.described import SimulatorSpec
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -3,8 +3,8 @@
 from workers.learning.algorithms.config import DQN, ActorCritic, Config
 from workers.learning.algorithms.config.shared import Place
 from workers.learning.backends import available
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import Plan
-from workers.simulators.described import SimulatorSpec
 
 COMPILED_KINDS = frozenset({"iterative"})
 COMPILING = 7.6

@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from workers.learning.algorithms.config import DQN, ActorCritic, Config
 from workers.learning.backends import available
 from workers.learning.backends.base import Array
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import checkpoint as blob
 from workers.learning.execution.base import ExecutionError, Live, Paced, Plan
-from workers.simulators.described import SimulatorSpec
 
 if "jax" not in available():
     raise ExecutionError("the compiled executor needs the extra 'jax': pip install 'steward[jax]'")
 
 from workers.learning.backends.loop import Draws, Tree, at, leaves, luck, on_device, program, rebuilt, repeat
+from workers.learning.compiled_simulator.base import CompiledSimulator
 from workers.learning.execution.loops import Choice, Family, Slab, Stats, Told, Walking, nothing
 from workers.learning.execution.policy_loop import PolicyFamily
 from workers.learning.execution.value_loop import ValueFamily
-from workers.simulators.compiled.base import CompiledSimulator
 
 FAMILIES: dict[type, Any] = {DQN: ValueFamily, ActorCritic: PolicyFamily}
 ROUNDS = (2, 16)  # the least and the most episodes per environment that are drawn for one chunk
@@ -235,7 +235,7 @@ def make(
     Raises:
         ExecutionError: the simulator is of a kind that is not compiled.
     """
-    from workers.simulators.compiled.described import make as compiled
+    from workers.learning.compiled_simulator.described import make as compiled
 
     try:
         environment = compiled(simulator)

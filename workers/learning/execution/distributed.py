@@ -20,11 +20,11 @@ from workers.learning.algorithms.base import Agent
 from workers.learning.algorithms.config import Config, QTable
 from workers.learning.backends import get_backend
 from workers.learning.components.exploration import Schedule
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import Plan, Tally
 from workers.learning.execution.learner import Learner
 from workers.learning.execution.products import Arrays, Product, Worker, product_of, shared_out
 from workers.learning.execution.walk import Walk
-from workers.simulators.described import SimulatorSpec
 
 
 class Delivery(NamedTuple):

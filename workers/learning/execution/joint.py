@@ -11,7 +11,7 @@ from workers.learning.algorithms.config import Config
 from workers.learning.algorithms.multi_agent import IndependentAgents
 from workers.learning.execution import checkpoint as blob
 from workers.learning.execution.base import Live, Paced, Plan, Tally
-from workers.simulators.joint import JointSimulator, Seen
+from workers.learning.joint_simulator import JointSimulator, Seen
 
 
 class Joint(Paced):

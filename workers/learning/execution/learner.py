@@ -12,7 +12,7 @@ from workers.learning.algorithms.config import Config
 from workers.learning.execution import checkpoint as blob
 from workers.learning.execution.base import Live, Paced, Plan, Tally
 from workers.learning.execution.walk import Walk
-from workers.simulators.base import Simulator
+from workers.learning.simulator import Simulator
 
 
 class Learner(Paced):

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.learning.algorithms.config import Config, encode
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.actor import Job, ring_fields
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post
 from workers.learning.execution.memory import Board, Fields, SharedArrays, nameless
-from workers.simulators.described import SimulatorSpec
 
 STILLBORN = 4  # actors in a row that may end before they have delivered anything
 ROOT = Path(__file__).resolve().parents[3]

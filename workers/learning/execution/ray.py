@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.learning.algorithms.config import Config, decode, encode
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, hire
 from workers.learning.execution.processes import STILLBORN, spare_cores
-from workers.simulators.described import SimulatorSpec
 
 LOCAL = {"num_cpus": None, "include_dashboard": False, "log_to_driver": False, "configure_logging": False}
 

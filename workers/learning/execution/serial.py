@@ -9,9 +9,9 @@ from collections.abc import Callable
 from time import perf_counter
 
 from workers.learning.algorithms.config import Config
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import Live, Plan, Tally
 from workers.learning.execution.learner import Learner
-from workers.simulators.described import SimulatorSpec
 
 
 class Serial(Learner):

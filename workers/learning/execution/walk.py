@@ -3,7 +3,7 @@
 import numpy as np
 
 from workers.learning.algorithms.base import Agent, Experience, Foreseer
-from workers.simulators.base import Foreseeing, Simulator
+from workers.learning.simulator import Foreseeing, Simulator
 
 
 class Walk:

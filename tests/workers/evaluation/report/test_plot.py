@@ -11,11 +11,11 @@ import pytest
 from app.kinds.workflow.layout import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_of
-from tests.workers.evaluation.workflow.schedules import drawn, in_turn, jobs
+from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.evaluation.report.plot import page, save
 from workers.evaluation.report.schedules import undominated
-from workers.evaluation.workflow.seen import picture
-from workers.simulators.workflow.schedule import Schedule
+from workers.kinds.workflow.evaluation.pictures import picture
+from workers.kinds.workflow.simulator.schedule import Schedule
 
 
 def pictures(name: str = "gate") -> list[dict[str, Any]]:

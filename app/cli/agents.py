@@ -1,0 +1,103 @@
+"""``steward agent`` and ``steward train`` on the command line.
+
+What learns runs in a process of its own, a child or a worker: the service never imports it.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from app.cli.plots import checked
+
+SERVICE = "http://127.0.0.1:8080"
+Plot = Annotated[Path | None, typer.Option(callback=checked, help="File to draw its report to: .html, .svg or .png.")]
+
+
+def _version(value: str) -> str:
+    """A number, or a role."""
+    if not value.isdecimal() and value not in ("champion", "newest"):
+        raise typer.BadParameter(f"{value!r} is no version: a number, champion or newest")
+    return value
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands about agents to the ``steward`` command."""
+    agent = typer.Typer(help="Agents, before and after they are trained.", no_args_is_help=True)
+    cli.add_typer(agent, name="agent")
+    agent.callback()(_agents)
+    agent.command()(show)
+    agent.command()(report)
+    cli.command()(train)
+
+
+def _agents() -> None:
+    """Agents, before and after they are trained."""
+
+
+def show(
+    config: Annotated[str, typer.Argument(help="Name of an algorithm, or a JSON file with an agent's config.")],
+    workload: Annotated[
+        Path | None, typer.Option(help="JSON file with a workload's spec; it gives the spaces.")
+    ] = None,
+    observation: Annotated[
+        str | None, typer.Option(help="Length of the observation, or candidates x features.")
+    ] = None,
+    actions: Annotated[int | None, typer.Option(help="Number of actions, without a workload.")] = None,
+    format_: Annotated[
+        Literal["text", "mermaid", "dot", "json"], typer.Option("--format", help="What to print.")
+    ] = "text",
+) -> None:
+    """Print the graph of components that a config builds: spaces, parameter counts, stage times."""
+    import subprocess
+
+    given = {"--workload": workload, "--observation": observation, "--actions": actions, "--format": format_}
+    options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
+    command = [sys.executable, "-m", "workers.learning.show", *options, "--", config]
+    raise typer.Exit(subprocess.run(command, check=False).returncode)
+
+
+def report(
+    workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+    version: Annotated[str, typer.Argument(callback=_version, help="A number, champion or newest.")] = "newest",
+    plot: Plot = None,
+    url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not its verdict.")] = False,
+) -> None:
+    """Print how an agent was judged when its training ended, and draw it.
+
+    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there.
+    """
+    from app.cli.agent_report import Options, run
+
+    raise typer.Exit(run(Options(url, workload, version, plot, json)))
+
+
+def train(
+    workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+    algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
+    seeds: Annotated[int, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    budget: Annotated[int | None, typer.Option(help="Environment steps for each seed.")] = None,
+    executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
+    backend: Annotated[str, typer.Option(help="auto, torch or jax.")] = "auto",
+    start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to go on training.")] = None,
+    imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
+    model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
+    promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
+    plot: Plot = None,
+    url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
+    require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
+) -> None:
+    """Train an agent for a workload: several learners compete, losers stop early, and the best one is judged.
+
+    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 not promoted though required,
+    130 interrupted.
+    """
+    from app.cli.train import Options, run
+
+    request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
+    request |= {"backend": backend, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
+    raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

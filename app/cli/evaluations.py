@@ -1,0 +1,50 @@
+"""``steward evaluate`` on the command line; what it does is imported when it is asked for."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LEVELS = ("L0", "L1", "L2", "L3", "L4")
+SERVICE = "http://127.0.0.1:8080"
+
+
+def _level(value: str | None) -> str | None:
+    """One of the levels, in either case."""
+    if value is not None and value.upper() not in LEVELS:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(LEVELS)}")
+    return None if value is None else value.upper()
+
+
+Agents = Annotated[list[str] | None, typer.Option("--agent", help="Version, champion or newest; may be repeated.")]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the evaluation to the ``steward`` command."""
+
+    @cli.command()
+    def evaluate(
+        workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+        agent: Agents = None,
+        url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+        level: Annotated[str, typer.Option(callback=_level, help="Highest level to judge: L0 to L4.")] = "L4",
+        seeds: Annotated[int, typer.Option(min=5, max=64, help="Independent worlds of each level.")] = 5,
+        episodes: Annotated[int, typer.Option(min=8, max=16_384, help="Runs per seed and level.")] = 256,
+        seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+        held_out: Annotated[float, typer.Option(help="Share of the executions that L3 holds out.")] = 0.25,
+        out: Annotated[Path, typer.Option(help="File for the report.")] = Path("evaluation.html"),
+        json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, not a table.")] = False,
+        require: Annotated[
+            str | None, typer.Option(callback=_level, help="Exit with 4 unless every agent is of this class or above.")
+        ] = None,
+    ) -> None:
+        """Judge agents of a workload beside every baseline, from a fixed world (L0) to a hostile one (L4).
+
+        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 below --require, 130 interrupted.
+        """
+        from app.cli.evaluate import Options, run
+
+        agents = [int(name) if name.isdigit() else name for name in agent or ["champion"]]
+        request = {"workload": workload, "agents": agents, "level": level, "seeds": seeds, "episodes": episodes}
+        request |= {"seed": seed, "held_out": {"share": held_out}}
+        raise typer.Exit(run(Options(url, request, out, json, require)))

@@ -1,0 +1,196 @@
+"""``steward import``: read traces, say what is in them and what is wrong with them, write and upload them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from app.cli.remote.service import RefusedError, Service, UnreachableError
+from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.iterative.samples.check import plain
+from app.kinds.workflow.formats.check import misfits
+from app.kinds.workflow.formats.reading import Reading, refuse
+from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
+from app.kinds.workflow.formats.swf_writing import swf_omits, write_swf
+from app.kinds.workflow.formats.wfformat import read_wfformat
+from app.kinds.workflow.formats.wfformat_writing import wfformat_omits, write_wfformat
+from app.kinds.workflow.layout import pool
+from app.kinds.workflow.samples.codec import SWF, WFFORMAT
+from app.kinds.workflow.samples.trace_summary import summary
+from app.kinds.workflow.samples.trace_words import words
+from app.kinds.workflow.trace import Trace
+
+Json = dict[str, Any]
+DONE, REFUSED, MISUSED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+SUFFIXES = (".gz", ".swf", ".json", ".txt")
+
+
+class Format(NamedTuple):
+    """How a format is read, written and called."""
+
+    read: Callable[..., Reading]
+    write: Callable[[Trace, str, int | None], Iterator[str]]
+    omits: Callable[[Trace], tuple[str, ...]]
+    media_type: str
+
+
+FORMATS = {
+    "swf": Format(read_swf, lambda trace, name, size: write_swf(trace, name=name, machine=size), swf_omits, SWF),
+    "wfformat": Format(
+        read_wfformat, lambda trace, name, _: write_wfformat(trace, name=name), wfformat_omits, WFFORMAT
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line."""
+
+    format: str
+    files: list[Path]
+    reading: Mapping[str, bool]
+    processors: int | None
+    export: Path | None
+    export_format: str
+    workload: str | None
+    name: str | None
+    url: str
+    as_json: bool = False
+
+
+def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
+    """Do it; the exit status. What was found goes to ``output``, complaints to ``notes``."""
+    output, notes = output or Console(), notes or Console(stderr=True)
+    if len(options.files) > 1 and (options.export is not None or options.name is not None):
+        notes.print(Text("--export and --name are for one file", "red"))
+        return MISUSED
+    found: list[Json] = []
+    status = DONE
+    try:
+        for path in options.files:
+            status = max(status, _one(path, options, found, output, notes))
+            if status == UNREACHABLE:
+                break
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    if options.as_json:
+        output.print(json.dumps(found, indent=1), soft_wrap=True, markup=False, highlight=False)
+    return status
+
+
+def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
+    """One file, from reading to uploading; what is worth telling is added to ``found``."""
+    told: Json = {"file": str(path), "format": options.format}
+    found.append(told)
+    try:
+        reading = _read(path, options)
+        told |= _told(reading)
+        if options.export is not None:
+            told["exported"] = _export(reading, path, options, options.export)
+        if options.workload is not None:
+            told["uploaded"] = _upload(reading, path, options, options.workload)
+    except InvalidInput as error:
+        told["errors"] = [_issue(issue) for issue in error.errors]
+        for issue in error.errors:
+            hint = "; --sort sorts them" if issue.message.startswith(OUT_OF_ORDER) else ""
+            notes.print(Text(f"{path}: {_words(issue)}{hint}", "red"), soft_wrap=True)
+        return REFUSED
+    except (RefusedError, UnreachableError, OSError) as error:
+        told["errors"] = [{"pointer": "", "message": str(error), "value": None}]
+        notes.print(Text(f"{path}: {error}", "red"), soft_wrap=True)
+        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+    finally:
+        if "tasks" in told and not options.as_json:
+            _show(reading, told, output)
+    return DONE
+
+
+def _read(path: Path, options: Options) -> Reading:
+    """A file; tasks that fit no node are refused where the largest node is told."""
+    reading = FORMATS[options.format].read(path, **options.reading)
+    if options.processors is not None:
+        refuse(misfits(reading.trace, pool(options.processors), reading.where))
+    return reading
+
+
+def _told(reading: Reading) -> Json:
+    return {
+        "name": reading.name,
+        **summary(reading.trace).model_dump(),
+        "machines": list(reading.machines),
+        "dropped": reading.dropped,
+        "lacks": list(reading.lacks),
+        "warnings": [_issue(warning) for warning in reading.warnings],
+    }
+
+
+def _issue(issue: FieldIssue) -> Json:
+    value = [plain(one) for one in issue.value] if isinstance(issue.value, list) else plain(issue.value)
+    return {"pointer": issue.pointer, "message": issue.message, "value": value}
+
+
+def _export(reading: Reading, path: Path, options: Options, target: Path) -> Json:
+    form = FORMATS[options.export_format]
+    machine = max(reading.machines, default=None)
+    text = "".join(form.write(reading.trace, reading.name or _called(path), machine)).encode()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
+    return {"file": str(target), "format": options.export_format, "without": list(form.omits(reading.trace))}
+
+
+def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Json:
+    """What was read, as it was read: mended, and without what is left out."""
+    form = FORMATS[options.format]
+    text = "".join(form.write(reading.trace, reading.name, max(reading.machines, default=None)))
+    headers = {"Content-Type": form.media_type, "Content-Encoding": "gzip"}
+    name = options.name or _called(path)
+    with Service(options.url) as service:
+        told = service.call(
+            "POST",
+            f"/workloads/{workload}/samples",
+            params={"execution": name},
+            content=gzip.compress(text.encode(), 6, mtime=0),
+            headers=headers,
+        )
+    return {"workload": workload, "execution": name, "duplicate": told["duplicate"] == 1}
+
+
+def _called(path: Path) -> str:
+    """A file's name without what tells its format."""
+    while path.suffix in SUFFIXES:
+        path = path.with_suffix("")
+    return path.name
+
+
+def _show(reading: Reading, told: Json, output: Console) -> None:
+    output.print(Text(f"{told['file']}" + (f" ({reading.name})" if reading.name else ""), "bold"), soft_wrap=True)
+    for line in words(reading):
+        output.print(Text(f"  {line}"), soft_wrap=True)
+    for sentence in reading.lacks:
+        output.print(Text(f"  lacks: {sentence}"), soft_wrap=True)
+    for warning in reading.warnings:
+        output.print(Text(f"  warning: {_words(warning)}", "yellow"), soft_wrap=True)
+    if "exported" in told:
+        without = "; ".join(told["exported"]["without"])
+        line = f"  written: {told['exported']['file']}" + (f", without {without}" if without else "")
+        output.print(Text(line), soft_wrap=True)
+    if "uploaded" in told:
+        kept = told["uploaded"]
+        state = "was there already" if kept["duplicate"] else "uploaded"
+        output.print(Text(f"  {state}: execution {kept['execution']} of workload {kept['workload']}"), soft_wrap=True)
+
+
+def _words(issue: FieldIssue) -> str:
+    """``line 12, runtime: must be …, not -5``."""
+    pointer = issue.pointer
+    if pointer.startswith("/lines/"):
+        pointer = "line " + pointer.removeprefix("/lines/").replace("/", ", ")
+    shown = "" if issue.value is None else f" ({_issue(issue)['value']})"
+    return f"{pointer}: {issue.message}{shown}" if pointer else f"{issue.message}{shown}"

@@ -1,0 +1,76 @@
+"""``steward import`` on the command line; what it does is imported when it is asked for."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+SERVICE = "http://127.0.0.1:8080"
+
+Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
+Processors = Annotated[int | None, typer.Option(min=1, help="Of the largest node: larger tasks are refused.")]
+Export = Annotated[Path | None, typer.Option(help="File to write what was read to; gzip if it ends in .gz.")]
+To = Annotated[
+    Literal["swf", "wfformat"] | None, typer.Option(help="Format of that file. [default: the one that was read]")
+]
+Workload = Annotated[str | None, typer.Option(help="Workload of kind workflow to upload to, as samples.")]
+Name = Annotated[str | None, typer.Option(help="What the sample is called there. [default: the file's name]")]
+Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a JSON list with an entry for each file, not text.")]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the import of traces to the ``steward`` command."""
+    imports = typer.Typer(help="Read traces of batch jobs and workflows.", no_args_is_help=True)
+    cli.add_typer(imports, name="import")
+    imports.callback()(_imports)
+    imports.command()(swf)
+    imports.command()(wfformat)
+
+
+def _imports() -> None:
+    """Read traces of batch jobs and workflows: check them, tell what they lack, convert and upload them."""
+
+
+def swf(
+    files: Files,
+    clip: Annotated[bool, typer.Option("--clip", help="Cut run times down to their estimates.")] = False,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort jobs that are out of order of submission.")] = False,
+    preceding: Annotated[bool, typer.Option("--preceding", help="Take preceding jobs as parents.")] = False,
+    processors: Processors = None,
+    export: Export = None,
+    to: To = None,
+    workload: Workload = None,
+    name: Name = None,
+    url: Url = SERVICE,
+    json: Json = False,
+) -> None:
+    """Read batch logs in Standard Workload Format.
+
+    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    """
+    from app.cli.import_traces import Options, run
+
+    options = {"clip": clip, "sort": sort, "preceding": preceding}
+    raise typer.Exit(run(Options("swf", files, options, processors, export, to or "swf", workload, name, url, json)))
+
+
+def wfformat(
+    files: Files,
+    processors: Processors = None,
+    export: Export = None,
+    to: To = None,
+    workload: Workload = None,
+    name: Name = None,
+    url: Url = SERVICE,
+    json: Json = False,
+) -> None:
+    """Read workflows in WfFormat 1.4 or 1.5 (WfCommons).
+
+    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    """
+    from app.cli.import_traces import Options, run
+
+    raise typer.Exit(
+        run(Options("wfformat", files, {}, processors, export, to or "wfformat", workload, name, url, json))
+    )

@@ -1,0 +1,134 @@
+"""``steward train``: have a running service train an agent, follow it, and print how it went and what came of it."""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.plots import draw_agent
+from app.cli.remote import progress_bar as bar
+from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
+
+DONE, REFUSED, UNREACHABLE, UNPROMOTED, INTERRUPTED = 0, 1, 3, 4, 130
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line; of the request, what is None is not sent."""
+
+    url: str
+    workload: str
+    request: dict[str, Any]
+    as_json: bool = False
+    require_promoted: bool = False
+    plot: Path | None = None
+
+
+def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
+    """Do it; the exit status. What came of it goes to `output`, progress and complaints to `notes`."""
+    output, notes = output or Console(), notes or Console(stderr=True)
+    try:
+        with Service(options.url) as service:
+            agent = _trained(service, options, notes)
+    except KeyboardInterrupt:
+        notes.print("interrupted: the training is cancelled")
+        return INTERRUPTED
+    except (RefusedError, UnreachableError) as error:
+        notes.print(Text(str(error), "red"))
+        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+    if options.as_json:
+        output.print(json.dumps(agent, indent=1), soft_wrap=True, markup=False, highlight=False)
+    else:
+        show(agent, output)
+    if not drawn(agent, options.plot, notes):
+        return REFUSED
+    return DONE if agent["promoted"] or not options.require_promoted else UNPROMOTED
+
+
+def drawn(agent: Json, file: Path | None, notes: Console) -> bool:
+    """Draw an agent's report where a file is given; whether that could be done."""
+    if file is None:
+        return True
+    if draw_agent(agent, file):
+        return False
+    notes.print(Text(f"report: {file}"))
+    return True
+
+
+def _trained(service: Service, options: Options, notes: Console) -> Json:
+    """The agent, once it is trained; the training is cancelled where nobody waits for it any more."""
+    request = {name: value for name, value in options.request.items() if value is not None}
+    path = f"/workloads/{options.workload}/agents"
+    job = service.call("POST", path, json=request)
+    try:
+        ended = bar.follow(notes, "train", service.follow(job["id"]), words)
+    except KeyboardInterrupt:
+        with suppress(RefusedError):  # it has ended meanwhile
+            service.call("POST", f"/jobs/{job['id']}/cancel")
+        raise
+    return service.call("GET", f"{path}/{ended['result']['agent']}")
+
+
+def words(event: Json) -> str:
+    """What is worth saying beside the bar: who learns, and the figures of its last chunk."""
+    parts = [bar.remaining(event), event.get("phase", "")]
+    if event.get("phase") == "learning":
+        several = event.get("trials", 1) > 1
+        parts[1] = f"{event['algorithm']} seed {event['seed']}" if several else event["algorithm"]
+        parts += [text.format(event[name]) for name, text in FIGURES.items() if event.get(name) is not None]
+    return ", ".join(part for part in parts if part)
+
+
+FIGURES = {
+    "episode_return": "return {:.3f}",
+    "loss": "loss {:.4f}",
+    "exploration": "exploration {:.3f}",
+    "steps_per_second": "{:,.0f} steps/s",
+}
+"""What of a learner's last chunk is told, and how."""
+
+
+def show(agent: Json, output: Console) -> None:
+    """Print who competed, and the verdict in words."""
+    report = agent["report"]
+    if len(report.get("bracket", ())) > 1:
+        output.print(bracket(report["bracket"]))
+    output.print(Text(f"agent {agent['version']}: {agent['algorithm']}, {_promotion(agent)}", "bold"))
+    output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
+    output.print(Text(report["reason"]))
+
+
+def _promotion(agent: Json) -> str:
+    return "which answers from now on" if agent["champion"] else "not promoted"
+
+
+def _interval(found: Json) -> str:
+    return f"{found['mean']:.5f} (95 % interval {found['low']:.5f} to {found['high']:.5f})"
+
+
+def _gap(report: Json) -> str:
+    gap = report.get("gap_to_optimum")
+    return "" if gap is None else f", {gap:.2%} from the exact optimum"
+
+
+def bracket(rows: list[Json]) -> Table:
+    """Every trial: how far it came, its best return on the validation episodes, and why it went no further."""
+    table = Table()
+    for name, right in (("algorithm", False), ("seed", True), ("budget", True), ("steps", True), ("score", True)):
+        table.add_column(name, justify="right" if right else "left")
+    table.add_column("ended")
+    for row in rows:
+        ended = row["ended"] or ("chosen" if row["chosen"] else "went to its end")
+        cells = [row["algorithm"], row["seed"], f"{row['share']:.0%}", f"{row['steps']:,}", _score(row["score"]), ended]
+        style = "bold green" if row["chosen"] else ""
+        table.add_row(*(Text("–" if cell is None else str(cell), style) for cell in cells))
+    return table
+
+
+def _score(value: float | None) -> str | None:
+    return None if value is None else f"{value:.5f}"

@@ -1,1 +1,0 @@
-"""How workloads of kind `iterative` are served: the next step of one allocation."""

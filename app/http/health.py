@@ -1,0 +1,94 @@
+"""Liveness, readiness and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import queue
+from app.database import seen
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.http.dependencies import FromDatabase, FromSettings
+from app.jobs import listing as jobs
+from app.settings import Settings
+
+router = APIRouter(tags=["service"])
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    status: str = "ok"
+
+
+class Readiness(BaseModel):
+    """Whether everything that the service needs is there; each check is `ok` or says what is missing."""
+
+    ready: bool
+    database: str
+    broker: str
+    worker: str = Field(description="Whether a worker was seen lately.")
+
+
+class JobsCollector(Collector):
+    """Number of jobs by type and state, counted when it is asked for."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Names the metrics without asking the database."""
+        return [GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"])]
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Counts the jobs; without a database there is nothing to tell."""
+        family = GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"])
+        try:
+            with self.database.reading() as session:
+                counts = jobs.counts(session)
+        except SQLAlchemyError:
+            return []
+        for labels, number in counts.items():
+            family.add_metric(labels, number)
+        return [family]
+
+
+@router.get("/healthz", operation_id="health")
+async def health() -> Health:
+    """Liveness: the process answers."""
+    return Health()
+
+
+@router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
+def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
+    """Readiness: database, broker, and a worker seen lately."""
+    checks = {"database": "ok", "broker": queue.broker_problem() or "ok"}
+    try:
+        checks["worker"] = _worker(database, settings)
+    except SQLAlchemyError as error:
+        checks |= {"database": f"does not answer: {type(error).__name__}", "worker": "unknown"}
+    ready = all(found == "ok" for found in checks.values())
+    return JSONResponse(Readiness(ready=ready, **checks).model_dump(), 200 if ready else 503)
+
+
+def _worker(database: Database, settings: Settings) -> str:
+    lately = utc_now() - timedelta(seconds=settings.worker_seen_seconds)
+    with database.reading() as session:
+        found = seen.seen_since(session, lately)
+    return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
+
+
+@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
+def metrics(request: Request) -> PlainTextResponse:
+    """Metrics in Prometheus' text format."""
+    registry: CollectorRegistry = request.app.state.registry
+    return PlainTextResponse(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

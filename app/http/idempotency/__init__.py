@@ -1,0 +1,1 @@
+"""Idempotency keys: a POST that is repeated is answered as before."""

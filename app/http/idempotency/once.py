@@ -1,0 +1,181 @@
+"""The dependency that makes a POST idempotent under the header `Idempotency-Key`.
+
+In an endpoint that creates something:
+
+    @router.post("/workloads/{name}/models", status_code=202)
+    def fit(name: Slug, body: FitRequest, once: IdempotentPost, database: ...) -> Response:
+        return once.run(lambda record: service.request_fit(database, name, body, record), status=202)
+
+and in its service, inside the unit of work that creates, as the last thing before its end:
+
+    def request_fit(database, name, body, record: Record = no_record) -> JobView:
+        with database.session() as session:
+            view = ...
+            record(session, view)          # the answer is kept in the same transaction
+        return view
+
+`record` also takes `status` and `headers` where they differ from those given to `run` (e.g. 200 for a workload that
+was there before). Without the header all this costs nothing. With it: the same key and the same request again gives
+the stored answer (with `Idempotent-Replayed: true`); the same key with another request is 422; while the first is in
+flight it is 409. A request that fails leaves its key free.
+
+A streamed body cannot be hashed beforehand: use `IdempotentUpload` and pass `content=<sha256 of the body>` to `run`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Protocol
+from uuid import uuid4
+
+from fastapi import Depends, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.responses import JSONResponse
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from app.database.base import DEFAULT_TENANT, utc_now
+from app.database.engine import Database
+from app.database.tables import IdempotencyKey
+from app.errors import Conflict, FieldError, Invalid
+from app.http.idempotency import repository
+from app.settings import Settings
+
+HEADER = "Idempotency-Key"
+POINTER = f"/header/{HEADER}"
+
+
+class Record(Protocol):
+    """Keeps the answer of a creating request, in the session that creates."""
+
+    def __call__(
+        self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Keep it; a no-op without a key."""
+        ...
+
+
+def no_record(
+    session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> None:
+    """The default of services: nothing is kept."""
+
+
+class Once:
+    """One request under its key, or under none."""
+
+    def __init__(self, database: Database, settings: Settings, key: str | None, digest: str) -> None:
+        self.database = database
+        self.settings = settings
+        self.key = key
+        self.tenant = DEFAULT_TENANT
+        self.digest = digest
+        self.token = uuid4().hex
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.kept = False
+
+    def run(
+        self,
+        work: Callable[[Record], Any],
+        *,
+        status: int = 201,
+        headers: Mapping[str, str] | None = None,
+        content: str = "",
+    ) -> Response:
+        """Do the work once and answer with what it returns (a Pydantic model or JSON)."""
+        self.status, self.headers = status, dict(headers or {})
+        if self.key is None:
+            return self._respond(work(self._record))
+        self.digest = hashlib.sha256(f"{self.digest} {content}".encode()).hexdigest()
+        stored = self._claim()
+        if stored is not None:
+            replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
+            return JSONResponse((stored.body or {}).get("answer"), stored.status or 200, replayed)
+        try:
+            body = work(self._record)
+            if not self.kept:  # the work kept nothing itself; its own transactions are repeatable
+                with self.database.session() as session:
+                    self._record(session, body)
+        except BaseException:
+            with self.database.session() as session:
+                repository.release(session, self.tenant, self._named(), self.token)
+            raise
+        return self._respond(body)
+
+    def _named(self) -> str:
+        return self.key or ""
+
+    def _respond(self, body: Any) -> Response:
+        return JSONResponse(jsonable_encoder(body), self.status, self.headers)
+
+    def _record(
+        self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status = status or self.status
+        self.headers = {**self.headers, **(headers or {})}
+        if self.key is None:
+            return
+        answer = {"status": self.status, "body": {"answer": jsonable_encoder(body)}, "headers": self.headers}
+        if not repository.store(session, self.tenant, self.key, self.token, answer):
+            raise Conflict(f"{HEADER} {self.key!r} was taken over by a repeat of this request")
+        self.kept = True
+
+    def _claim(self) -> IdempotencyKey | None:
+        """Take the key; gives its stored answer where there is one."""
+        now = utc_now()
+        key = self._named()
+        with self.database.session() as session:
+            if repository.claim(session, self.tenant, key, self.token, self.digest, now):
+                return None
+            row = repository.find(session, self.tenant, key)
+            if row is not None and not self._stale(row, now):
+                return self._answered(row)
+            if row is not None:
+                repository.forget(session, self.tenant, key, row.claim)
+            if not repository.claim(session, self.tenant, key, self.token, self.digest, now):
+                raise self._in_flight()
+            return None
+
+    def _stale(self, row: IdempotencyKey, now: datetime) -> bool:
+        settings = self.settings
+        patience = settings.idempotency_claim_seconds if row.status is None else settings.idempotency_seconds
+        return row.created_at < now - timedelta(seconds=patience)
+
+    def _in_flight(self) -> Conflict:
+        return Conflict(f"the first request under {HEADER} {self.key!r} is still in flight", retry_after=1)
+
+    def _answered(self, row: IdempotencyKey) -> IdempotencyKey:
+        if row.digest != self.digest:
+            message = "was used with another request"
+            raise Invalid(f"{HEADER} {self.key!r} {message}", errors=[FieldError(POINTER, message, self.key)])
+        if row.status is None:
+            raise self._in_flight()
+        return row
+
+
+def _once(request: Request, body: bytes) -> Once:
+    key = request.headers.get(HEADER)
+    if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
+        message = "must have 1 to 255 printable ASCII characters"
+        raise Invalid(f"{HEADER} {message}", errors=[FieldError(POINTER, message, key)])
+    about = f"{request.method} {request.url.path}?{request.url.query} ".encode()
+    digest = hashlib.sha256(about + body).hexdigest() if key is not None else ""
+    return Once(request.app.state.database, request.app.state.settings, key, digest)
+
+
+async def _post(request: Request) -> Once:
+    return _once(request, await request.body())
+
+
+async def _upload(request: Request) -> Once:
+    return _once(request, b"")
+
+
+IdempotentPost = Annotated[Once, Depends(_post)]
+"""Dependency of a creating POST whose body is read as a whole."""
+
+IdempotentUpload = Annotated[Once, Depends(_upload)]
+"""Dependency of a creating POST whose body is streamed; pass its hash to `run(content=…)`."""

@@ -1,0 +1,181 @@
+"""How errors leave the service: RFC 9457 documents, one handler per family of exceptions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app import errors
+from app.database.engine import DeadlinePassed, is_lost
+from app.errors import FieldError, StewardError, problem
+from app.kinds.contract.base import Contradiction, InvalidInput
+from app.kinds.registry import KINDS
+
+MEDIA_TYPE = "application/problem+json"
+LONGEST_VALUE = 200
+JSON_TYPES = ("application/json", "application/x-ndjson", "text/csv")
+
+BY_STATUS: dict[int, type[StewardError]] = {
+    400: errors.BadRequest,
+    401: errors.Unauthorised,
+    404: errors.NotFound,
+    406: errors.NotAcceptable,
+    409: errors.Conflict,
+    413: errors.TooLarge,
+    415: errors.UnsupportedMedia,
+    422: errors.Invalid,
+    429: errors.TooManyRequests,
+    503: errors.Unavailable,
+}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can carry it: non-finite numbers and unknown objects as text, long things cut."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping | list | tuple):
+        text = repr(value)
+        if len(text) > LONGEST_VALUE:
+            return f"{text[:LONGEST_VALUE]}…"
+        if isinstance(value, Mapping):
+            return {str(key): _plain(item) for key, item in value.items()}
+        return [_plain(item) for item in value]
+    text = value if isinstance(value, str) else repr(value)
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def document(error: StewardError, instance: str | None) -> bytes:
+    """The problem document as JSON."""
+    body = problem(error, instance)
+    for item in body.get("errors", ()):
+        item["value"] = _plain(item["value"])
+    body["detail"] = _plain(body["detail"]) if len(body["detail"]) < LONGEST_VALUE else body["detail"]
+    return json.dumps(body, ensure_ascii=True).encode()
+
+
+def headers_of(error: StewardError) -> dict[str, str]:
+    """Headers that go with an error."""
+    return {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+
+
+def answer(error: StewardError, instance: str | None) -> Response:
+    """An error as an HTTP response."""
+    return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
+
+
+def _pointer(location: Sequence[str | int], problem: str) -> str:
+    """JSON pointer of a validation error: into the body, or `/query/name`, `/path/name`, `/header/name`.
+
+    What is wrong with a spec is found under the name of its kind, which isn't part of what was sent.
+    """
+    parts = tuple(location[1:] if location and location[0] == "body" else location)
+    tagged = bool(parts) and parts[0] in KINDS and (len(parts) > 1 or problem != "extra_forbidden")
+    parts = parts[1:] if tagged else parts
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def invalid(found: Sequence[Any]) -> errors.Invalid:
+    """Pydantic's errors as ours."""
+    fields = [_field(item) for item in found]
+    return errors.Invalid("; ".join(f"{item.pointer or '/'}: {item.message}" for item in fields), errors=fields)
+
+
+def _field(item: Mapping[str, Any]) -> FieldError:
+    pointer, value = _pointer(item["loc"], item["type"]), item.get("input")
+    if item["type"] != "unknown_kind":
+        return FieldError(pointer, _message(item), value)
+    if isinstance(value, Mapping):
+        return FieldError(f"{pointer}/kind", _message(item), value.get("kind"))
+    return FieldError(pointer, "must be an object", value)
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    if item["type"] == "json_invalid":
+        return f"not JSON: {item.get('ctx', {}).get('error', item['msg'])}"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _of_request(request: Request, error: RequestValidationError) -> StewardError:
+    """415 where a JSON body came under another content type, else 422."""
+    given = request.headers.get("content-type", "")
+    whole_body = any(tuple(item["loc"]) == ("body",) for item in error.errors())
+    length = request.headers.get("content-length", "")
+    if whole_body and length != "0" and (length or "transfer-encoding" in request.headers):
+        media = given.partition(";")[0].strip().lower()
+        if media != "application/json" and not media.endswith("+json"):
+            field = FieldError("/header/Content-Type", "must be application/json", given)
+            return errors.UnsupportedMedia(f"Content-Type must be application/json, not {given!r}", errors=[field])
+    return invalid(error.errors())
+
+
+def _of_http(error: HTTPException) -> StewardError:
+    """Errors that the framework raises: no such route, no such method, unreadable body."""
+    family = BY_STATUS.get(error.status_code)
+    if family is not None:
+        return family(str(error.detail))
+
+    class Other(StewardError):
+        status, type, title = error.status_code, f"/problems/http-{error.status_code}", str(error.detail)
+
+    return Other(str(error.detail))
+
+
+def translate(request: Request, error: Exception) -> StewardError | None:
+    """Any exception as one of ours; None for a defect."""
+    if isinstance(error, StewardError):
+        return error
+    if isinstance(error, InvalidInput):
+        fields = [FieldError(item.pointer, item.message, item.value) for item in error.errors]
+        family = errors.Conflict if isinstance(error, Contradiction) else errors.Invalid
+        return family(str(error), errors=fields)
+    if isinstance(error, RequestValidationError):
+        return _of_request(request, error)
+    if isinstance(error, ValidationError):
+        return invalid(error.errors(include_url=False))
+    if isinstance(error, HTTPException):
+        return _of_http(error)
+    if isinstance(error, DeadlinePassed):
+        return errors.Timeout(str(error), retry_after=_patience(request))
+    if is_lost(error):
+        return errors.Unavailable("the database does not answer; nothing was written", retry_after=_patience(request))
+    return None
+
+
+def _patience(request: Request) -> int:
+    return int(request.app.state.settings.retry_after_seconds)
+
+
+def respond(request: Request, error: Exception) -> Response:
+    """The response to any exception; a defect is a 500 that tells nothing of its inside (the log has it)."""
+    ours = translate(request, error) or StewardError("an error of the service itself; its log says more")
+    if ours.status == 503 and ours.retry_after is None:
+        ours.retry_after = _patience(request)
+    response = answer(ours, request.url.path)
+    if isinstance(error, HTTPException):
+        response.headers.update(error.headers or {})
+    return response
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    return respond(request, error)
+
+
+def install(app: FastAPI) -> None:
+    """Have every error of this application answered as a problem document."""
+    families = (StewardError, InvalidInput, RequestValidationError, ValidationError, HTTPException, DeadlinePassed)
+    for family in (*families, DBAPIError, PoolTimeoutError, Exception):
+        app.add_exception_handler(family, _handle)

@@ -1,0 +1,1 @@
+"""Decisions of kind `iterative`: reports in, next allocations out."""

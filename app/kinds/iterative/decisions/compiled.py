@@ -1,0 +1,106 @@
+"""What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.decisions.reasons import Place, in_words
+from app.kinds.iterative.heuristics import default_heuristic
+from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.spec import Resource
+from app.kinds.iterative.state import State, begin
+from app.policies.artifact import Artifact
+from app.workloads.snapshot import Serving
+
+Array = NDArray[np.floating]
+
+
+class Basis:
+    """A serving ready to decide with.
+
+    Attributes:
+        artifact: the champion's policy; None when the heuristic answers in its place.
+        heuristic: name of what answers without a champion, or when it fails.
+        source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
+        preface: code and words of why no agent answers; empty when one does.
+        unknown: not a number for each metric.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving, self.layout = serving, serving.layout
+        self.projector = Projector(self.layout, serving.model or uninformed(self.layout))
+        self.heuristic = default_heuristic(self.projector).name
+        self.artifact: Artifact | None = serving.artifact
+        self.source, self.preface = self._standing()
+        self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
+        self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
+        self.unknown = [float("nan")] * len(self.layout.metrics)
+        self.place = lru_cache(maxsize=4096)(self._place)
+        self.terms = lru_cache(maxsize=128)(self._standing_terms)
+        self.fresh = lru_cache(maxsize=128)(self._fresh)
+        self.delta = lru_cache(maxsize=4096)(self._delta)
+
+    def _standing(self) -> tuple[str, tuple[str, str]]:
+        serving, name = self.serving, self.heuristic
+        if serving.artifact is not None:
+            return "agent", ("", "")
+        if serving.problem:
+            return "fallback", ("fallback", f"{serving.problem}; {name} answers")
+        if serving.model is None:
+            return "heuristic", ("no_model", f"no domain model yet, {name} answers")
+        return "heuristic", ("no_agent", f"no agent is promoted, {name} answers")
+
+    def encode(
+        self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
+    ) -> tuple[list[int], list[float], list[float]]:
+        """A report in the layout's order: levels [R], metrics [M], features [F]; a fast way for those that are right.
+
+        Raises:
+            InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.
+        """
+        layout = self.layout
+        try:
+            levels = [known[allocation[name]] for name, known in self._levels]
+            measured = [metrics[name] for name in layout.metrics]
+            given = [features[name] for name in layout.features]
+        except KeyError:
+            return layout.encode_report(allocation, metrics, features)
+        counts = (len(allocation), len(metrics), len(features))
+        sound = counts == self._counts and min(measured) > 0 and max(measured) < math.inf
+        if not sound or (given and not self._within(given)):
+            return layout.encode_report(allocation, metrics, features)
+        return levels, measured, given
+
+    def _within(self, features: list[float]) -> bool:
+        bounds = self.layout.spec.features
+        return all(bound.minimum <= value <= bound.maximum for bound, value in zip(bounds, features, strict=True))
+
+    def _place(self, index: int) -> Place:
+        allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
+        return Place(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation))
+
+    def _delta(self, before: int, after: int) -> msgspec.Raw:
+        grid = self.projector.grid_levels
+        return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
+
+    def _standing_terms(self, batch: int) -> tuple[Array, Array]:
+        """The workload's weights and prices for each of B runs, [B, 3] and [B, R]; not to be written to."""
+        return np.tile(self.layout.weights, (batch, 1)), np.tile(self.layout.prices, (batch, 1))
+
+    def _fresh(self, batch: int) -> State:
+        """B runs that have reported nothing; not to be written to."""
+        return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
+
+    def pause(self, moved: NDArray[np.integer], started: NDArray[np.bool_]) -> Array:
+        """Seconds that changing the resources by ``moved`` [B, R] steps takes, [B]; nothing before a run's start."""
+        pause: Array = ((moved != 0) @ self.projector.change_seconds) * started
+        return pause
+
+
+def _value(resource: Resource, level: int) -> float:
+    return round(resource.minimum + resource.step * level, 9)

@@ -1,0 +1,252 @@
+"""From states to decisions, a whole batch at a time: observe → policy → guard → forecast → words.
+
+NumPy costs about the same for one run as for sixty, so everything numeric is done once per batch. Where a batch fails,
+each of its runs is decided by itself; where a policy fails, the heuristic answers; where that fails too, the present
+allocation is held. So no run's trouble is another's, and there is always an answer, which says what failed.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
+from app.decisions.shadow import Shadow
+from app.kinds.contract.base import Situation
+from app.kinds.contract.text import timestamp
+from app.kinds.iterative.decisions import reasons
+from app.kinds.iterative.decisions.compiled import Basis
+from app.kinds.iterative.decisions.forecast import Forecast, forecast
+from app.kinds.iterative.decisions.reasons import Circumstances, Reason
+from app.kinds.iterative.decisions.shadow import beside
+from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.observation import view
+from app.kinds.iterative.policies import guard
+from app.kinds.iterative.policies.guard import Verdict
+from app.kinds.iterative.state import State
+from app.kinds.iterative.step import step
+from app.policies.artifact import Artifact
+
+logger = logging.getLogger(__name__)
+Levels = NDArray[np.integer]
+
+
+class Steps(NamedTuple):
+    """The guarded steps of B runs.
+
+    Attributes:
+        levels: the allocation to take, [B, R].
+        chosen: the allocation that the policy had chosen, [B, R].
+        verdict: what the guard made of it, [B].
+        outside: for each way of being outside of the experience, which runs are, [B].
+        shadows: what each run's shadow would have done; empty when no run has one.
+    """
+
+    levels: Levels
+    chosen: Levels
+    verdict: list[int]
+    outside: dict[str, NDArray[np.bool_]]
+    shadows: list[EncodedShadow | None]
+
+
+class Subject(NamedTuple):
+    """Whom a decision is for: the run (None for a state given in full), its last reported iteration, its shadow."""
+
+    run: str | None
+    reported: int | None
+    shadow: Shadow | None = None
+
+
+def decide(basis: Basis, state: State, subjects: Sequence[Subject], now: datetime) -> list[bytes]:
+    """One encoded decision per run of ``state`` (leading dimension B)."""
+    try:
+        return _answered(basis, state, subjects, now, basis.artifact, "")
+    except Exception as error:
+        logger.exception("workload %s: deciding for %d runs failed", basis.serving.name, len(subjects))
+        if len(subjects) > 1:
+            return [decide(basis, row(state, i), [subject], now)[0] for i, subject in enumerate(subjects)]
+        return [_fallback(basis, state, subjects[0], now, f"{type(error).__name__}: {error}")]
+
+
+def _fallback(basis: Basis, state: State, subject: Subject, now: datetime, failure: str) -> bytes:
+    told = f"the policy failed ({failure})"
+    try:
+        return _answered(basis, state, [subject], now, None, f"{told}; {basis.heuristic} answers")[0]
+    except Exception:
+        logger.exception("workload %s: the heuristic failed too", basis.serving.name)
+        return _held(basis, state, subject, now, f"{told}, and so did {basis.heuristic}; the allocation is held")
+
+
+def _answered(
+    basis: Basis, state: State, subjects: Sequence[Subject], now: datetime, artifact: Artifact | None, failure: str
+) -> list[bytes]:
+    steps = _steps(basis, state, subjects, artifact)
+    if failure:
+        return _render(basis, state, steps, subjects, now, _Voice("fallback", basis.heuristic, "fallback", failure))
+    name = artifact.policy.name if artifact else basis.heuristic
+    return _render(basis, state, steps, subjects, now, _Voice(basis.source, name, *basis.preface))
+
+
+def _steps(basis: Basis, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
+    situation = Situation(basis.projector, state, view(basis.projector, state))
+    decided = guard.decide(situation, artifact)
+    levels = step(basis.layout, state.levels, decided.action)
+    same = decided.chosen is decided.action
+    chosen = levels if same else step(basis.layout, state.levels, decided.chosen)
+    wanted = [subject.shadow for subject in subjects]
+    shadows = beside(basis, situation, decided.action, wanted) if any(wanted) else []
+    return Steps(levels, chosen, decided.verdict.tolist(), decided.outside, shadows)
+
+
+def row(state: State, index: int) -> State:
+    """One run of a batch, as a batch of one."""
+    parts: list[Any] = [field[index : index + 1] for field in state]
+    return State(*parts)
+
+
+class _Voice(NamedTuple):
+    """Who answers, and why not the agent: a code and words, empty when there is nothing to explain."""
+
+    source: str
+    policy: str
+    code: str
+    preface: str
+
+
+def _render(
+    basis: Basis, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, voice: _Voice
+) -> list[bytes]:
+    hold, after = basis.layout.index(state.levels), basis.layout.index(steps.levels)
+    pause = basis.pause(steps.levels - state.levels, state.iteration > 0)
+    seen = forecast(basis.projector, state, hold, after, pause)
+    told = circumstances(basis, state, seen, hold, after)
+    intended = after if steps.chosen is steps.levels else basis.layout.index(steps.chosen)
+    moment = timestamp(now)
+    predictions = _predictions(basis, seen)
+    out = []
+    for i, (subject, circumstance) in enumerate(zip(subjects, told, strict=True)):
+        source, reason = _reason(basis, steps, i, circumstance, voice, basis.place(int(intended[i])).words)
+        done = steps.verdict[i] == Verdict.FINISHED
+        decision = EncodedDecision(
+            run=subject.run,
+            workload=basis.serving.name,
+            reported=subject.reported,
+            iteration=int(state.iteration[i]),
+            allocation=basis.place(int(after[i])).encoded,
+            delta=basis.delta(int(hold[i]), int(after[i])),
+            noop=not circumstance.moved,
+            source=source,
+            agent=basis.serving.agent_version,
+            policy=voice.policy,
+            reason=EncodedReason(reason.code, reason.text),
+            predicted={} if done else predictions[i],
+            valid_for_iterations=0 if done else 1,
+            decided_at=moment,
+            shadow=steps.shadows[i] if steps.shadows else None,
+        )
+        out.append(msgspec.json.encode(decision))
+    return out
+
+
+def _reason(
+    basis: Basis, steps: Steps, i: int, circumstance: Circumstances, voice: _Voice, intended: str
+) -> tuple[str, Reason]:
+    """Who answers, and the reason: of the guard if it spoke, else of the policy, after whatever is to be said first."""
+    verdict = steps.verdict[i]
+    if verdict == Verdict.FINISHED:
+        return voice.source, reasons.complete(basis.layout)
+    own = reasons.explain(basis.layout, circumstance)
+    if verdict == Verdict.WITHIN_NOISE:
+        return "guard", reasons.within_noise(own, circumstance, intended)
+    if verdict == Verdict.OUTSIDE_EXPERIENCE:
+        ways = [way for way, runs in steps.outside.items() if runs[i]]
+        return "guard", reasons.outside_experience(own, ways, basis.heuristic)
+    if voice.preface:
+        return voice.source, Reason(voice.code, f"{voice.preface}: {own.text}")
+    return voice.source, own
+
+
+def circumstances(basis: Basis, state: State, seen: Forecast, hold: Levels, after: Levels) -> list[Circumstances]:
+    """Each decision in plain numbers, told by the metric that is nearest to missing its target, or furthest beyond."""
+    rows = np.arange(len(hold))
+    worst = seen.excess[0].argmax(axis=1)
+    untargeted = np.isneginf(seen.excess[0][rows, worst])
+    columns = (
+        np.where(untargeted, -1, worst).tolist(),
+        state.targets[rows, worst].tolist(),
+        seen.projected[:, rows, worst].T.tolist(),
+        seen.excess[:, rows, worst].T.tolist(),
+        seen.cost.T.tolist(),
+        hold.tolist(),
+        after.tolist(),
+    )
+    return [
+        Circumstances(metric, target, projected, excess, cost, here != there, basis.place(here), basis.place(there))
+        for metric, target, projected, excess, cost, here, there in zip(*columns, strict=True)
+    ]
+
+
+def _predictions(basis: Basis, seen: Forecast) -> list[dict[str, EncodedInterval]]:
+    names, level = basis.layout.metrics, basis.projector.table.level
+    rows = np.stack([seen.mean, seen.low, seen.high], axis=2).tolist()
+    return [
+        {
+            name: EncodedInterval(values[0], values[1], values[2], level)
+            for name, values in zip(names, metrics, strict=True)
+        }
+        for metrics in rows
+    ]
+
+
+def begin_with(basis: Basis, state: State, run: str | None, now: datetime) -> tuple[bytes, Levels]:
+    """The first decision of one run that has reported nothing (B = 1), and the levels [R] that it allocates."""
+    projector, layout = basis.projector, basis.layout
+    levels = first_allocation(projector, state)
+    hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
+    seen = forecast(projector, state, hold, after, np.zeros(1))
+    told = circumstances(basis, state, seen, hold, after)[0]
+    informed = projector.table.informed
+    reason = reasons.first(layout, told) if informed else reasons.first_without_model(told)
+    decision = EncodedDecision(
+        run=run,
+        workload=basis.serving.name,
+        reported=None,
+        iteration=int(state.iteration[0]),
+        allocation=told.decided.encoded,
+        delta=basis.delta(int(hold[0]), int(after[0])),
+        noop=not told.moved,
+        source="heuristic",
+        agent=basis.serving.agent_version,
+        policy="static_best" if informed else "initial",
+        reason=EncodedReason(reason.code, reason.text),
+        predicted=_predictions(basis, seen)[0] if informed else {},
+        valid_for_iterations=1,
+        decided_at=timestamp(now),
+    )
+    return msgspec.json.encode(decision), levels[0]
+
+
+def _held(basis: Basis, state: State, subject: Subject, now: datetime, text: str) -> bytes:
+    """Hold the present allocation: what is left when everything else has failed. It needs no domain model."""
+    here = int(basis.layout.index(state.levels)[0])
+    decision = EncodedDecision(
+        run=subject.run,
+        workload=basis.serving.name,
+        reported=subject.reported,
+        iteration=int(state.iteration[0]),
+        allocation=basis.place(here).encoded,
+        delta=basis.delta(here, here),
+        noop=True,
+        source="fallback",
+        agent=basis.serving.agent_version,
+        policy="hold",
+        reason=EncodedReason("fallback", text),
+        predicted={},
+        valid_for_iterations=1,
+        decided_at=timestamp(now),
+    )
+    return msgspec.json.encode(decision)

@@ -1,0 +1,1 @@
+"""Policies of kind `iterative`, and their guard."""

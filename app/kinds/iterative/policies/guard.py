@@ -1,0 +1,113 @@
+"""The last word on every decision: what a policy chose is followed only where it can be answered for."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Policy, Situation
+from app.kinds.iterative.heuristics import default_heuristic
+from app.policies.artifact import Artifact, Experience
+
+UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
+MODEL_NOISE = 5e-4  # of return: a heuristic's predicted gain below it is within the noise of the model
+
+
+class Verdict(IntEnum):
+    """What became of the policy's choice."""
+
+    FOLLOWED = 0
+    WITHIN_NOISE = 1
+    OUTSIDE_EXPERIENCE = 2
+    FINISHED = 3
+
+
+class Decided(NamedTuple):
+    """The guarded decisions of B runs.
+
+    Attributes:
+        action: what is done, [B].
+        chosen: what the policy had chosen, [B].
+        verdict: ``Verdict``, [B].
+        values: what the policy expects of each action in return, [B, N]; None when it does not say.
+        outside: for each way of being outside of the experience, which runs are, [B].
+    """
+
+    action: NDArray[np.integer]
+    chosen: NDArray[np.integer]
+    verdict: NDArray[np.int8]
+    values: NDArray[np.floating] | None
+    outside: dict[str, NDArray[np.bool_]]
+
+
+def decide(situation: Situation, artifact: Artifact | None) -> Decided:
+    """Ask the artifact's policy (without one: the default heuristic), and guard what it says."""
+    heuristic = default_heuristic(situation.projector)
+    policy: Policy = artifact.policy if artifact else heuristic
+    choice = policy.act(situation)
+    action, values = choice.action, choice.values
+    verdict = np.zeros(len(action), np.int8)
+    outside: dict[str, NDArray[np.bool_]] = {}
+    if artifact:
+        outside = beyond(situation, artifact.experience)
+        strange = np.logical_or.reduce(list(outside.values()))
+        if strange.any():
+            verdict[strange] = Verdict.OUTSIDE_EXPERIENCE
+            action = np.where(strange, heuristic.act(situation).action, action)
+    if values is not None:
+        values = np.where(np.isnan(values), -np.inf, values)
+        still = _unconvincing(situation, action, values, artifact.experience.hysteresis if artifact else MODEL_NOISE)
+        still &= verdict == Verdict.FOLLOWED
+        verdict[still] = Verdict.WITHIN_NOISE
+        action = np.where(still, situation.projector.layout.noop, action)
+    over = situation.state.iteration >= situation.projector.layout.iterations
+    verdict[over] = Verdict.FINISHED
+    action = np.where(over, situation.projector.layout.noop, action)
+    return Decided(_legal(situation, action), choice.action, verdict, values, outside)
+
+
+def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
+    """Where each run is outside of what the model and the policy have seen, by reason, [B] each."""
+    projector, state = situation.projector, situation.state
+    table, layout = projector.table, projector.layout
+    values = projector.minima + projector.steps * state.levels
+    margin = projector.steps * 1.5
+    limit = UNEXPLAINED * projector.effect_scale
+    return {
+        "allocation": ((values < table.seen_low - margin) | (values > table.seen_high + margin)).any(axis=1),
+        "features": ((state.features < table.feature_low) | (state.features > table.feature_high)).any(axis=1),
+        "run_effect": (np.abs(state.effect) > limit).any(axis=1),
+        "targets": _off(state.targets, _targets(layout.metrics, experience), experience.target_ratio),
+        "weights": _off(state.weights, np.array(experience.weights), experience.weight_ratio),
+        "prices": _off(state.prices, np.array(experience.prices), experience.weight_ratio),
+    }
+
+
+def _targets(metrics: list[str], experience: Experience) -> NDArray[np.float64]:
+    return np.array([experience.targets.get(name, np.nan) for name in metrics])
+
+
+def _off(values: NDArray[np.floating], made_for: NDArray[np.float64], ratio: tuple[float, float]) -> NDArray[np.bool_]:
+    """Rows in which a value's ratio to what was trained for leaves the range; no number is never off."""
+    low, high = ratio
+    inside = np.isnan(values) | np.isnan(made_for) | ((values >= low * made_for) & (values <= high * made_for))
+    result: NDArray[np.bool_] = ~inside.all(axis=1)
+    return result
+
+
+def _unconvincing(
+    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], hysteresis: float
+) -> NDArray[np.bool_]:
+    """Changes whose predicted gain over staying is no more than ``hysteresis``, [B]."""
+    noop = situation.projector.layout.noop
+    rows = np.arange(len(action))
+    convincing = values[rows, action] > values[rows, noop] + hysteresis
+    result: NDArray[np.bool_] = (action != noop) & ~convincing
+    return result
+
+
+def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The action where it is legal, else none at all: no policy's mistake reaches a launcher."""
+    allowed = situation.view.mask[np.arange(len(action)), action]
+    return np.where(allowed, action, situation.projector.layout.noop)

@@ -1,0 +1,1 @@
+"""Samples of kind `iterative`: an execution is a table of iterations."""

@@ -1,0 +1,158 @@
+"""CSV: a header, then one row per iteration; the rows of an execution stand together.
+
+``execution,iteration,allocation.<resource>…,metric.<metric>…,feature.<feature>…``, columns in any order.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from itertools import chain
+from operator import itemgetter
+
+import numpy as np
+
+from app.errors import FieldError, Invalid
+from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.reading import Refused, Sound, tabular
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.samples.check import Checker, Floats, iteration_issue, name_issue, printable, too_many_issue
+
+
+def column_names(layout: Layout) -> list[str]:
+    """The header of a layout's CSV."""
+    return [
+        "execution",
+        "iteration",
+        *(f"allocation.{name}" for name in layout.resources),
+        *(f"metric.{name}" for name in layout.metrics),
+        *(f"feature.{name}" for name in layout.features),
+    ]
+
+
+class CsvReader:
+    """Reads executions of one layout; holds the rows of one execution at a time."""
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+        self._limit = checker.layout.iterations
+        self._names = column_names(checker.layout)
+
+    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+        """Executions in order.
+
+        Raises:
+            Invalid: the header is missing, or names unknown, repeated or too few columns.
+        """
+        header = self._header(next(lines, b""))
+        name_at, width = header.index("execution"), len(header)
+        pick = itemgetter(*(header.index(name) for name in self._names[1:]))
+        current: _Open | None = None
+        for number, raw in enumerate(lines, start=2):
+            line = raw.decode("utf-8", "surrogateescape")
+            if not line or line == "\r":
+                continue
+            cells = _quoted(line) if '"' in line else line.rstrip("\r").split(",")
+            name = cells[name_at] if name_at < len(cells) else (current.name if current else "")
+            if current is None or name != current.name:
+                if current is not None:
+                    yield self._close(current)
+                current = _Open(name, number)
+            if len(cells) == width:
+                current.take(number, pick(cells), self._limit)
+            else:
+                current.refuse(number, _width_issue(line, width, len(cells)))
+        if current is not None:
+            yield self._close(current)
+
+    def _header(self, raw: bytes) -> list[str]:
+        line = raw.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r").decode("utf-8", "replace")
+        names = [cell.strip() for cell in _quoted(line)]
+        known = f"unknown column; known: {', '.join(self._names)}"
+        unknown = [name for name in names if name not in self._names]
+        twice = sorted({name for name in names if names.count(name) > 1} - set(unknown))
+        errors = [
+            *(_header_error(name, known, name) for name in unknown),
+            *(_header_error(name, "column given twice", name) for name in twice),
+            *(_header_error(name, "column is missing", None) for name in self._names if name not in names),
+        ]
+        if errors:
+            raise Invalid("; ".join(f"line 1, {e.pointer}: {e.message}" for e in errors[:20]), errors=errors[:20])
+        return names
+
+    def _close(self, current: _Open) -> Sound | Refused:
+        if current.refused is not None:
+            return current.refused
+        issue = name_issue(current.name)
+        if issue is not None:
+            return Refused(current.name, current.first, issue)
+        try:
+            data = _numbers(current.rows)
+        except ValueError:
+            row, issue = self._not_a_number(current.rows)
+            return Refused(current.name, current.lines[row], issue)
+        fault = self._checker.fault(data)
+        if fault is not None:
+            return Refused(current.name, current.lines[fault.row], fault.issue)
+        return tabular(current.name, current.first, data)
+
+    def _not_a_number(self, rows: list[tuple[str, ...]]) -> tuple[int, FieldIssue]:
+        for index, cells in enumerate(rows):
+            for pointer, cell in zip(self._checker.pointers, cells, strict=True):
+                try:
+                    _numbers([(cell,)])
+                except ValueError:
+                    return index, FieldIssue(pointer, "must be a number", printable(cell[:80]))
+        return 0, iteration_issue(0, rows[0][0])
+
+
+class _Open:
+    """The execution whose rows are being read."""
+
+    def __init__(self, name: str, first: int) -> None:
+        self.name = name
+        self.first = first
+        self.rows: list[tuple[str, ...]] = []
+        self.lines: list[int] = []
+        self.refused: Refused | None = None
+
+    def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
+        """One more row; an execution that grows longer than ``limit`` rows is refused rather than held."""
+        if self.refused is not None:
+            return
+        if len(self.rows) == limit:
+            self.refuse(line, too_many_issue(limit, printable(cells[0][:80])))
+        else:
+            self.rows.append(cells)
+            self.lines.append(line)
+
+    def refuse(self, line: int, issue: FieldIssue) -> None:
+        """Keep nothing of it, for the first reason met."""
+        if self.refused is None:
+            self.refused = Refused(self.name, line, issue)
+        self.rows, self.lines = [], []
+
+
+def _numbers(rows: list[tuple[str, ...]]) -> Floats:
+    """Cells as numbers, [n, C]; Python's digit grouping (``1_000``) isn't one."""
+    width = len(rows[0])
+    data = np.fromiter(map(float, chain.from_iterable(rows)), np.float64, len(rows) * width)
+    if any("_" in cell for row in rows for cell in row):
+        raise ValueError("underscore in a number")
+    return data.reshape(-1, width)
+
+
+def _quoted(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line.rstrip("\r")], strict=True), [])
+    except csv.Error:
+        return []
+
+
+def _width_issue(line: str, expected: int, given: int) -> FieldIssue:
+    found = f"{given} cells" if given else "quotes that don't match"
+    return FieldIssue("", f"malformed line: must have {expected} cells, has {found}", printable(line[:80]))
+
+
+def _header_error(name: str, message: str, value: str | None) -> FieldError:
+    return FieldError(f"/header/{printable(name[:80])}", message, None if value is None else printable(value[:80]))

@@ -1,0 +1,1 @@
+"""Decisions of kind `workflow`: queues in, placements out."""

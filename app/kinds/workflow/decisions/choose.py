@@ -1,0 +1,86 @@
+"""Asking an agent: on one machine it picks task after task, as it was trained; on several nodes it gives an order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.kinds.workflow.policies.base import Pick, Picker
+from app.kinds.workflow.policies.serving import schedule, view_of
+from app.kinds.workflow.queue.state import Floats
+from app.kinds.workflow.scheduling import fleet
+from app.kinds.workflow.scheduling.decide import Choice, is_pool
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, Head, Indices, Pool
+from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.strategies import ranking
+from app.kinds.workflow.spec import Spec
+
+
+def ask(policy: Picker, scene: Scene, spec: Spec) -> Choice:
+    """What a policy says of the ready tasks; on one machine also what starts."""
+    mechanism = MECHANISMS.index(spec.backfilling)
+    ready = scene.ready[np.argsort(scene.queue.submit[scene.ready], kind="stable")]
+    fill = None if spec.backfill_order == "fcfs" else ranking(spec.backfill_order, scene)
+    if not len(ready):
+        return Choice(policy.name, np.zeros(0), mechanism, fill)
+    if is_pool(scene) and mechanism != CONSERVATIVE:
+        return _on_pool(policy, scene, mechanism, ready, fill)
+    pool = _as_one(scene)
+    seen = EASY if mechanism == CONSERVATIVE else mechanism
+    task, view = view_of(seen, scene.now, ready, scene.tasks(), pool, _machine(scene), scene.recent)
+    picked = policy.pick(view)
+    return _choice(policy, mechanism, fill, _scores(scene, task, picked), picked)
+
+
+def _on_pool(policy: Picker, scene: Scene, mechanism: int, ready: Indices, fill: Floats | None) -> Choice:
+    """One pick after the other, each seeing what the ones before have started."""
+    head, tasks = scene.state.head, scene.tasks()
+    speed = float(scene.layout.nodes.speed[0])
+    tasks = tasks._replace(expected=tasks.expected / speed)
+    before = Head(scene.queue.row[head[0]], *head[1:]) if head else Head(-1, np.inf, 0)
+    overtaking = ready if fill is None else scene.ready[np.argsort(fill, kind="stable")]
+    pool, machine = scene.pool(), _machine(scene)
+    first, view = view_of(mechanism, scene.now, ready, tasks, scene.pool(), machine, scene.recent)
+    found = schedule(policy, mechanism, scene.now, before, ready, overtaking, tasks, pool, machine, scene.recent)
+    picked = found.picks[0] if found.picks else policy.pick(view)
+    scores = _scores(scene, first, picked)
+    waits = found.head
+    window = fleet.OPEN
+    if waits.task >= 0:
+        window = fleet.Window(int(waits.task), 0, float(waits.until), int(waits.spare), float("inf"))
+    picks = len(found.picks)
+    started = fleet.Started([(task, 0) for task in found.tasks], _overtook(found.tasks, picks, window), window)
+    return _choice(policy, mechanism, fill, scores, picked)._replace(started=started)
+
+
+def _overtook(tasks: list[int], picks: int, window: fleet.Window) -> list[int]:
+    """Those that start beyond the picks that started: the last pick is what the others wait for."""
+    return tasks[picks - 1 :] if window.task >= 0 and picks else tasks if window.task >= 0 else []
+
+
+def _machine(scene: Scene) -> int:
+    """Processors of all nodes that take tasks."""
+    return max(int(scene.layout.nodes.processors[scene.up].sum()), 1)
+
+
+def _as_one(scene: Scene) -> Pool:
+    """All nodes as if they were one machine."""
+    by_end, rows = np.argsort(scene.ends, kind="stable"), scene.running
+    held = scene.queue.processors[rows]
+    level = np.array([_machine(scene) - held.sum(), len(rows)])
+    return Pool(level, scene.ends[by_end], held[by_end], rows[by_end], *scene.room())
+
+
+def _scores(scene: Scene, task: Indices, picked: Pick) -> Floats:
+    """Of all ready tasks, the smallest first; those that the policy did not look at come last, by submission."""
+    worst = -float(picked.scores.min(initial=0.0)) + 1.0
+    scores = worst + np.argsort(np.argsort(scene.queue.submit[scene.ready], kind="stable")).astype(np.float64)
+    scores[np.searchsorted(scene.ready, task)] = -picked.scores
+    return scores
+
+
+def _choice(policy: Picker, mechanism: int, fill: Floats | None, scores: Floats, picked: Pick) -> Choice:
+    members = getattr(policy, "members", ())
+    estimates = {}
+    if len(picked.losses) and len(members) == len(picked.losses):
+        estimates = {member.name: float(loss) for member, loss in zip(members, picked.losses, strict=True)}
+    return Choice(picked.member, scores, mechanism, fill, estimates)

@@ -1,0 +1,111 @@
+"""Reasons in words that a person accepts, with the numbers: who starts, who waits until when, and who may overtake.
+
+==================  ===============================================================================
+``begun``           nothing is reported yet
+``started``         tasks start, or nodes are ordered or given back
+``waiting``         ready tasks wait, and nothing can start now
+``nothing_ready``   no task waits, or all that wait have parents that have not ended
+``fallback``        something failed, and the spec's strategy answers instead
+==================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+import math
+
+from app.kinds.contract.text import number
+from app.kinds.workflow.decisions.schemas import EncodedQueueReason, EncodedScored, EncodedWindow
+from app.kinds.workflow.scheduling.decide import Decided
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
+from app.kinds.workflow.scheduling.situation import Scene
+
+SHOWN = 3
+
+
+def reason(scene: Scene, decided: Decided, preface: tuple[str, str]) -> EncodedQueueReason:
+    """Why a decision is what it is; ``preface`` goes before it, and its code instead, where there is one."""
+    window = _window(scene, decided)
+    code = _code(decided)
+    text = ". ".join(
+        part for part in (_starts(scene, decided), _waits(decided, window), _nodes(scene, decided)) if part
+    )
+    if preface[0]:
+        code, text = preface[0], f"{preface[1]}: {text}"
+    scored = _scored(scene, decided)
+    return EncodedQueueReason(
+        code=code,
+        text=text,
+        strategy=decided.choice.strategy,
+        backfilling=MECHANISMS[decided.choice.mechanism],
+        first=scored[0] if scored else None,
+        runner_up=scored[1] if len(scored) > 1 else None,
+        estimates=dict(decided.choice.estimates),
+        window=window,
+    )
+
+
+def _code(decided: Decided) -> str:
+    if decided.started.starts or any(decided.renting):
+        return "started"
+    return "waiting" if decided.order else "nothing_ready"
+
+
+def _scored(scene: Scene, decided: Decided) -> list[EncodedScored]:
+    """The two most urgent tasks."""
+    score = dict(zip(scene.ready.tolist(), decided.choice.scores.tolist(), strict=True))
+    return [EncodedScored(scene.queue.names[row], score[row]) for row in decided.order[:2]]
+
+
+def _window(scene: Scene, decided: Decided) -> EncodedWindow | None:
+    found = decided.started.window
+    if found.task < 0:
+        return None
+    return EncodedWindow(
+        task=scene.queue.names[found.task],
+        node=scene.layout.names[found.node] if found.node >= 0 else None,
+        until=float(found.until) if math.isfinite(found.until) else None,
+        spare_processors=max(int(found.spare), 0),
+        overtook=[scene.queue.names[row] for row in decided.started.overtook],
+    )
+
+
+def _starts(scene: Scene, decided: Decided) -> str:
+    names, starts, ready = scene.queue.names, decided.started.starts, len(decided.order)
+    waiting = int((scene.queue.node < 0).sum()) - ready
+    behind = f"; {waiting:,} more wait for their parents" if waiting else ""
+    if not ready:
+        return f"no task is ready{behind}"
+    chosen = decided.choice.strategy
+    against = ""
+    if decided.choice.estimates:
+        ranked = sorted(decided.choice.estimates.items(), key=lambda item: item[1])
+        against = f" ({', '.join(f'{name} {number(value)}' for name, value in ranked[:2])} expected)"
+    told = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
+    started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}{against}"
+    return f"{started}{': ' + told if told else ''}{behind}"
+
+
+def _waits(decided: Decided, window: EncodedWindow | None) -> str:
+    if window is None:
+        return ""
+    if window.until is None:
+        return f"{window.task} waits: no rented node can hold it"
+    waits = f"{window.task} waits until {number(window.until)} s for {window.node}"
+    mechanism = decided.choice.mechanism
+    if mechanism == NONE:
+        return f"{waits}, and all behind it wait"
+    may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
+    if mechanism == EASY:
+        may += f" or need at most {window.spare_processors:,} processors there"
+    did = f"; {len(window.overtook):,} did" if window.overtook else ""
+    return f"{waits}; {may} may overtake it{did}"
+
+
+def _nodes(scene: Scene, decided: Decided) -> str:
+    names = scene.layout.names
+    parts = []
+    for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):
+        if nodes:
+            told = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
+            parts.append(f"{told} {word}")
+    return "; ".join(parts)

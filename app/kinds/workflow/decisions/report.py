@@ -1,0 +1,90 @@
+"""`app.kinds.workflow.queue.report` on the hot path; equal reports are encoded to equal bytes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from app.kinds.workflow.queue.report import QueueReport
+
+Id = Annotated[str, Meta(min_length=1, max_length=255)]
+Text = Annotated[str, Meta(max_length=255)]
+Moment = Annotated[float, Meta(ge=0)]
+Length = Annotated[float, Meta(gt=0)]
+
+
+class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`Parent`."""
+
+    task: Id
+    bytes: Moment = 0.0
+
+
+class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`QueuedTask`."""
+
+    id: Id
+    processors: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    submit: Moment | None = None
+    estimate: Length | None = None
+    memory_gb: Moment | None = None
+    user: Text | None = None
+    deadline: float | None = None
+    workflow: Text | None = None
+    parents: tuple[Id | EncodedParent, ...] = ()
+
+
+class EncodedRunning(EncodedQueued, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`RunningTask`."""
+
+    node: Id | None = None
+    start: Moment | None = None
+
+
+class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`FinishedTask`."""
+
+    id: Id
+    end: Moment
+    node: Id | None = None
+    start: Moment | None = None
+
+
+class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`NodeReport`."""
+
+    name: Id
+    state: str
+    since: Moment | None = None
+
+
+class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`QueueReport`."""
+
+    now: Moment
+    delta: bool = False
+    queued: tuple[EncodedQueued, ...] = ()
+    running: tuple[EncodedRunning, ...] = ()
+    finished: tuple[EncodedFinished, ...] = ()
+    withdrawn: tuple[Id, ...] = ()
+    nodes: tuple[EncodedNode, ...] | None = None
+
+
+_decode = msgspec.json.Decoder(EncodedQueue).decode
+_STATES = frozenset({"off", "starting", "up", "failed"})
+
+
+def decode(body: bytes) -> EncodedQueue:
+    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
+    try:
+        report = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _named(body)
+    return report if all(node.state in _STATES for node in report.nodes or ()) else _named(body)
+
+
+def _named(body: bytes) -> EncodedQueue:
+    plain: dict[str, Any] = QueueReport.model_validate_json(body, strict=True).model_dump()
+    return msgspec.convert(plain, EncodedQueue)

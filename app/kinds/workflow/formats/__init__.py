@@ -1,0 +1,1 @@
+"""Trace formats: Standard Workload Format and WfFormat, read, checked and written."""

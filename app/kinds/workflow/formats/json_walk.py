@@ -1,0 +1,145 @@
+"""JSON read as it comes: the members of named containers one by one, with no more than one of them in memory."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Container, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from app.kinds.contract.base import FieldIssue, InvalidInput
+
+LONGEST_VALUE = 64 << 20
+"""Characters of the largest single value that is held."""
+_SPACE = " \t\n\r"
+_decoder = json.JSONDecoder()
+
+
+class Found(NamedTuple):
+    """A value and the JSON pointer to it."""
+
+    pointer: str
+    value: Any
+
+
+def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
+    """Values in order of the document.
+
+    Args:
+        pieces: the document in UTF-8, cut anywhere.
+        into: pointers of objects and arrays whose members are told one by one; the whole document is ``""``. A value
+            there that is neither object nor array is told itself.
+
+    Raises:
+        InvalidInput: it is not JSON; with line and column.
+    """
+    text = _Text(pieces)
+    try:
+        yield from _walk(text, "", into)
+        if text.peek():
+            raise text.error("", "nothing may follow the document")
+    except UnicodeDecodeError as error:
+        raise InvalidInput([FieldIssue("", f"is not UTF-8: {error}", None)]) from error
+    except RecursionError as error:
+        raise InvalidInput([FieldIssue("", "is nested too deeply", None)]) from error
+
+
+def token(name: str | int) -> str:
+    """One step of a JSON pointer (RFC 6901)."""
+    return "/" + str(name).replace("~", "~0").replace("/", "~1")
+
+
+def _walk(text: _Text, pointer: str, into: Container[str]) -> Iterator[Found]:
+    opening = text.peek()
+    if pointer not in into or opening not in ("{", "["):
+        yield Found(pointer, text.value(pointer))
+        return
+    text.skip()
+    closing, index = {"{": "}", "[": "]"}[opening], 0
+    while text.peek() != closing:
+        if index:
+            text.expect(pointer, ",")
+        member = pointer + token(_key(text, pointer) if opening == "{" else index)
+        yield from _walk(text, member, into)
+        index += 1
+    text.skip()
+
+
+def _key(text: _Text, pointer: str) -> str:
+    if text.peek() != '"':
+        raise text.error(pointer, "expected a name in double quotes")
+    key = str(text.value(pointer))
+    text.expect(pointer, ":")
+    return key
+
+
+class _Text:
+    """The document from the place that has been reached."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+        self._text = ""
+        self._at = 0
+        self._ended = False
+        self._lines, self._columns = 0, 0  # that are behind
+
+    def peek(self) -> str:
+        """The next character that is not space; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _SPACE:
+                self._at += 1
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more(1):
+                return ""
+
+    def skip(self) -> None:
+        """Go past the character that ``peek`` saw."""
+        self._at += 1
+
+    def expect(self, pointer: str, character: str) -> None:
+        """Go past that character."""
+        if self.peek() != character:
+            raise self.error(pointer, f"expected {character!r}")
+        self.skip()
+
+    def value(self, pointer: str) -> Any:
+        """The value that begins here."""
+        self.peek()
+        while True:
+            try:
+                found, end = _decoder.raw_decode(self._text, self._at)
+            except ValueError as error:
+                ahead = error.pos - self._at if isinstance(error, json.JSONDecodeError) else 0
+                if self._more(len(self._text) - self._at):
+                    continue
+                raise self.error(pointer, getattr(error, "msg", str(error)), self._at + ahead) from error
+            if end < len(self._text) or not self._more(1):  # a number may go on in the next piece
+                self._at = end
+                return found
+
+    def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
+        """What is wrong at a place of the text."""
+        place = self._at if at is None else at
+        before = self._text[:place]
+        line = self._lines + before.count("\n") + 1
+        column = place - before.rfind("\n") + (0 if "\n" in before else self._columns)
+        found = self._text[place : place + 20] or "the end"
+        return InvalidInput([FieldIssue(pointer, f"malformed JSON in line {line}, column {column}: {message}", found)])
+
+    def _more(self, least: int) -> bool:
+        """Forget what is behind, and read at least so many characters on; whether there were any."""
+        gone = self._text[: self._at]
+        self._lines += gone.count("\n")
+        self._columns = len(gone) - gone.rfind("\n") - 1 + (0 if "\n" in gone else self._columns)
+        parts, length = [self._text[self._at :]], 0
+        while length < least and not self._ended:
+            piece = next(self._pieces, None)
+            self._ended = piece is None
+            parts.append(self._decode(piece or b"", self._ended))
+            length += len(parts[-1])
+        self._text, self._at = "".join(parts), 0
+        if len(self._text) > LONGEST_VALUE:
+            raise self.error("", f"a value of more than {LONGEST_VALUE:,} characters")
+        return length > 0

@@ -1,0 +1,222 @@
+"""WfFormat, the JSON of WfCommons: one workflow, its tasks, files, and what an execution of it measured.
+
+Coleman et al., *WfCommons: A Framework for Enabling Scientific Workflow Research and Development*, FGCS 128 (2022);
+versions 1.4 (all in one list of tasks), 1.5 and 1.6 (a specification and an execution).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import FieldIssue
+from app.kinds.workflow.formats.check import Edges, cycle_issue, doubtful_units
+from app.kinds.workflow.formats.json_walk import token
+from app.kinds.workflow.formats.reading import LISTED, Reading, Where, counted, refuse, share_lacking
+from app.kinds.workflow.formats.source import Source
+from app.kinds.workflow.formats.wfformat_document import Document, Task, read_document
+from app.kinds.workflow.trace import Trace
+
+FIELDS = {
+    "runtime": "runtimeInSeconds",
+    "memory": "memoryInBytes",
+    "processors": "coreCount",
+    "parents": "parents",
+}
+
+
+def read_wfformat(source: Source) -> Reading:
+    """Read a workflow, plain or gzip.
+
+    All tasks are submitted at time 0 in the order of the file. Processors are ``coreCount``, rounded up, and 1 where it
+    is missing; an edge carries the bytes of the files that the parent writes and the child reads. Edges may be told at
+    either end; where no task names parents or children, they are those between the writers and readers of files.
+
+    Raises:
+        InvalidInput: with JSON pointers: what can't be read, identifiers given twice, unknown parents, children or
+            tasks, negative run times and sizes, a cycle.
+        OSError: the file can't be read.
+    """
+    document = read_document(source)
+    index = _identified(document)
+    warnings: list[FieldIssue] = []
+    edges = _edges(document, index, warnings)
+    names = tuple(task.identifier for task in document.tasks)
+
+    def where(task: int, field: str) -> str:
+        return document.pointer(task, FIELDS.get(field, ""))
+
+    refuse(cycle_issue(names, edges, where))
+    trace = _trace(document, names, index, edges, warnings)
+    warnings += [*doubtful_units(trace, where), *_against_makespan(trace, document, where)]
+    warnings += _too_large(trace, document.machines, where)
+    return Reading(trace, where, _lacks(trace, document), tuple(warnings), document.name, document.machines)
+
+
+def _identified(document: Document) -> dict[str, int]:
+    """Index of every task by what others may call it: its id, or its name where that is unique.
+
+    Raises:
+        InvalidInput: an id that is given twice, or no task at all.
+    """
+    if not document.tasks:
+        refuse([FieldIssue(document.place, "must hold at least one task", None)])
+    index: dict[str, int] = {}
+    issues = []
+    for task, given in enumerate(document.tasks):
+        first = index.setdefault(given.identifier, task)
+        if first != task:
+            message = f"must be unique; {document.pointer(first, '')} has it already"
+            field = "name" if given.id is None else "id"
+            issues.append(FieldIssue(document.pointer(task, field), message, given.identifier))
+    refuse(issues)
+    by_name: dict[str, list[int]] = {}
+    for task, given in enumerate(document.tasks):
+        by_name.setdefault(given.name, []).append(task)
+    return {name: tasks[0] for name, tasks in by_name.items() if len(tasks) == 1} | index
+
+
+def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]) -> Edges:
+    """The parents of each task, each once, in the order in which they are told.
+
+    Raises:
+        InvalidInput: a parent or child that there is not.
+    """
+    parents: list[dict[int, None]] = [{} for _ in document.tasks]
+    issues = []
+    for task, given in enumerate(document.tasks):
+        for end, names in (("parents", given.parents), ("children", given.children)):
+            for place, name in enumerate(names):
+                other = index.get(name)
+                if other is None:
+                    pointer = f"{document.pointer(task, end)}/{place}"
+                    issues.append(FieldIssue(pointer, "must be the id of a task", name))
+                elif end == "parents":
+                    parents[task][other] = None
+                else:
+                    parents[other][task] = None
+        if len(issues) >= LISTED:
+            break
+    refuse(issues)
+    if not any(parents):
+        parents = _parents_by_files(document, warnings)
+    start = np.concatenate([[0], np.cumsum([len(each) for each in parents])]).astype(np.int64)
+    return Edges(start, np.array([parent for each in parents for parent in each], np.int64))
+
+
+def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[dict[int, None]]:
+    writers = _writers(document.tasks)
+    parents: list[dict[int, None]] = [
+        {writer: None for file in task.inputs for writer in writers.get(file, ()) if writer != number}
+        for number, task in enumerate(document.tasks)
+    ]
+    if found := sum(map(len, parents)):
+        message = f"no task names parents or children: {counted(found, 'edge')} taken from who writes and reads files"
+        warnings.append(FieldIssue(document.place, message, None))
+    return parents
+
+
+def _writers(tasks: list[Task]) -> dict[str, list[int]]:
+    writers: dict[str, list[int]] = {}
+    for number, task in enumerate(tasks):
+        for file in dict.fromkeys(task.outputs):
+            writers.setdefault(file, []).append(number)
+    return writers
+
+
+def _trace(
+    document: Document, names: tuple[str, ...], index: dict[str, int], edges: Edges, warnings: list[FieldIssue]
+) -> Trace:
+    count = len(names)
+    measured = document.measured(index)
+
+    def column(pick: Callable[[Task], float | None]) -> NDArray[np.float64]:
+        return np.array([pick(task) for task in measured], np.float64)
+
+    processors = np.ceil(column(lambda task: task.processors))
+    return Trace(
+        names=names,
+        submit=np.zeros(count),
+        runtime=column(lambda task: task.runtime),
+        estimate=np.full(count, np.nan),
+        processors=np.where(np.isnan(processors), 1, processors).astype(np.int64),
+        memory=column(lambda task: task.memory),
+        user=np.full(count, -1),
+        deadline=np.full(count, np.nan),
+        group=np.zeros(count, np.int64),
+        parent_start=edges.start,
+        parents=edges.parents,
+        data=_bytes_along(document, edges),
+        origin=_origin(document, warnings),
+    )
+
+
+def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
+    """Bytes of the files that the parent writes and the child reads, [E]."""
+    written = [frozenset(task.outputs) for task in document.tasks]
+    read = [frozenset(task.inputs) for task in document.tasks]
+    child = np.repeat(np.arange(len(written)), np.diff(edges.start)).tolist()
+    sizes = document.sizes
+    return np.array(
+        [
+            sum(sizes.get(file, 0.0) for file in sorted(written[parent] & read[task]))
+            for parent, task in zip(edges.parents.tolist(), child, strict=True)
+        ],
+        np.float64,
+    )
+
+
+def _origin(document: Document, warnings: list[FieldIssue]) -> float:
+    """When it was executed, seconds since 1970; 0 when that is not told. Without a time zone it is UTC."""
+    given = document.executed_at
+    if given is None:
+        return 0.0
+    try:
+        when = datetime.fromisoformat(given)
+    except ValueError:
+        pointer = f"{document.execution_place}{token('executedAt')}"
+        warnings.append(FieldIssue(pointer, "is not a date and time of ISO 8601: it is ignored", given))
+        return 0.0
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _against_makespan(trace: Trace, document: Document, where: Where) -> list[FieldIssue]:
+    """No task can have run for longer than the whole."""
+    makespan = document.makespan
+    if makespan is None or makespan <= 0 or not (trace.runtime > 2 * makespan).any():
+        return []
+    longest = int(np.nanargmax(trace.runtime))
+    message = f"is longer than the recorded makespan of {makespan:,.0f} s: are run times in milliseconds?"
+    return [FieldIssue(where(longest, "runtime"), message, float(trace.runtime[longest]))]
+
+
+def _too_large(trace: Trace, machines: tuple[int, ...], where: Where) -> list[FieldIssue]:
+    over = np.flatnonzero(trace.processors > max(machines)) if machines else np.zeros(0, np.int64)
+    if not len(over):
+        return []
+    largest = f"the {counted(max(machines), 'core')} of the largest machine of the file"
+    message = f"{counted(len(over), 'task')} larger than {largest}; this is the first"
+    return [FieldIssue(where(int(over[0]), "processors"), message, int(trace.processors[over[0]]))]
+
+
+def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
+    tasks = trace.tasks
+    told = document.measured(None)
+    silent = int((trace.data == 0).sum())
+    edges = len(trace.data)
+    which = "no edge has" if silent == edges else f"{counted(silent, 'edge')} of {edges:,} without"
+    unknown = {file for task in document.tasks for file in (*task.inputs, *task.outputs)} - document.sizes.keys()
+    return (
+        *share_lacking(int(np.isnan(trace.runtime).sum()), tasks, "task", "a run time", "they can't be simulated"),
+        *share_lacking(tasks, tasks, "task", "an estimate", "exact run times are planned with"),
+        *share_lacking(
+            sum(t.processors is None for t in told), tasks, "task", "a core count", "they take one processor"
+        ),
+        *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "task", "memory", "memory does not limit them"),
+        *((f"{which} data: transfers along it take no time",) if silent else ()),
+        *((f"{counted(len(unknown), 'file')} without a size: taken as empty",) if unknown else ()),
+        "no task has a user or a submit time: all are submitted at once",
+    )

@@ -1,0 +1,1 @@
+"""A live queue: its state, its reports, and how they advance it."""

@@ -1,0 +1,1 @@
+"""Samples of kind `workflow`: an execution is a trace of tasks."""

@@ -1,0 +1,1 @@
+"""Scheduling: rules, ranks, mechanisms, placement and renting."""

@@ -1,0 +1,127 @@
+"""One decision: an order of the ready tasks, a mechanism that turns it into starts, and the nodes that it takes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.workflow.queue.state import Floats, State
+from app.kinds.workflow.scheduling import dispatch, fleet, renting
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
+from app.kinds.workflow.scheduling.fleet import OPEN, Started, Window
+from app.kinds.workflow.scheduling.renting import Renting
+from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.strategies import THRIFTY, ranking
+
+
+class Choice(NamedTuple):
+    """What a strategy, or a policy that chooses among several, says of the ready tasks.
+
+    Attributes:
+        strategy: whose order it is.
+        scores: of each ready task, the smallest first, [Q].
+        mechanism: index into ``MECHANISMS``.
+        fill: scores by which tasks overtake, [Q]; None: in order of submission.
+        estimates: what was expected of each strategy that was to be chosen from, the smallest best.
+        started: what starts, where who chose has let the mechanism decide already.
+    """
+
+    strategy: str
+    scores: Floats
+    mechanism: int
+    fill: Floats | None = None
+    estimates: Mapping[str, float] = {}
+    started: Started | None = None
+
+
+Chooser = Callable[[Scene], Choice]
+
+
+class Decided(NamedTuple):
+    """A decision in indices.
+
+    Attributes:
+        choice: what it rests on.
+        order: rows of the ready tasks, the most urgent first, [Q].
+        started: what starts, and what the first of the others waits for.
+        renting: nodes to order and to release.
+        state: with the committed head.
+    """
+
+    choice: Choice
+    order: list[int]
+    started: Started
+    renting: Renting
+    state: State
+
+
+def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
+    """The order of one strategy; ``fill``: the one in which tasks overtake."""
+    mechanism = MECHANISMS.index(backfilling)
+
+    def choose(scene: Scene) -> Choice:
+        overtaking = None if fill == "fcfs" else ranking(fill, scene)
+        return Choice(strategy, ranking(strategy, scene), mechanism, overtaking)
+
+    return choose
+
+
+def decide(scene: Scene, choose: Chooser) -> Decided:
+    """Choose an order, start what may start, and order and release nodes."""
+    choice = choose(scene)
+    order = _sorted(scene, choice.scores)
+    fill = scene.ready if choice.fill is None else _sorted(scene, choice.fill)
+    if choice.fill is None:
+        fill = fill[np.argsort(scene.queue.submit[fill], kind="stable")]
+    started = choice.started or _started(scene, choice, order, fill)
+    rented = renting.rent(scene, started.starts, order.tolist())
+    return Decided(choice, order.tolist(), started, rented, scene.state._replace(head=_head(scene, choice, started)))
+
+
+def _sorted(scene: Scene, scores: Floats) -> dispatch.Indices:
+    return scene.ready[np.argsort(scores, kind="stable")]
+
+
+def _head(scene: Scene, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
+    """What the next decision must keep to; with some mechanisms nothing."""
+    window = started.window
+    if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
+        return ()
+    return scene.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
+
+
+def _started(scene: Scene, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+    if choice.mechanism == CONSERVATIVE:
+        return fleet.conservative(scene, order.tolist())
+    if is_pool(scene):
+        return on_pool(scene, choice.mechanism, order, fill)
+    head = scene.state.head
+    row = scene.queue.row[head[0]] if head else -1
+    thrifty = choice.strategy in THRIFTY
+    return fleet.decide(scene, choice.mechanism, order.tolist(), fill.tolist(), row, thrifty=thrifty)
+
+
+def is_pool(scene: Scene) -> bool:
+    """One machine that is always there, without limits of memory: what the simulators of batch logs play."""
+    nodes = scene.layout.nodes
+    return len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and scene.up == [0]
+
+
+def on_pool(scene: Scene, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+    """The decision of the simulators, on the one node that there is."""
+    speed, state = float(scene.layout.nodes.speed[0]), scene.state
+    tasks, chosen = scene.tasks()._replace(expected=scene.expected / speed), np.zeros(len(order) + 1, np.int64)
+    before = Head(scene.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)
+    count, head = dispatch.decide(mechanism, scene.now, before, order, fill, tasks, scene.pool(), chosen)
+    started = [int(task) for task in chosen[:count]]
+    window = OPEN if head.task < 0 else Window(int(head.task), 0, float(head.until), int(head.spare), np.inf)
+    overtook = _overtook(order.tolist(), started, window) if mechanism != NONE else []
+    return Started([(task, 0) for task in started], overtook, window)
+
+
+def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:
+    """Of the tasks that start those that stand behind the one that waits."""
+    if window.task < 0:
+        return []
+    behind = set(order[order.index(window.task) :]) if window.task in order else set(order)
+    return [task for task in started if task in behind]

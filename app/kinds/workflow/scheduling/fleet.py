@@ -1,0 +1,344 @@
+"""From an order of ready tasks to starts on several nodes: the mechanisms of ``dispatch``, node by node.
+
+A task goes where it ends first of the rented nodes that have room, or where it costs least; of equal nodes, to the one
+that it fills best. The first that fits nowhere waits for the node that will have room first; others may overtake it on
+other nodes, and there as the mechanism says. Several thousand tasks a decision: plain numbers and lists, for no array
+is longer than a dozen.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.workflow.queue.state import STARTING, UP
+from app.kinds.workflow.scheduling.dispatch import EASY, NONE
+from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
+from app.kinds.workflow.scheduling.situation import Scene
+
+LOOKAHEAD = 100  # tasks that conservative backfilling reserves time for; those behind wait
+MOST_LOOKS = 1_500  # tasks times nodes that it looks at: on many nodes it reserves for fewer tasks
+
+
+class Window(NamedTuple):
+    """What a task waits for.
+
+    Attributes:
+        task: row of the task that others must not delay; −1 where none waits.
+        node: where it will start; −1 where no rented node can ever hold it.
+        until: seconds; when, if running tasks end as expected.
+        spare: processors that it leaves free there.
+        spare_memory: bytes.
+    """
+
+    task: int
+    node: int
+    until: float
+    spare: int
+    spare_memory: float
+
+
+OPEN = Window(-1, -1, float("inf"), 0, 0.0)
+
+
+class Started(NamedTuple):
+    """Tasks that start now, with their nodes; which of them overtook; and what the first of the others waits for."""
+
+    starts: list[tuple[int, int]]
+    overtook: list[int]
+    window: Window
+
+
+class Allowed:
+    """Which tasks still wait, and what the limits leave to their users; rows are those of the queue."""
+
+    def __init__(self, scene: Scene) -> None:
+        tasks, processors = scene.room()
+        self.tasks, self.processors = tasks.tolist(), processors.tolist()
+        self.user, self.need = scene.user.tolist(), scene.queue.processors.tolist()
+        self.waiting = set(scene.ready.tolist())
+
+    def __contains__(self, task: int) -> bool:
+        """Whether it waits, and may start as far as its user goes."""
+        user = self.user[task]
+        return task in self.waiting and self.tasks[user] > 0 and self.processors[user] >= self.need[task]
+
+    def take(self, task: int) -> None:
+        """It starts."""
+        user = self.user[task]
+        self.tasks[user] -= 1
+        self.processors[user] -= self.need[task]
+        self.waiting.discard(task)
+
+
+class Free:
+    """What is free on the nodes that take tasks, by type, each type's nodes in order of their free processors."""
+
+    def __init__(self, scene: Scene) -> None:
+        nodes, first = scene.layout.nodes, scene.layout.first
+        held = np.bincount(
+            scene.queue.node[scene.running], scene.queue.processors[scene.running], minlength=len(nodes.processors)
+        )
+        used = np.bincount(
+            scene.queue.node[scene.running], scene.queue.memory[scene.running], minlength=len(nodes.processors)
+        )
+        self.processors = {j: int(nodes.processors[j] - held[j]) for j in scene.up}
+        self.memory = {j: float(nodes.memory[j] - used[j]) for j in scene.up}
+        self.kind = {j: int(nodes.kind[j]) for j in scene.up}
+        self.ordered: list[list[tuple[int, int]]] = [[] for _ in first[:-1]]
+        for j, free in self.processors.items():
+            self.ordered[self.kind[j]].append((free, j))
+        for of_type in self.ordered:
+            of_type.sort()
+
+    @property
+    def most(self) -> int:
+        """Processors free on the emptiest node."""
+        return max((of_type[-1][0] for of_type in self.ordered if of_type), default=0)
+
+    def best(self, kind: int, need: int, memory: float, without: int = -1) -> int:
+        """Of a type's nodes with room the one with the least; −1 where there is none."""
+        of_type = self.ordered[kind]
+        for at in range(bisect_left(of_type, (need, -1)), len(of_type)):
+            node = of_type[at][1]
+            if self.memory[node] >= memory and node != without:
+                return node
+        return -1
+
+    def fits(self, node: int, need: int, memory: float) -> bool:
+        """Whether a node that takes tasks has room."""
+        return self.processors.get(node, -1) >= need and self.memory[node] >= memory
+
+    def hold(self, node: int, need: int, memory: float) -> None:
+        """Take room on a node."""
+        of_type, free = self.ordered[self.kind[node]], self.processors[node]
+        of_type.pop(bisect_left(of_type, (free, node)))
+        insort(of_type, (free - need, node))
+        self.processors[node] = free - need
+        self.memory[node] -= memory
+
+
+class Dispatcher:
+    """One decision on several nodes; ``thrifty``: a task goes where it costs least, not where it ends first."""
+
+    def __init__(self, scene: Scene, *, thrifty: bool) -> None:
+        self.scene, self.thrifty = scene, thrifty
+        self.free, self.allowed = Free(scene), Allowed(scene)
+        nodes, first = scene.layout.nodes, scene.layout.first[:-1]
+        self.speed = [float(nodes.speed[j]) for j in first]
+        self.price = [float(nodes.price[j]) for j in first]
+        self.need, self.memory = scene.queue.processors.tolist(), scene.queue.memory.tolist()
+        self.expected = scene.expected.tolist()
+        self.linked = scene.queue.linked
+        self.starts: list[tuple[int, int]] = []
+        self.until: dict[int, list[tuple[float, int, float]]] = {}
+
+    def node_for(self, task: int, window: Window = OPEN, *, spare: bool = False) -> int:
+        """Where a task starts now, −1 if nowhere; where ``window`` waits it must not delay it."""
+        need, memory, chosen, value = self.need[task], self.memory[task], -1, (float("inf"), float("inf"))
+        candidates = [
+            self.free.best(kind, need, memory, -1 if self._passes(task, kind, window, spare=spare) else window.node)
+            for kind in range(len(self.speed))
+        ]
+        if self.linked:  # where a parent's output lies already
+            parents = (self.scene.state.ended[parent][0] for parent, _ in self.scene.queue.inputs[task])
+            candidates += [
+                j
+                for j in parents
+                if self.free.fits(j, need, memory)
+                and (j != window.node or self._passes(task, self.free.kind[j], window, spare=spare))
+            ]
+        for j in candidates:
+            if j >= 0:
+                worth = self._worth(task, j)
+                if worth < value:
+                    chosen, value = j, worth
+        return chosen
+
+    def _worth(self, task: int, node: int) -> tuple[float, float]:
+        kind = self.free.kind[node]
+        seconds = self.expected[task] / self.speed[kind]
+        if self.linked:
+            seconds += self.scene.travel(task, node)
+        money = seconds * self.price[kind]
+        return (money, seconds) if self.thrifty else (seconds, money)
+
+    def _passes(self, task: int, kind: int, window: Window, *, spare: bool) -> bool:
+        """Whether a task may start on the node that the head waits for."""
+        if window.node < 0:
+            return True
+        inside = self.scene.now + self.expected[task] / self.speed[kind] <= window.until
+        return inside or (spare and self.need[task] <= window.spare and self.memory[task] <= window.spare_memory)
+
+    def start(self, task: int, node: int) -> None:
+        """A task starts."""
+        self.free.hold(node, self.need[task], self.memory[task])
+        self.allowed.take(task)
+        self.starts.append((task, node))
+
+    def window(self, task: int) -> Window:
+        """Where and when a task that fits nowhere now has room first."""
+        scene, found = self.scene, OPEN._replace(task=task)
+        for node in self._rented():
+            at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
+            if at < found.until:
+                left = processors - self.need[task], memory - self.memory[task]
+                found = Window(task, node, max(at, scene.now), *left)
+        return found
+
+    def _rented(self) -> list[int]:
+        return [*self.free.processors, *(j for j, (status, _) in self.scene.state.nodes.items() if status == STARTING)]
+
+    def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
+        """When a node has room, and what is free there then; infinite where it never has."""
+        nodes, scene = self.scene.layout.nodes, self.scene
+        if nodes.processors[node] < need or nodes.memory[node] < memory:
+            return float("inf"), 0, 0.0
+        if node not in self.free.processors:
+            at = scene.state.nodes[node][1] + float(nodes.startup[node])
+            return at, int(nodes.processors[node]), float(nodes.memory[node])
+        processors, room, at = self.free.processors[node], self.free.memory[node], scene.now
+        for end, held, size in sorted(self._releases(node)):
+            if processors >= need and room >= memory:
+                break
+            processors, room, at = processors + held, room + size, end
+        return at, processors, room
+
+    def _releases(self, node: int) -> list[tuple[float, int, float]]:
+        """When which processors and bytes of a node become free, of those that ran and those that start now."""
+        if not self.until:
+            queue = self.scene.queue
+            for row, end in zip(self.scene.running.tolist(), self.scene.ends.tolist(), strict=True):
+                at = int(queue.node[row])
+                self.until.setdefault(at, []).append((end, self.need[row], self.memory[row]))
+        fresh = [
+            (
+                self.scene.now + self.expected[task] / self.speed[self.free.kind[node]],
+                self.need[task],
+                self.memory[task],
+            )
+            for task, at in self.starts
+            if at == node
+        ]
+        return [*self.until.get(node, []), *fresh]
+
+
+def decide(
+    scene: Scene, mechanism: int, order: Sequence[int], fill: Sequence[int], head: int, *, thrifty: bool
+) -> Started:
+    """Choose what starts now, and where.
+
+    Args:
+        scene: what there is to decide.
+        mechanism: index into ``dispatch.MECHANISMS``; not conservative.
+        order: rows of ready tasks, the most urgent first.
+        fill: the same in the order in which they may overtake.
+        head: row of the task that the last decision committed; −1 for none.
+        thrifty: whether a task goes where it costs least.
+    """
+    desk = Dispatcher(scene, thrifty=thrifty)
+    window = OPEN
+    for task in [head, *order] if head >= 0 and mechanism != EASY else order:
+        if task not in desk.allowed:
+            continue
+        node = desk.node_for(task)
+        if node < 0:
+            window = desk.window(task)
+            break
+        desk.start(task, node)
+    first = len(desk.starts)
+    if window.task >= 0 and mechanism != NONE:
+        _overtake(desk, fill, window, spare=mechanism == EASY)
+    return Started(desk.starts, [task for task, _ in desk.starts[first:]], window)
+
+
+def _overtake(desk: Dispatcher, fill: Sequence[int], window: Window, *, spare: bool) -> None:
+    most = desk.free.most
+    for task in fill:
+        if most == 0:
+            break
+        if desk.need[task] > most or task == window.task or task not in desk.allowed:
+            continue
+        node = desk.node_for(task, window, spare=spare)
+        if node < 0:
+            continue
+        late = desk.scene.now + desk.expected[task] / desk.speed[desk.free.kind[node]] > window.until
+        desk.start(task, node)
+        most = desk.free.most
+        if node == window.node and late:
+            window = window._replace(
+                spare=window.spare - desk.need[task], spare_memory=window.spare_memory - desk.memory[task]
+            )
+
+
+def conservative(scene: Scene, order: Sequence[int]) -> Started:
+    """Each task in turn gets the earliest time at which a rented node has room beside all before it; those whose time
+    is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``LOOKAHEAD`` that can't start, or for
+    fewer on many nodes; those behind them wait."""
+    rented = [j for j, (status, _) in scene.state.nodes.items() if status in (UP, STARTING)]
+    nodes = sorted(rented, key=lambda j: -float(scene.layout.nodes.speed[j]))  # the first with room now is the quickest
+    calendar, allowed = _calendar(scene, nodes), Allowed(scene)
+    up = set(scene.up)
+    starts: list[tuple[int, int]] = []
+    overtook: list[int] = []
+    window, reserved = OPEN, 0
+    reach = max(8, min(LOOKAHEAD, MOST_LOOKS // max(len(nodes), 1)))
+    for task in order:
+        if task not in allowed:
+            continue
+        need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
+        best, where, length = _first_place(scene, calendar, nodes, task)
+        if where < 0:
+            continue
+        if calendar.spans[where] + 2 > calendar.time.shape[1]:
+            calendar = grown(calendar)
+        occupy(calendar, where, best, best + length, need, memory)
+        if best <= scene.now and nodes[where] in up:
+            allowed.take(task)
+            starts.append((task, nodes[where]))
+            overtook += [task] if reserved else []
+            continue
+        reserved += 1
+        window = window if window.task >= 0 else Window(task, nodes[where], best, 0, 0.0)
+        if reserved == reach:
+            break
+    return Started(starts, overtook, window)
+
+
+def _first_place(scene: Scene, calendar: Calendar, nodes: Sequence[int], task: int) -> tuple[float, int, float]:
+    """Earliest start of a task, on which of ``nodes`` (−1: none), and how long it takes there; seconds."""
+    all_nodes, linked = scene.layout.nodes, scene.queue.linked
+    need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
+    fits = (all_nodes.processors[nodes] >= need) & (all_nodes.memory[nodes] >= memory)
+    best, where, length = float("inf"), -1, 0.0
+    for i in np.flatnonzero(fits).tolist():
+        travel = scene.travel(task, nodes[i]) if linked else 0.0
+        seconds = float(scene.expected[task] / all_nodes.speed[nodes[i]]) + travel
+        at = float(earliest(calendar, i, scene.now, seconds, need, memory))
+        if (at, seconds) < (best, length):
+            best, where, length = at, i, seconds
+        if at <= scene.now and not linked:
+            break
+    return best, where, length
+
+
+def _calendar(scene: Scene, nodes: Sequence[int]) -> Calendar:
+    """What is free on the rented nodes from now on."""
+    all_nodes, index, span = scene.layout.nodes, {node: i for i, node in enumerate(nodes)}, 2 * len(scene.running) + 8
+    count = len(nodes)
+    calendar = Calendar(
+        np.full((count, span), np.inf),
+        np.zeros((count, span), np.int64),
+        np.zeros((count, span)),
+        np.ones(count, np.int64),
+    )
+    for i, node in enumerate(nodes):
+        status, since = scene.state.nodes[node]
+        ready = max(scene.now, since + all_nodes.startup[node]) if status == STARTING else scene.now
+        calendar.time[i, 0], calendar.processors[i, 0] = ready, all_nodes.processors[node]
+        calendar.memory[i, 0] = all_nodes.memory[node]
+    for row, end in zip(scene.running.tolist(), scene.ends.tolist(), strict=True):
+        i = index[int(scene.queue.node[row])]
+        occupy(calendar, i, scene.now, end, int(scene.queue.processors[row]), float(scene.queue.memory[row]))
+    return calendar

@@ -1,0 +1,140 @@
+"""What there is to decide at one moment: the ready tasks, what runs, what is free, what is expected of each task."""
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.predictor import Predictor
+from app.kinds.workflow.queue.state import UP, WAITING, Floats, State
+from app.kinds.workflow.scheduling.dispatch import UNLIMITED, Indices, Pool, Tasks
+from app.kinds.workflow.scheduling.planning import mean_pace
+from app.kinds.workflow.scheduling.ranks import Graph, graph
+
+OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
+
+
+class Scene:
+    """A state, ready to be decided for; rows are those of its queue, [N].
+
+    Attributes:
+        expected: seconds that each task is planned with, at speed 1, [N].
+        ready: waiting tasks whose parents have ended, in the order in which they were reported, [Q].
+        user: index of each task's user; −1 where unknown, [N].
+    """
+
+    def __init__(self, layout: Layout, state: State, predictor: Predictor | None = None) -> None:
+        self.layout, self.state, self.now = layout, state, state.now
+        queue = self.queue = state.queue
+        self.expected = (predictor or Predictor()).expected(queue.estimate, queue.users, state.history)
+        waits = np.flatnonzero(queue.node == WAITING)
+        if queue.linked:
+            ended = state.ended
+            open_ = [i for i in waits.tolist() if not (inputs := queue.inputs[i]) or all(p in ended for p, _ in inputs)]
+            waits = np.array(open_, np.int64)
+        self.ready: Indices = waits
+        self._users = {name: i for i, name in enumerate(dict.fromkeys(filter(None, queue.users)))}
+        self.user = np.array([self._users.get(name, -1) for name in queue.users], np.int64)
+
+    @cached_property
+    def running(self) -> Indices:
+        """Rows of the tasks that run."""
+        return np.flatnonzero(self.queue.node != WAITING)
+
+    @cached_property
+    def ends(self) -> Floats:
+        """When each of ``running`` is expected to end, not before now, seconds."""
+        rows, queue, now = self.running, self.queue, self.now
+        due = queue.start[rows] + self.expected[rows] / self.layout.nodes.speed[queue.node[rows]]
+        late = now + OVERRUN * (now - queue.start[rows])
+        return np.where(due > now, due, late)
+
+    @cached_property
+    def up(self) -> list[int]:
+        """Nodes that take tasks now."""
+        return [node for node, (status, _) in self.state.nodes.items() if status == UP]
+
+    def tasks(self) -> Tasks:
+        """What the mechanisms take; ``waiting`` is its own to change."""
+        waiting = np.zeros(len(self.queue), np.bool_)
+        waiting[self.ready] = True
+        return Tasks(self.queue.submit, self.expected, self.queue.processors, self.user, waiting)
+
+    def pool(self) -> Pool:
+        """What runs, by expected end, and what is free, for a single node; with room for all that may start."""
+        by_end, rows = np.argsort(self.ends, kind="stable"), self.running
+        size, count = len(rows) + len(self.ready), len(rows)
+        ends, held, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
+        ends[:count], held[:count], task[:count] = self.ends[by_end], self.queue.processors[rows][by_end], rows[by_end]
+        level = np.array([self.layout.nodes.processors[0] - held.sum(), count])
+        return Pool(level, ends, held, task, *self.room())
+
+    def room(self) -> tuple[Indices, Indices]:
+        """How many more tasks each user may run, and processors hold, [U + 1]; the last is for unknown users."""
+        limits, count = self.layout.spec.limits_per_user, len(self._users) + 1
+        tasks, processors = np.full(count, UNLIMITED), np.full(count, UNLIMITED)
+        rows = self.running[self.user[self.running] >= 0]
+        user = self.user[rows]
+        if limits.running_tasks is not None:
+            tasks[:] = limits.running_tasks - np.bincount(user, minlength=count)
+        if limits.processors is not None:
+            processors[:] = limits.processors - np.bincount(user, self.queue.processors[rows], count).astype(np.int64)
+        tasks[-1] = processors[-1] = UNLIMITED
+        return tasks, processors
+
+    @cached_property
+    def recent(self) -> Floats:
+        """Run times of each user's last two tasks, seconds, [U + 1, 2]; not a number where unknown."""
+        times = np.full((len(self._users) + 1, 2), np.nan)
+        for name, i in self._users.items():
+            last = self.state.history.get(name, ())
+            if len(last) == 2:
+                times[i] = last
+        return times
+
+    @cached_property
+    def edges(self) -> list[list[int]]:
+        """Rows of the parents of each task that have not ended, [N]."""
+        row = self.queue.row
+        return [[row[p] for p, _ in inputs if p in row] if inputs else [] for inputs in self.queue.inputs]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The edges between tasks that have not ended."""
+        edges = self.edges
+        start = np.concatenate([[0], np.cumsum([len(inside) for inside in edges])]).astype(np.int64)
+        parents = np.array([p for inside in edges for p in inside], np.int64)
+        child_of = np.repeat(np.arange(len(edges)), np.diff(start))
+        if (parents >= child_of).any():
+            return graph(start, parents)
+        edge = np.argsort(parents, kind="stable")  # every task stands behind its parents: nothing is to be sorted
+        child_start = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=len(edges)))]).astype(np.int64)
+        return Graph(start, parents, child_start, child_of[edge], edge, np.arange(len(edges)))
+
+    @cached_property
+    def listed(self) -> Graph:
+        """The same in plain lists, which plain loops go through several times as fast."""
+        return Graph(*(part.tolist() for part in self.graph))
+
+    @cached_property
+    def data(self) -> Floats:
+        """Bytes along each edge of ``graph``, [E]."""
+        row = self.queue.row
+        return np.array([size for inputs in self.queue.inputs for p, size in inputs if p in row], np.float64)
+
+    @cached_property
+    def pace(self) -> float:
+        """Seconds that a byte takes between two different nodes, averaged over pairs."""
+        return mean_pace(1.0 / self.layout.nodes.bandwidth)
+
+    def travel(self, row: int, node: int) -> float:
+        """Seconds that the outputs of a ready task's parents take to a node; they travel beside each other."""
+        bandwidth, ended = self.layout.nodes.bandwidth, self.state.ended
+        longest = 0.0
+        for parent, size in self.queue.inputs[row]:
+            there = ended[parent][0]
+            if there != node and size:
+                slow = min(bandwidth[there], bandwidth[node])
+                longest = max(longest, 0.0 if math.isinf(slow) else size / float(slow))
+        return longest

@@ -1,7 +1,0 @@
-"""Policies of the ``workflow`` kind: which waiting task is next.
-
-*strategy*: a priority rule; *scorer*: a network over the candidates; *portfolio*: at each decision one of several such
-members, by a calibrated gate; *inspector*: another policy's pick, accepted or put off. All act in plain NumPy, and as
-``workers.simulators.workflow.agents`` plays them. ``artifact.py`` writes and reads them, ``serving.py`` starts tasks by
-them.
-"""

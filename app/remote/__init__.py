@@ -1,1 +1,0 @@
-"""A running service, as commands call it over HTTP."""

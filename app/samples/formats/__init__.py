@@ -1,1 +1,0 @@
-"""How executions are written: CSV, newline-delimited JSON, and JSON."""

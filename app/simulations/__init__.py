@@ -1,1 +1,0 @@
-"""Playing traces by strategies, from the command line."""

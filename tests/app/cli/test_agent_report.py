@@ -1,0 +1,112 @@
+"""`steward train --plot` and `steward agent report`: what is printed, what is drawn, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from rich.console import Console
+
+from app.cli import agent_report as reported
+from app.cli import train as training
+from app.cli.remote.service import UnreachableError
+from tests.app.cli.test_train import report
+
+AGENT = {"workload": "w", "version": 4, "algorithm": "ppo", "champion": False, "promoted": False, "report": report()}
+
+
+class Played:
+    """Plays the service, with so many agents."""
+
+    def __init__(self, agents: int = 4, champion: int | None = 2) -> None:
+        self.agents, self.champion, self.calls = agents, champion, list[str]()
+
+    def __call__(self, url: str) -> Played:
+        if url == "http://nowhere":
+            raise UnreachableError("nobody there")
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def call(self, method: str, path: str, **_: Any) -> dict[str, Any]:
+        self.calls.append(f"{method} {path}")
+        if path.endswith("?limit=1"):
+            return {"items": [{"version": self.agents}][: self.agents]}
+        if path == "/workloads/w":
+            return {"champion": self.champion}
+        return {"id": "j1"} if method == "POST" else AGENT
+
+    def follow(self, job: str) -> Any:
+        yield {"state": "succeeded", "progress": 1.0, "result": {"agent": 4}}
+
+
+def ran(run: Callable[..., int], options: Any) -> tuple[int, str, str]:
+    """Exit status, output, notes."""
+    output, notes = (Console(file=io.StringIO(), width=200) for _ in range(2))
+    status = run(options, output, notes)
+    return status, *(console.file.getvalue() for console in (output, notes))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("asked", "version"), [("3", "3"), ("newest", "4"), ("champion", "2")], ids=["number", "newest", "champion"]
+)
+def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, asked: str, version: str) -> None:
+    played = Played()
+    monkeypatch.setattr(reported, "Service", played)
+    status, output, _ = ran(reported.run, reported.Options("http://there", "w", asked))
+    assert (status, played.calls[-1]) == (0, f"GET /workloads/w/agents/{version}")
+    assert "agent 4: ppo, not promoted" in output
+    assert "promoted: it is good" in output
+    _, output, _ = ran(reported.run, reported.Options("http://there", "w", asked, as_json=True))
+    assert json.loads(output) == AGENT
+
+
+@pytest.mark.parametrize(
+    ("url", "asked", "status", "told"),
+    [
+        ("http://there", "champion", 1, "a heuristic answers"),
+        ("http://there", "newest", 1, "POST /workloads/w/agents"),
+        ("http://nowhere", "1", 3, "nobody there"),
+    ],
+)
+def test_the_exit_status_says_why_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, url: str, asked: str, status: int, told: str
+) -> None:
+    monkeypatch.setattr(reported, "Service", Played(agents=0, champion=None))
+    found, _, notes = ran(reported.run, reported.Options(url, "w", asked))
+    assert (found, told in notes) == (status, True)
+
+
+def test_a_report_is_drawn_by_a_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(reported, "Service", Played())
+    file = tmp_path / "new" / "agent.html"
+    status, _, notes = ran(reported.run, reported.Options("http://there", "w", "4", file))
+    assert (status, f"report: {file}" in notes) == (0, True)
+    assert "Agent 4 of w" in file.read_text()
+
+
+@pytest.mark.parametrize(("exit_status", "ended"), [(0, 0), (1, 1)])
+def test_a_training_ends_with_its_plot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exit_status: int, ended: int
+) -> None:
+    drawn: list[tuple[Any, Path]] = []
+
+    def draw(agent: Any, file: Path) -> int:
+        drawn.append((agent, file))
+        return exit_status
+
+    monkeypatch.setattr(training, "Service", Played())
+    monkeypatch.setattr(training, "draw_agent", draw)
+    options = training.Options("http://there", "w", {}, plot=tmp_path / "agent.svg")
+    status, output, notes = ran(training.run, options)
+    assert (status, drawn) == (ended, [(AGENT, tmp_path / "agent.svg")])
+    assert "agent 4: ppo" in output
+    assert ("report: " in notes) == (ended == 0)

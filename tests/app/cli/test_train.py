@@ -1,0 +1,82 @@
+"""What `steward train` says of a training and of what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from app.cli.train import bracket, show, words
+
+LIVE = {
+    "state": "running",
+    "phase": "learning",
+    "algorithm": "ppo",
+    "seed": 3,
+    "trials": 3,
+    "steps": 10_000,
+    "episode_return": 0.4644,
+    "loss": 0.02291,
+    "exploration": None,
+    "steps_per_second": 37_313.6,
+    "eta_seconds": 12.3,
+}
+BRACKET: list[dict[str, Any]] = [
+    {"algorithm": "ppo", "seed": 3, "share": 1.0, "steps": 90_000, "score": -0.034, "ended": None, "chosen": True},
+    {"algorithm": "dqn", "seed": 3, "share": 0.1, "steps": 9_000, "score": -0.05, "ended": "number 2", "chosen": False},
+    {
+        "algorithm": "planner",
+        "seed": None,
+        "share": 1.0,
+        "steps": 0,
+        "score": None,
+        "ended": "big",
+        "chosen": False,
+    },
+]
+
+
+def report(**more: Any) -> dict[str, Any]:
+    return {
+        "return": {"mean": -0.03, "low": -0.031, "high": -0.029},
+        "gap_to_optimum": 0.0123,
+        "reason": "promoted: it is good",
+        "bracket": BRACKET,
+        **more,
+    }
+
+
+def printed(agent: dict[str, Any]) -> str:
+    console = Console(record=True, width=160)
+    show(agent, console)
+    return console.export_text()
+
+
+def test_a_learner_tells_who_it_is_and_how_fast() -> None:
+    told = words(LIVE)
+    assert told == "running, about 12 s left, ppo seed 3, return 0.464, loss 0.0229, 37,314 steps/s"
+    assert words({"state": "running", "eta_seconds": None, "phase": "judging"}) == "running, judging"
+    assert words({**LIVE, "trials": 1, "exploration": 0.05, "eta_seconds": None}).startswith("running, ppo, return")
+
+
+def test_every_trial_is_a_row_with_why_it_ended() -> None:
+    console = Console(record=True, width=160)
+    console.print(bracket(BRACKET))
+    rows = [line for line in console.export_text().splitlines() if any(b["algorithm"] in line for b in BRACKET)]
+    assert len(rows) == 3
+    assert "chosen" in rows[0]
+    assert "-0.03400" in rows[0]
+    assert "number 2" in rows[1]
+    assert "9,000" in rows[1]
+    assert "–" in rows[2]
+
+
+@pytest.mark.parametrize(("champion", "told"), [(True, "which answers from now on"), (False, "not promoted")])
+def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
+    text = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report()})
+    assert f"agent 4: ppo, {told}" in text
+    assert "1.23% from the exact optimum" in text
+    assert "promoted: it is good" in text
+    single = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(bracket=BRACKET[:1])})
+    assert "chosen" not in single

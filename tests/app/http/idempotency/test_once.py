@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Response
+from fastapi.testclient import TestClient
+from sqlalchemy import func, select
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.database.tables import IdempotencyKey, Workload
+from app.errors import Conflict
+from app.http import problems
+from app.http.idempotency.once import IdempotentPost, IdempotentUpload, Record
+from app.settings import Settings
+
+KEY = {"Idempotency-Key": "abc"}
+
+
+class Service:
+    """Creates a workload per call; can be held up or made to fail."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.entered = threading.Event()
+        self.fails = False
+
+    def create(self, name: str, record: Record) -> dict[str, str]:
+        self.entered.set()
+        assert self.go_on.wait(10)
+        with self.database.session() as session:
+            session.add(Workload(name=name, kind="iterative", spec={}))
+            session.flush()
+            answer = {"name": name}
+            record(session, answer, headers={"Location": f"/workloads/{name}"})
+            if self.fails:
+                raise Conflict("after all, no")
+        return answer
+
+    def count(self) -> int:
+        with self.database.reading() as session:
+            return session.scalar(select(func.count()).select_from(Workload)) or 0
+
+
+@pytest.fixture
+def service(any_database: Database) -> Service:
+    return Service(any_database)
+
+
+@pytest.fixture
+def client(service: Service, any_database: Database) -> TestClient:
+    app = FastAPI()
+    app.state.database = any_database
+    app.state.settings = Settings()
+    problems.install(app)
+
+    @app.post("/things")
+    def create(body: dict[str, Any], once: IdempotentPost) -> Response:
+        return once.run(lambda record: service.create(body["name"], record))
+
+    @app.post("/uploads")
+    def upload(once: IdempotentUpload, content: str = "") -> Response:
+        return once.run(lambda _record: {"accepted": 1}, content=content)
+
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def test_without_a_key_every_request_counts(client: TestClient, service: Service) -> None:
+    assert client.post("/things", json={"name": "a"}).status_code == 201
+    assert client.post("/things", json={"name": "b"}).headers["location"] == "/workloads/b"
+    assert service.count() == 2
+
+
+def test_the_same_request_again_is_answered_the_same_and_done_once(client: TestClient, service: Service) -> None:
+    first = client.post("/things", json={"name": "a"}, headers=KEY)
+    second = client.post("/things", json={"name": "a"}, headers=KEY)
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json()
+    assert second.headers["location"] == first.headers["location"]
+    assert "idempotent-replayed" not in first.headers
+    assert second.headers["idempotent-replayed"] == "true"
+    assert service.count() == 1
+
+
+def test_the_same_key_with_another_body_is_invalid(client: TestClient, service: Service) -> None:
+    client.post("/things", json={"name": "a"}, headers=KEY)
+    answer = client.post("/things", json={"name": "b"}, headers=KEY)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/header/Idempotency-Key"
+    assert service.count() == 1
+
+
+def test_a_repeat_in_flight_is_a_conflict(client: TestClient, service: Service) -> None:
+    service.go_on.clear()
+    first = threading.Thread(target=client.post, args=("/things",), kwargs={"json": {"name": "a"}, "headers": KEY})
+    first.start()
+    assert service.entered.wait(10)
+    second = client.post("/things", json={"name": "a"}, headers=KEY)
+    service.go_on.set()
+    first.join()
+    assert (second.status_code, second.headers["retry-after"]) == (409, "1")
+    assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 201
+    assert service.count() == 1
+
+
+def test_a_request_that_failed_leaves_its_key_free(client: TestClient, service: Service) -> None:
+    service.fails = True
+    assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 409
+    assert service.count() == 0
+    service.fails = False
+    assert client.post("/things", json={"name": "b"}, headers=KEY).status_code == 201
+    assert service.count() == 1
+
+
+def test_a_claim_whose_process_died_is_free_after_a_while(
+    client: TestClient, service: Service, any_database: Database
+) -> None:
+    old = utc_now() - timedelta(hours=1)
+    with any_database.session() as session:
+        session.add(IdempotencyKey(key="abc", claim="dead", digest="x", created_at=old))
+    assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 201
+    assert service.count() == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "tab\there"])
+def test_a_strange_key_is_refused(client: TestClient, service: Service, key: str) -> None:
+    answer = client.post("/things", json={"name": "a"}, headers={"Idempotency-Key": key})
+    assert answer.status_code == 422
+    assert service.count() == 0
+
+
+def test_an_upload_is_told_apart_by_its_hash(client: TestClient) -> None:
+    first = client.post("/uploads?content=1", headers=KEY)
+    again = client.post("/uploads?content=1", headers=KEY)
+    other = client.post("/uploads?content=2", headers=KEY)
+    assert [first.status_code, again.status_code, other.status_code] == [201, 201, 422]
+    assert again.json() == {"accepted": 1}

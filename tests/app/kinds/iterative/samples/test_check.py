@@ -1,0 +1,84 @@
+"""The vectorised check agrees with the layout's check of single reports, whatever the numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.kinds.contract.base import InvalidInput
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.samples.check import Checker, name_issue, plain, table
+from app.kinds.iterative.spec import Spec
+
+LAYOUT = Layout(
+    Spec.model_validate(
+        {
+            "name": "two",
+            "resources": [
+                {"name": "gpus", "minimum": 1, "maximum": 4},
+                {"name": "memory", "minimum": 0.5, "maximum": 2.0, "step": 0.1},
+            ],
+            "metrics": [{"name": "loss"}],
+            "features": [{"name": "shift", "minimum": -1, "maximum": 1}],
+            "iterations": 5,
+        }
+    )
+)
+CHECKER = Checker(LAYOUT)
+
+odd = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e-320, 1e308, 0.55])
+numbers = st.one_of(odd, st.floats(0.1, 4.0), st.sampled_from([1.0, 2.0, 4.0, 5.0, 0.5, 0.7, 1.9]))
+rows = st.tuples(
+    st.sampled_from([1.0, 2.0, 3.0, 4.0]),
+    st.sampled_from([0.5, 0.6, 1.1, 2.0]),
+    st.floats(0.1, 9.0),
+    st.floats(0.1, 9.0),
+    st.floats(-1.0, 1.0),
+)
+
+
+def single(row: np.ndarray) -> set[str]:
+    """What the layout finds wrong with a row, as pointers."""
+    try:
+        LAYOUT.encode_report(*CHECKER.named(row))
+    except InvalidInput as error:
+        return {issue.pointer for issue in error.errors}
+    return set()
+
+
+@given(st.lists(st.one_of(rows, st.tuples(*[numbers] * 5)), min_size=1, max_size=5))
+def test_it_finds_what_the_layout_finds(measured: list[tuple[float, ...]]) -> None:
+    data = table([(float(i), *row) for i, row in enumerate(measured)], CHECKER.columns)
+    expected = next((i for i, row in enumerate(data) if single(row)), None)
+    fault = CHECKER.fault(data)
+    assert (fault and fault.row) == expected
+    if fault is not None:
+        assert fault.issue.pointer in single(data[fault.row])
+
+
+@given(st.lists(rows, min_size=2, max_size=5), st.data())
+def test_a_gap_is_found_where_it_is(measured: list[tuple[float, ...]], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(measured) - 1))
+    numbered = table([(float(i if i < at else i + 1), *row) for i, row in enumerate(measured)], CHECKER.columns)
+    fault = CHECKER.fault(numbered)
+    assert fault is not None
+    assert (fault.row, fault.issue.pointer, fault.issue.value) == (at, "/iteration", at + 1)
+
+
+def test_seconds_are_summed() -> None:
+    data = table([(0, 1, 0.5, 7.0, 2.0, 0), (1, 1, 0.5, 7.0, 3.5, 0)], CHECKER.columns)
+    assert CHECKER.pointers[4] == "/metrics/iteration_seconds"
+    assert CHECKER.seconds(data) == 5.5
+
+
+def test_names_are_printable() -> None:
+    assert name_issue("Größe №1") is None
+    refused = [name for name in ("", "\0", "a\nb", "\ud800", "x" * 256) if name_issue(name) is not None]
+    assert len(refused) == 5
+
+
+def test_values_can_be_carried_by_json() -> None:
+    assert [plain(v) for v in (math.nan, -math.inf, 1.5, "a\0\ud800", None)] == ["nan", "-inf", 1.5, "a\ufffd?", None]

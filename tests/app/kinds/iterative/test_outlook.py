@@ -1,0 +1,147 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from app.kinds.contract.base import Situation
+from app.kinds.iterative.heuristics import HEURISTICS, best_allocation, default_heuristic, first_allocation
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.observation import advice_slice, expected_positive, names, view
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import advance, begin
+from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
+
+SPEC = planted_spec(
+    metrics=[
+        {"name": "iteration_seconds", "target": 330.0, "scope": "run"},
+        {"name": "loss", "target": 0.9, "goal": "track"},
+        {"name": "speed", "target": 1.2, "goal": "at_least"},
+    ]
+)
+
+
+def test_an_observation_holds_what_its_names_say() -> None:
+    layout = Layout(SPEC)
+    projector = Projector(layout, planted_table(SPEC))
+    state = begin(projector, np.array([[16]]))
+    state = advance(projector, state, state.levels, np.array([[9.0, 0.9, 1.2]]), np.zeros((1, 0)))
+    seen = dict(zip(names(layout), view(projector, state).observation[0], strict=True))
+    assert seen["allocation.executors"] == pytest.approx(0.5)
+    assert seen["progress"] == pytest.approx(1 / 30)
+    assert seen["measured.loss"] == pytest.approx(0)
+    assert seen["target.iteration_seconds"] == pytest.approx(0)
+    assert max(seen[f"advice.{a}"] for a in range(len(layout.deltas))) == 0
+
+
+@given(st.integers(0, 32), st.floats(0.1, 1e4), st.floats(10, 1e4))
+def test_observations_stay_of_order_one(level: int, seconds: float, target: float) -> None:
+    layout = Layout(SPEC)
+    projector = Projector(layout, planted_table(SPEC))
+    state = begin(projector, np.array([[level]]), targets=[[target, 0.9, 1.2]])
+    state = advance(projector, state, state.levels, np.array([[seconds, 1.0, 1.0]]), np.zeros((1, 0)))
+    observation = view(projector, state).observation
+    assert np.isfinite(observation).all()
+    assert np.abs(observation).max() <= 20
+
+
+def test_the_outlook_is_the_mean_of_what_holding_earns() -> None:
+    """Against the simulator: 20,000 runs that hold, within four standard errors plus the normal approximation's 2 %."""
+    spec = planted_spec()
+    layout = Layout(spec)
+    simulator = IterativeSimulator(layout, planted_table(spec), 20_000, seed=3, shaped=False)
+    simulator.reset()
+    promised = simulator.view.outlook[:, layout.noop].astype(float)
+    earned = np.zeros(simulator.batch)
+    for _ in range(layout.iterations - 1):
+        earned += simulator.step(np.full(simulator.batch, layout.noop)).reward / 100
+    error = (earned - promised).std() / simulator.batch**0.5
+    assert abs((earned - promised).mean()) < 4 * error + 0.02 * abs(earned.mean())
+
+
+def test_shaping_telescopes_to_the_plain_return() -> None:
+    spec = planted_spec()
+    layout = Layout(spec)
+    actions = np.random.default_rng(0).integers(0, len(layout.deltas), (layout.iterations - 1, 64))
+    totals = []
+    for shaped in (False, True):
+        simulator = IterativeSimulator(layout, planted_table(spec), 64, seed=3, shaped=shaped)
+        simulator.reset()
+        start = simulator.view.outlook.max(axis=1)
+        totals.append(sum(simulator.step(a).reward / 100 for a in actions) + (start if shaped else 0))
+    np.testing.assert_allclose(totals[0], totals[1], atol=2e-4)
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+@pytest.mark.parametrize("informed", [True, False])
+def test_every_heuristic_is_legal_everywhere(name: str, informed: bool) -> None:
+    layout = Layout(SPEC)
+    table = planted_table(SPEC) if informed else uninformed(layout)
+    simulator = IterativeSimulator(layout, table, 256, seed=1, ranges=TRAINING)
+    simulator.reset()
+    for _ in range(40):
+        action = HEURISTICS[name].act(Situation(simulator.projector, simulator.state, simulator.view)).action
+        assert simulator.view.mask[np.arange(256), action].all()
+        simulator.step(action)
+
+
+def test_the_first_allocation_is_the_cheapest_that_meets_the_target() -> None:
+    spec = planted_spec(weights={"sla": 100.0, "cost": 0.01, "change": 0.0})
+    layout, table = Layout(spec), planted_table(spec, effect=0.01, noise=0.01)
+    projector = Projector(layout, table)
+    level = first_allocation(projector, begin(projector, np.array([[0]])))[0, 0]
+    run = 30 * np.exp(table.log_mean[0, :, 0, 0])
+    cheapest = min(np.flatnonzero(run <= 330), key=lambda a: run[a] * layout.allocations[a, 0])
+    assert abs(int(level) - int(cheapest)) <= 1
+
+
+def test_without_a_model_the_spec_and_the_threshold_rule_decide() -> None:
+    layout = Layout(planted_spec())
+    projector = Projector(layout, uninformed(layout))
+    assert first_allocation(projector, begin(projector, np.array([[9]])))[0, 0] == layout.start_levels[0]
+    assert default_heuristic(projector).name == "threshold"
+
+
+def test_best_allocation_does_not_depend_on_how_many_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = Layout(planted_spec())
+    projector = Projector(layout, planted_table(planted_spec()))
+    state = begin(projector, np.zeros((50, 1), int), targets=np.linspace(200, 600, 50)[:, None])
+    whole = best_allocation(projector, state)
+    monkeypatch.setattr("app.kinds.iterative.heuristics.LARGEST_PLAN", 100)
+    np.testing.assert_array_equal(whole, best_allocation(projector, state))
+    assert (np.diff(whole[:, 0]) <= 0).all()
+
+
+@given(st.floats(-3, 3), st.floats(0.01, 2))
+def test_expected_positive_part(mean: float, spread: float) -> None:
+    exact = spread * norm.pdf(mean / spread) + mean * norm.cdf(mean / spread)
+    got = expected_positive(np.array([[mean]]), np.array([[spread]]))[0, 0]
+    assert got == pytest.approx(exact, abs=1e-4 * max(spread, abs(mean)))
+
+
+def test_the_advice_is_the_outlook_against_the_best() -> None:
+    layout = Layout(SPEC)
+    projector = Projector(layout, planted_table(SPEC))
+    seen = view(projector, begin(projector, np.array([[16]])))
+    advice = seen.observation[0, advice_slice(layout)]
+    np.testing.assert_allclose(advice, np.maximum((seen.outlook[0] - seen.outlook[0].max()) * 100, -20), atol=1e-9)
+
+
+def test_coming_iterations_are_told_of() -> None:
+    spec = planted_spec(iterations=6)
+    layout, table = Layout(spec), planted_table(spec)
+    stage = np.array([0, 0, 1, 1, 0, 0])
+    logs = np.stack(
+        [table.log_mean[..., 0], np.zeros_like(table.log_mean[..., 0])], axis=-1
+    )  # a stage that can't scale
+    projector = Projector(layout, replace(table, log_mean=logs, iteration_bin=stage.astype(np.int32)))
+    length, scaling = np.split(projector.coming(np.zeros(6, int), np.arange(6)), 2)
+    gain = float(logs[0, 0, 0, 0] - logs[0, -1, 0, 0])
+    np.testing.assert_allclose(scaling[0], np.where(stage == 1, 0, gain), rtol=1e-6)
+    np.testing.assert_allclose(scaling[1, :3], [gain, 0, 0], rtol=1e-6)
+    assert length[0][stage == 1].max() < length[0][stage == 0].min()
+    assert (scaling[3, 3:] == 0).all()  # past the end

@@ -1,0 +1,194 @@
+"""Plans against published ones, a reference implementation, and what every plan must keep."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.kinds.workflow.layout import nodes_of
+from app.kinds.workflow.scheduling import planning
+from app.kinds.workflow.scheduling.placement import Fleet, Plan, planned
+from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
+from app.kinds.workflow.scheduling.ranks import Floats, graph
+from app.kinds.workflow.spec import NodeType
+from app.kinds.workflow.trace import independent
+from tests.app.kinds.workflow.graphs import (
+    ARABNEJAD,
+    TOPCUOGLU,
+    Edges,
+    edges_of,
+    fleet_of,
+    layered,
+    problem_of,
+    work_of,
+)
+
+
+def played(given: Problem, strategy: str) -> Plan:
+    return planned(given.graph, given.work, given.fleet, STRATEGIES[strategy](given))
+
+
+def test_heft_and_cpop_on_the_classic_graph_take_as_long_as_published() -> None:
+    assert played(problem_of(TOPCUOGLU), "heft").end.max() == 80
+    assert played(problem_of(TOPCUOGLU), "cpop").end.max() == 86
+
+
+def test_peft_makes_its_published_schedule() -> None:
+    plan = played(problem_of(ARABNEJAD), "peft")
+    assert plan.start.tolist() == [0, 29, 51, 22, 35, 29, 83, 54, 81, 106]
+    assert plan.node.tolist() == [0, 0, 0, 0, 2, 1, 0, 1, 2, 1]
+    assert plan.end.max() == 122
+    assert played(problem_of(ARABNEJAD), "heft").end.max() == 133  # as the same article says
+
+
+def reference(count: int, edges: Edges, work: Floats, speed: Floats, links: Floats, heft: bool) -> dict[str, Any]:
+    """The schedule of anrg-saga: of each task its start and its node.
+
+    Its downward rank adds a task's own run time instead of its parent's, so its CPOP is not the published one; the
+    published rank is put in its place here. Its average of transfers counts a node with itself as a pair of no time.
+    """
+    saga = pytest.importorskip("saga")
+    cpop_module = import_module("saga.schedulers.cpop")
+    heft_module = import_module("saga.schedulers.heft")
+
+    def published_rank(network: Any, tasks: Any) -> dict[str, float]:
+        mean = np.mean([1 / node.speed for node in network.nodes])
+        along = np.mean([1 / edge.speed for edge in network.edges])
+        rank: dict[str, float] = {}
+        for task in tasks.topological_sort():
+            before = [
+                rank[e.source] + tasks.get_task(e.source).cost * mean + e.size * along for e in tasks.in_edges(task)
+            ]
+            rank[task.name] = max(before, default=0.0)
+        return rank
+
+    nodes = len(speed)
+    network = saga.Network.create(
+        [(str(j), speed[j]) for j in range(nodes)],
+        [(str(i), str(j), min(links[i], links[j])) for i in range(nodes) for j in range(i)],
+    )
+    tasks = saga.TaskGraph.create(
+        [(str(i), work[i]) for i in range(count)], [(str(a), str(b), size) for (a, b), size in edges.items()]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpop_module, "downward_rank", published_rank)
+        scheduler = heft_module.HeftScheduler() if heft else cpop_module.CpopScheduler()
+        schedule = scheduler.schedule(network, tasks)
+    return {task.name: (task.start, int(task.node)) for placed in schedule.mapping.values() for task in placed}
+
+
+@pytest.mark.parametrize("strategy", ["heft", "cpop"])
+@settings(max_examples=60)
+@given(drawn=layered(), nodes=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
+def test_heft_and_cpop_equal_a_reference(strategy: str, drawn: tuple[int, Edges], nodes: int, seed: int) -> None:
+    count, edges = drawn
+    random = np.random.default_rng(seed)
+    work, speed = random.uniform(1, 30, count), random.uniform(0.5, 3, nodes)
+    links = random.uniform(0.5, 4, nodes)
+    start, parents, data = edges_of(count, edges)
+    fleet = fleet_of(nodes)._replace(pace=1 / links)
+    problem = planning.problem(graph(start, parents), work_of(work[:, None] / speed, data), fleet)
+    pairs = (nodes - 1) / (nodes + 1)  # what is left of the average over pairs with those of one node counted in
+    plan = played(problem._replace(along=problem.along * pairs), strategy)
+    expected = reference(count, edges, work, speed, links, strategy == "heft")
+    assert plan.start == pytest.approx([expected[str(i)][0] for i in range(count)])
+    assert plan.node.tolist() == [expected[str(i)][1] for i in range(count)]
+
+
+def kept(given: Problem, plan: Plan, cost: Floats) -> None:
+    """Assert that a plan starts no task early, and no node has more on it than it holds."""
+    edges, work, fleet = given.graph, given.work, given.fleet
+    assert plan.end == pytest.approx(plan.start + cost[np.arange(len(cost)), plan.node])
+    assert (plan.start >= np.maximum(work.submit, fleet.available[plan.node])).all()
+    for child in range(len(cost)):
+        for e in range(edges.parent_start[child], edges.parent_start[child + 1]):
+            parent = edges.parents[e]
+            there, here = plan.node[parent], plan.node[child]
+            along = 0.0 if there == here else work.data[e] * max(fleet.pace[there], fleet.pace[here])
+            assert plan.start[child] >= plan.end[parent] + along - 1e-9
+    for at, here in zip(plan.start, plan.node, strict=True):
+        running = (plan.node == here) & (plan.start <= at) & (plan.end > at)
+        assert work.processors[running].sum() <= fleet.processors[here]
+        assert work.memory[running].sum() <= fleet.memory[here] + 1e-9
+
+
+def drawn_problem(random: np.random.Generator, count: int, edges: Edges, nodes: int) -> Problem:
+    """Tasks of several processors and some memory, on nodes that start up."""
+    start, parents, data = edges_of(count, edges)
+    speed, processors = random.uniform(0.5, 3, nodes), random.integers(1, 5, nodes)
+    memory = random.uniform(4, 16, nodes)
+    processors[0], memory[0] = 4, 16.0
+    work = work_of(np.zeros((count, nodes)), data, random.integers(1, 5, count), random.uniform(0, 16, count))
+    fits = (work.processors[:, None] <= processors) & (work.memory[:, None] <= memory)
+    cost = np.where(fits, random.uniform(0, 30, count)[:, None] / speed, np.inf)
+    startup = random.uniform(0, 20, nodes)
+    prices = random.uniform(0, 2, nodes)
+    fleet = Fleet(processors, memory, random.uniform(0, 2, nodes), startup, prices, np.full(nodes, 10.0), startup)
+    work = work._replace(cost=cost, submit=random.uniform(0, 20, count))
+    return planning.problem(graph(start, parents), work, fleet, random.uniform(20, 200, count))
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@settings(max_examples=40)
+@given(drawn=layered(20), nodes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
+def test_no_plan_breaks_precedence_capacity_or_a_start_up(
+    strategy: str, drawn: tuple[int, Edges], nodes: int, seed: int
+) -> None:
+    problem = drawn_problem(np.random.default_rng(seed), *drawn, nodes)
+    kept(problem, played(problem, strategy), problem.work.cost)
+
+
+def test_deadlines_buy_speed_only_where_it_is_needed() -> None:
+    """Two tasks in a row: the slow node takes 20 s for each, the fast one 10 s at four times the price."""
+    start, parents, data = edges_of(2, {(0, 1): 0.0})
+    cost = np.array([[20.0, 10.0], [20.0, 10.0]])
+    price = np.array([1.0, 4.0])
+    fleet = fleet_of(2)._replace(price=price)
+
+    def by(due: float) -> list[int]:
+        given = planning.problem(graph(start, parents), work_of(cost, data), fleet, np.array([np.inf, due]))
+        return list(played(given, "deadline").node)
+
+    assert by(60.0) == [0, 0]
+    assert by(35.0) == [0, 1]  # after the first one's 20 s, 15 are left for the second
+    assert by(20.0) == [1, 1]
+
+
+def test_the_cheapest_node_is_the_one_whose_bill_grows_least() -> None:
+    """The second task of 10 s fits into what is already billed of the dear node's 30 s."""
+    start, parents, data = edges_of(2, {(0, 1): 0.0})
+    cost = np.array([[np.inf, 10.0], [20.0, 10.0]])
+    fleet = fleet_of(2)._replace(price=np.array([1.0, 4.0]), billing=np.array([1.0, 30.0]))
+    given = planning.problem(graph(start, parents), work_of(cost, data), fleet)
+    assert played(given, "cheapest").node.tolist() == [1, 1]
+    assert played(given._replace(fleet=fleet._replace(billing=np.ones(2))), "cheapest").node.tolist() == [1, 0]
+
+
+def test_kept_nodes_are_used_before_any_is_rented() -> None:
+    two = np.full(2, 10.0)
+    trace = independent(0 * two, two, two, np.ones(2, np.int64), np.zeros(2, np.int64))
+    types = (
+        NodeType(name="own", processors=1, price_per_hour=9, minimum=1, maximum=1),
+        NodeType(name="rented", processors=1, price_per_hour=1, maximum=1),
+    )
+    given = planning.problem_of(trace, nodes_of(types))
+    assert played(given, "cheapest").node.tolist() == [0, 0]
+    assert sorted(played(given, "heft").node.tolist()) == [0, 1]
+
+
+def test_a_task_larger_than_any_node_is_an_error() -> None:
+    ones = np.ones(1)
+    trace = independent(0 * ones, ones, ones, np.array([9]), np.zeros(1, np.int64))
+    nodes = nodes_of((NodeType(name="small", processors=8, maximum=2),))
+    with pytest.raises(ValueError, match="task 0 is larger than any node: 9 processors"):
+        planning.problem_of(trace, nodes)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_the_mean_pace_is_that_of_all_pairs(count: int) -> None:
+    pace = np.random.default_rng(count).uniform(1, 9, count)
+    pairs = [max(pace[i], pace[j]) for i in range(count) for j in range(count) if i != j]
+    assert planning.mean_pace(pace) == pytest.approx(np.mean(pairs) if pairs else 0.0)

@@ -1,0 +1,171 @@
+"""The cached view that decisions are served from: what it holds, and how soon it follows changes made elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.agents import service as agents
+from app.agents.service import Trained
+from app.database.engine import Database
+from app.domain_models import service as domain_models
+from app.errors import NotFound
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.spec import Spec
+from app.policies.artifact import save
+from app.workloads import service
+from app.workloads.schemas import WorkloadPatch
+from app.workloads.snapshot import WorkloadCache
+
+TENANT = "default"
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cache(database: Database, clock: Clock) -> WorkloadCache:
+    return WorkloadCache(database, 0.5, clock)
+
+
+@pytest.fixture
+def registered(database: Database, spec: dict[str, Any]) -> Spec:
+    found = Spec.model_validate(spec)
+    service.register(database, TENANT, found)
+    return found
+
+
+def publish_model(database: Database, spec: Spec) -> int:
+    """A model that knows nothing, as the newest version."""
+    with database.session() as session:
+        workload = service.require(session, TENANT, spec.name)
+        return domain_models.publish(session, workload.id, 1, {"family": "none"}, uninformed(Layout(spec)).to_bytes())
+
+
+def publish_agent(database: Database, spec: Spec, model: int, *, promote: bool = True, artifact: bytes = b"") -> int:
+    """An agent that is a heuristic, as the newest version."""
+    made = artifact or save(HeuristicPolicy({"heuristic": "threshold"}), Layout(spec))
+    trained = Trained(1, model, "dqn", 0, {}, made, promote, "good enough")
+    with database.session() as session:
+        workload = service.require(session, TENANT, spec.name)
+        return agents.publish(session, workload.id, trained)
+
+
+def test_a_workload_without_model_or_agent_is_served(cache: WorkloadCache, registered: Spec) -> None:
+    serving = cache.get(registered.name)
+    assert (serving.spec, serving.model, serving.artifact, serving.problem) == (registered, None, None, "")
+    assert cache.get(serving.workload_id) is serving
+    assert cache.peek(registered.name) is serving
+
+
+def test_what_is_unknown_is_not_found(cache: WorkloadCache) -> None:
+    assert cache.peek("nothing") is None
+    with pytest.raises(NotFound, match="nothing"):
+        cache.get("nothing")
+
+
+def test_a_change_is_seen_after_the_poll_interval_and_not_before(
+    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec
+) -> None:
+    first = cache.get(registered.name)
+    version = publish_agent(database, registered, publish_model(database, registered))
+    clock.now = 0.49
+    assert cache.get(registered.name) is first
+    clock.now = 0.51
+    assert cache.peek(registered.name) is None
+    second = cache.get(registered.name)
+    assert (second.agent_version, second.model_version) == (version, 1)
+    assert second.artifact is not None
+    assert second.artifact.policy.name == "threshold"
+
+
+def test_an_unchanged_workload_is_not_compiled_again(cache: WorkloadCache, clock: Clock, registered: Spec) -> None:
+    first = cache.get(registered.name)
+    clock.now = 100.0
+    assert cache.get(registered.name) is first
+
+
+def test_the_champion_is_served_with_the_model_it_was_trained_on(
+    cache: WorkloadCache, database: Database, registered: Spec
+) -> None:
+    publish_agent(database, registered, publish_model(database, registered))
+    assert publish_model(database, registered) == 2
+    assert cache.get(registered.name).model_version == 1
+
+
+def test_without_champion_the_newest_model_is_served(
+    cache: WorkloadCache, database: Database, registered: Spec
+) -> None:
+    publish_agent(database, registered, publish_model(database, registered), promote=False)
+    publish_model(database, registered)
+    serving = cache.get(registered.name)
+    assert (serving.agent_version, serving.model_version) == (None, 2)
+
+
+def test_poll_follows_changes_and_drops_what_is_gone(
+    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec
+) -> None:
+    cache.poll()
+    first = cache.get(registered.name)
+    clock.now = 1.0
+    cache.poll()
+    assert cache.peek(registered.name) is first
+    service.change(database, TENANT, registered.name, WorkloadPatch(targets={"iteration_seconds": 9.0}))
+    cache.poll()
+    second = cache.peek(registered.name)
+    assert second is not None
+    assert second.spec.model_dump()["metrics"][0]["target"] == 9.0
+    service.delete(database, TENANT, registered.name)
+    cache.poll()
+    assert cache.peek(registered.name) is None
+
+
+def test_a_workload_registered_anew_is_another_one(
+    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec
+) -> None:
+    first = cache.get(registered.name)
+    service.delete(database, TENANT, registered.name)
+    service.register(database, TENANT, registered)
+    clock.now = 1.0
+    assert cache.get(registered.name).workload_id != first.workload_id
+
+
+def test_invalidate_shows_a_change_at_once(cache: WorkloadCache, database: Database, registered: Spec) -> None:
+    first = cache.get(registered.name)
+    service.change(database, TENANT, registered.name, WorkloadPatch(targets={"iteration_seconds": 9.0}))
+    cache.invalidate(first.workload_id)
+    assert cache.get(registered.name).spec_version == 2
+
+
+def test_a_broken_artifact_is_said_not_served(
+    cache: WorkloadCache, database: Database, registered: Spec, caplog: pytest.LogCaptureFixture
+) -> None:
+    publish_agent(database, registered, publish_model(database, registered), artifact=b"broken")
+    serving = cache.get(registered.name)
+    assert serving.artifact is None
+    assert "agent 1 can't be used" in serving.problem
+    assert "agent 1 can't be used" in caplog.text
+
+
+def test_an_artifact_of_another_layout_is_said_not_served(
+    cache: WorkloadCache, database: Database, registered: Spec, spec: dict[str, Any]
+) -> None:
+    spec["resources"][0]["max_steps"] = 1
+    other = save(HeuristicPolicy({"heuristic": "hold"}), Layout(Spec.model_validate(spec)))
+    publish_agent(database, registered, publish_model(database, registered), artifact=other)
+    assert "another spec" in cache.get(registered.name).problem

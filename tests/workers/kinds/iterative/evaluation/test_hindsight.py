@@ -1,0 +1,80 @@
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Choice, Situation
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.spec import Spec
+from tests.planted import planted_spec, planted_table
+from workers.evaluation.arena import play
+from workers.evaluation.levels import Level
+from workers.evaluation.problem import Problem, problem_of
+from workers.kinds.iterative.evaluation.hindsight import hindsight
+
+RESOURCES = [{"name": "executors", "minimum": 4, "maximum": 16, "step": 4, "max_steps": 1, "change_seconds": 2.0}]
+TIMED = {"name": "iteration_seconds"}
+
+
+def problem(metrics: list[dict[str, Any]], iterations: int = 7, **changes: Any) -> Problem:
+    spec: Spec = planted_spec(resources=RESOURCES, iterations=iterations, metrics=metrics, **changes)
+    return problem_of(spec, planted_table(spec, effect=0.3, noise=0.3))
+
+
+class EveryOne:
+    """Plays sequence i in place i; ``sequences`` is [B, iterations − 1]."""
+
+    name = "every_one"
+
+    def __init__(self, sequences: NDArray[np.intp]) -> None:
+        self.sequences = sequences
+
+    def act(self, situation: Situation) -> Choice:
+        rows, layout = np.arange(len(self.sequences)), situation.projector.layout
+        action = self.sequences[rows, situation.state.iteration - 1]
+        return Choice(np.where(situation.view.mask[rows, action], action, layout.noop))
+
+
+def earned(at: Problem, sequences: NDArray[np.intp]) -> NDArray[np.float32]:
+    return play(at.world(len(sequences), 4), Level.FIXED, 0, at.player(EveryOne(sequences))).returns
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        [{**TIMED, "target": 62.0, "scope": "run"}],
+        [{**TIMED, "target": 9.0}],
+        [{**TIMED, "target": 62.0, "scope": "run", "goal": "track"}, {"name": "loss", "target": 0.9, "weight": 0.2}],
+        [{**TIMED, "target": 80.0, "scope": "run", "goal": "at_least"}],
+        [TIMED],
+    ],
+)
+def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
+    """Every sequence of three actions for six decisions, played."""
+    at = problem(metrics)
+    found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
+    best = earned(at, np.array(list(itertools.product(range(3), repeat=6)))).max()
+    assert earned(at, found.policy.actions[None])[0] == pytest.approx(found.expected, rel=1e-4)
+    assert found.expected == pytest.approx(best, rel=1e-4)
+    assert best <= found.expected + found.error + 1e-6
+
+
+def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
+    spec = planted_spec(iterations=30)
+    at = problem_of(spec, planted_table(spec))
+    found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
+    assert 0 <= found.error < 0.01 * abs(found.expected)
+    for rule in HEURISTICS.values():
+        theirs = play(at.world(1, 4), Level.FIXED, 0, at.player(rule)).returns[0]
+        assert theirs <= found.expected + found.error + 1e-6, rule.name
+
+
+def test_what_can_not_be_searched_says_why() -> None:
+    two = problem([{**TIMED, "target": 62.0, "scope": "run"}, {"name": "loss", "target": 8.0, "scope": "run"}])
+    with pytest.raises(ValueError, match="more than one target"):
+        hindsight(two.world(1, 4))  # type: ignore[arg-type]
+    told = two.optimum(Level.FIXED, 4)
+    assert (told.policy, told.exact) == (None, False)
+    assert "more than one target" in str(told.reason)

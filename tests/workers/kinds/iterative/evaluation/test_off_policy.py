@@ -1,0 +1,156 @@
+"""Off-policy estimates against what the candidate really earns, and against closed forms."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.contract.base import Situation
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.log import Log, from_reports
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.projector import Projector
+from app.policies.artifact import load, save
+from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.evaluation import off_policy
+from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
+from workers.kinds.iterative.simulator import IterativeSimulator
+
+SPEC = planted_spec(iterations=6, metrics=[{"name": "iteration_seconds", "unit": "s", "target": 66.0, "scope": "run"}])
+LAYOUT, TABLE = Layout(SPEC), planted_table(SPEC)
+
+
+def artifact(name: str) -> Any:
+    return load(save(HeuristicPolicy({"heuristic": name}), LAYOUT))
+
+
+def played(softness: float, runs: int, seed: int, *, chances: bool = True, rule: str = "model_predictive") -> list[Log]:
+    """Runs decided by a heuristic that takes an even draw over the legal actions with probability `softness`."""
+    simulator = IterativeSimulator(LAYOUT, TABLE, runs, seed, shaped=False)
+    simulator.reset()
+    rng, rows = np.random.default_rng(seed + 1), np.arange(runs)
+    levels, metrics = [simulator.state.levels], [simulator.state.measured]
+    chance: list[Any] = [np.ones(runs)]
+    for _ in range(LAYOUT.iterations - 1):
+        seen = Situation(simulator.projector, simulator.state, simulator.view)
+        best, mask = HEURISTICS[rule].act(seen).action, simulator.view.mask
+        even = mask / mask.sum(axis=1, keepdims=True)
+        drawn = (rng.random((runs, 1)) > np.cumsum(even, axis=1)).sum(axis=1).clip(0, mask.shape[1] - 1)
+        action = np.where(rng.random(runs) < softness, drawn, best)
+        chance.append(softness * even[rows, action] + (1 - softness) * (action == best))
+        after = _stepped(simulator, action)
+        levels.append(after[0])
+        metrics.append(after[1])
+    stacked = (np.stack(levels, 1), np.stack(metrics, 1).astype(np.float64), np.stack(chance, 1))
+    return [
+        Log(stacked[0][i], stacked[1][i], np.zeros((6, 0)), LAYOUT.targets, stacked[2][i] if chances else None)
+        for i in range(runs)
+    ]
+
+
+def _stepped(simulator: IterativeSimulator, action: Any) -> tuple[Any, Any]:
+    """Levels and metrics of the iteration that a step ran, whether or not its episode was then renewed."""
+    ran: list[tuple[Any, Any]] = []
+    renew = simulator._renew
+
+    def noted(done: Any) -> None:
+        ran.append((simulator.state.levels.copy(), simulator.state.measured.copy()))
+        renew(done)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(simulator, "_renew", noted)
+        simulator.step(action)
+    return ran[0] if ran else (simulator.state.levels.copy(), simulator.state.measured.copy())
+
+
+@pytest.fixture(scope="module")
+def soft_logs() -> list[Log]:
+    return played(0.5, 4_000, 7)
+
+
+def test_replay_of_what_was_done_is_what_was_earned() -> None:
+    logs = played(0.0, 50, 3, rule="hold")
+    projector = Projector(LAYOUT, TABLE)
+    earned = off_policy.follow(projector, artifact("hold"), logs).rewards.sum(axis=1)
+    np.testing.assert_allclose(off_policy.replay(projector, artifact("hold"), logs), earned, rtol=1e-5, atol=1e-7)
+
+
+def test_replay_finds_what_the_candidate_earns(soft_logs: list[Log]) -> None:
+    found = score(LAYOUT, TABLE, artifact("model_predictive"), soft_logs[:2_000])
+    own = _earned(played(0.0, 4_000, 11))
+    error = np.hypot(
+        own.std() / 4_000**0.5, (found["replay"]["return"]["high"] - found["replay"]["return"]["low"]) / 3.92
+    )
+    assert abs(found["replay"]["return"]["mean"] - own.mean()) < 4 * error
+    assert found["replay"]["advantage"]["low"] > 0  # half of the logged steps were random
+
+
+def test_importance_sampling_with_logged_chances_is_right(soft_logs: list[Log]) -> None:
+    """All three estimates of the candidate, softened, against playing it so."""
+    candidate = artifact("model_predictive")
+    found = score(LAYOUT, TABLE, candidate, soft_logs)["importance"]
+    own = _earned(played(off_policy.SOFTNESS, 8_000, 23))
+    assert found["behaviour"] == "logged"
+    assert found["trusted"]
+    for name in ("per_decision", "weighted", "doubly_robust"):
+        error = np.hypot(own.std() / 8_000**0.5, (found[name]["high"] - found[name]["low"]) / 3.92)
+        assert abs(found[name]["mean"] - own.mean()) < 4 * error, name
+
+
+def _earned(logs: list[Log]) -> Any:
+    return off_policy.follow(Projector(LAYOUT, TABLE), artifact("hold"), logs).rewards.sum(axis=1)
+
+
+def test_a_log_of_another_policy_is_not_trusted() -> None:
+    """Every logged step held; a candidate that keeps changing has no support there."""
+    logs = played(0.0, 40, 5, chances=False, rule="hold")
+    found = score(LAYOUT, TABLE, artifact("threshold"), logs)["importance"]
+    assert found["behaviour"] == "estimated"
+    assert found["effective_sample_size"] <= 40
+
+
+@pytest.mark.parametrize(
+    ("weights", "size"), [([1.0, 1.0, 1.0, 1.0], 4.0), ([1.0, 0.0], 1.0), ([3.0, 1.0], 1.6), ([0.0], 0.0)]
+)
+def test_effective_sample_size(weights: list[int], size: float) -> None:
+    assert off_policy.effective_sample_size(np.array(weights)) == pytest.approx(size)
+
+
+def test_estimators_by_hand() -> None:
+    """Two runs of two iterations, one decision each: ratios 2 and 0.5."""
+    ratios = off_policy.cumulative(np.array([[2.0], [0.5]]))
+    rewards = np.array([[1.0, 10.0], [2.0, 20.0]])
+    assert off_policy.per_decision(ratios, rewards) == pytest.approx((1 + 20 + 2 + 10) / 2)
+    assert off_policy.weighted(ratios, rewards) == pytest.approx(1.5 + (2 * 10 + 0.5 * 20) / 2.5)
+    taken, expected = np.array([[9.0], [21.0]]), np.array([[8.0], [19.0]])
+    correction = (0.8 * 9 + 0.2 * 21) - (0.5 * 8 + 0.5 * 19)
+    assert off_policy.doubly_robust(ratios, rewards, taken, expected) == pytest.approx(1.5 + 12 - correction)
+
+
+def test_exact_values_make_doubly_robust_exact() -> None:
+    """With the true values as control variate, the estimate is the truth whatever the weights."""
+    rng = np.random.default_rng(0)
+    ratios = off_policy.cumulative(rng.uniform(0.1, 3.0, (20, 3)))
+    rewards = np.tile([1.0, 2.0, 3.0, 4.0], (20, 1))
+    ahead = np.tile([9.0, 7.0, 4.0], (20, 1))
+    assert off_policy.doubly_robust(ratios, rewards, ahead, ahead) == pytest.approx(10.0)
+
+
+def test_too_few_runs_are_told() -> None:
+    log = played(0.0, 1, 1)[0]
+    short = log._replace(levels=log.levels[:3], metrics=log.metrics[:3], features=log.features[:3])
+    with pytest.raises(TooFewRuns, match=r"needs 2 or more finished runs of 6 iterations, has 1"):
+        score(LAYOUT, TABLE, artifact("hold"), [log, short])
+
+
+def test_a_change_that_is_no_action_is_marked() -> None:
+    before = np.array([[0], [0]], np.int16)
+    assert off_policy.actions_of(LAYOUT, before, np.array([[1], [20]], np.int16)).tolist()[1] == -1
+
+
+def test_reports_become_a_log() -> None:
+    reports = [{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 11.5}, "features": {}}] * 2
+    log = from_reports(LAYOUT, reports, {"iteration_seconds": 50.0})
+    assert log.levels.tolist() == [[4], [4]]
+    assert log.targets.tolist() == [50.0]

@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from app.kinds.iterative.layout import Layout
+from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.expected import ExpectedSimulator
+from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator, Ranges
+
+SPEC = planted_spec()
+TABLE = planted_table(SPEC, effect=0.2, noise=0.15, drift=0.02)
+
+
+def rewards(kind: type[IterativeSimulator], ranges: Ranges, steps: int = 29) -> np.ndarray:
+    simulator = kind(Layout(SPEC), TABLE, 4096, 5, ranges)
+    _, mask = simulator.reset()
+    random, found = np.random.default_rng(0), []
+    for _ in range(steps):
+        step = simulator.step(np.where(mask, random.random(mask.shape), -1).argmax(axis=1))
+        found.append(step.reward)
+        mask = step.mask
+    return np.array(found)
+
+
+@pytest.mark.parametrize("ranges", [Ranges(), TRAINING])
+def test_the_same_is_paid_on_average_with_less_noise(ranges: Ranges) -> None:
+    drawn, expected = rewards(IterativeSimulator, ranges), rewards(ExpectedSimulator, ranges)
+    difference = (drawn - expected).mean(axis=0)  # the same runs: paired
+    assert abs(difference.mean()) < 4 * difference.std() / len(difference) ** 0.5
+    assert expected.var() < drawn.var()
+
+
+def test_the_runs_themselves_are_the_same() -> None:
+    plain, paid = (kind(Layout(SPEC), TABLE, 64, 1, TRAINING) for kind in (IterativeSimulator, ExpectedSimulator))
+    plain.reset()
+    paid.reset()
+    for _ in range(40):
+        one, other = plain.step(np.full(64, 4)), paid.step(np.full(64, 4))
+        np.testing.assert_array_equal(one.observation, other.observation)
+        np.testing.assert_array_equal(one.done, other.done)

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from app.kinds.iterative.layout import Layout
+from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator, Ranges
+
+SPEC = planted_spec()
+RANGES = [Ranges(), TRAINING]
+
+
+def simulator(seed: int = 1, batch: int = 64, ranges: Ranges = RANGES[1], **spread: float) -> IterativeSimulator:
+    return IterativeSimulator(Layout(SPEC), planted_table(SPEC, **spread), batch, seed, ranges)
+
+
+@pytest.mark.parametrize("ranges", RANGES)
+def test_shapes_types_and_spaces(ranges: Ranges) -> None:
+    environment = simulator(ranges=ranges)
+    observation, mask = environment.reset()
+    assert environment.observation_space.contains(observation[0])
+    for _ in range(70):
+        got = environment.step(mask.argmax(axis=1))
+        assert got.observation.dtype == got.reward.dtype == np.float32
+        assert got.observation.shape == got.final_observation.shape == observation.shape
+        assert np.isfinite(got.observation).all()
+        assert np.isfinite(got.reward).all()
+        assert got.mask.any(axis=1).all()
+        ended = got.done
+        np.testing.assert_array_equal(got.final_observation[~ended], got.observation[~ended])
+        mask = got.mask
+
+
+def test_the_same_seed_is_the_same_world_and_another_is_not() -> None:
+    def rewards(seed: int) -> np.ndarray:
+        environment = simulator(seed)
+        environment.reset()
+        return np.array([environment.step(np.full(64, 5)).reward for _ in range(40)])
+
+    np.testing.assert_array_equal(rewards(1), rewards(1))
+    assert not np.array_equal(rewards(1), rewards(2))
+
+
+def test_a_saved_state_goes_on_to_the_bit() -> None:
+    one, other = simulator(seed=1), simulator(seed=99)
+    one.reset()
+    for _ in range(7):
+        one.step(np.full(64, 5))
+    other.set_state(one.get_state())
+    for _ in range(60):
+        here, there = one.step(np.full(64, 4)), other.step(np.full(64, 4))
+        np.testing.assert_array_equal(here.observation, there.observation)
+        np.testing.assert_array_equal(here.reward, there.reward)
+
+
+def test_episodes_are_as_long_as_the_spec_says() -> None:
+    environment = simulator(ranges=Ranges())
+    environment.reset()
+    done = np.array([environment.step(np.full(64, 4)).done for _ in range(58)])
+    assert done[28].all()
+    assert done[57].all()
+    assert done.sum() == 2 * 64
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.05])
+def test_the_posterior_is_calibrated_wherever_an_episode_begins(drift: float) -> None:
+    """(true − posterior mean)/posterior spread has mean 0 and variance 1, within five standard errors."""
+    environment = simulator(batch=20_000, effect=0.3, noise=0.2, drift=drift)
+    environment.reset()
+    for _ in range(5):
+        environment.step(np.full(20_000, 4))
+    state, truth = environment.state, environment._current().effect
+    z = ((truth - state.effect) / np.sqrt(state.variance))[:, 0]
+    assert abs(z.mean()) < 5 / 20_000**0.5
+    assert z.var() == pytest.approx(1, abs=0.05)
+
+
+def test_a_step_before_a_reset_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="reset"):
+        simulator().step(np.zeros(64, int))
+
+
+def test_two_resources_and_features_run_too() -> None:
+    spec = planted_spec(
+        resources=[
+            {"name": "gpus", "minimum": 1, "maximum": 8, "max_steps": 2},
+            {"name": "cpus", "minimum": 1, "maximum": 8, "change_seconds": 1.0},
+        ],
+        features=[{"name": "batch", "minimum": 1, "maximum": 512}],
+        metrics=[{"name": "loss", "target": 1.0, "goal": "track"}],
+    )
+    environment = IterativeSimulator(Layout(spec), planted_table(spec), 32, 1, TRAINING)
+    _, mask = environment.reset()
+    random = np.random.default_rng(0)
+    for _ in range(35):
+        actions = np.array([random.choice(np.flatnonzero(row)) for row in mask])
+        got = environment.step(actions)
+        mask = got.mask
+    assert np.isfinite(got.reward).all()

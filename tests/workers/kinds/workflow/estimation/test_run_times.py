@@ -1,0 +1,60 @@
+"""Run-time predictors: the family that a planted log follows is found, and what users do is told apart."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.kinds.workflow.predictor import Predictor
+from app.kinds.workflow.trace import Trace, independent
+from workers.estimators.base import TooLittleData
+from workers.kinds.workflow.estimation.run_times import fit_run_times
+
+Floats = NDArray[np.float64]
+UNKNOWN = float("nan")
+
+
+def trace(runtime: Floats, estimate: Floats, user: NDArray[np.int64]) -> Trace:
+    """Tasks a day apart: each has ended before the next comes."""
+    count = len(runtime)
+    return independent(1e6 * np.arange(count, dtype=np.float64), runtime, estimate, np.ones(count, np.int64), user)
+
+
+def planted(kind: str, count: int = 400) -> Trace:
+    rng = np.random.default_rng(1)
+    user = rng.integers(0, 4, count)
+    usual = np.array([100.0, 1_000.0, 5_000.0, 20_000.0])[user]
+    noise = np.exp(rng.normal(0, 0.05, count))
+    if kind == "history":  # a user's tasks take what they took; estimates say nothing
+        return trace(usual * noise, 86_400.0 * np.exp(rng.uniform(0, 3, count)), user)
+    estimate = np.exp(rng.uniform(5, 11, count))
+    share = {"estimate": np.ones(count), "ratio": np.array([0.9, 0.5, 0.2, 0.05])[user]}[kind]
+    return trace(estimate * share * np.minimum(noise, 1.0), estimate, user)
+
+
+@pytest.mark.parametrize("family", ["history", "ratio", "estimate"])
+def test_the_family_that_a_log_follows_is_found(family: str) -> None:
+    predictor, report = fit_run_times([("log", planted(family))])
+    mape = {candidate["family"]: candidate["mape"] for candidate in report["candidates"]}
+    assert min(mape.values()) < 0.1 < mape["mean"]
+    assert predictor.family == family
+    assert report["metrics"]["run_time"]["mape"] == mape[predictor.family]
+
+
+def test_a_log_without_estimates_is_not_predicted_by_them() -> None:
+    log = planted("history")
+    report = fit_run_times([("log", log._replace(estimate=np.full(log.tasks, UNKNOWN)))]).report
+    assert [c["mape"] for c in report["candidates"] if c["family"] in ("estimate", "ratio")] == [None, None]
+    assert report["family"] == "history"
+
+
+def test_too_few_tasks_are_a_state_with_its_terms() -> None:
+    with pytest.raises(TooLittleData, match="needs 50 tasks with run times; has 20"):
+        fit_run_times([("log", planted("history", 20))])
+
+
+def test_predictions_are_never_above_estimates_and_survive_their_bytes() -> None:
+    fitted = Predictor.from_bytes(Predictor("ratio", 500.0, 2.0, {"ann": 0.5}).to_bytes())
+    estimate = np.array([100.0, 100.0, UNKNOWN, UNKNOWN])
+    users, history = ["ann", "bob", "cy", ""], {"cy": (40.0, 60.0)}
+    np.testing.assert_allclose(fitted.expected(estimate, users, history), [50, 100, 50, 500])
+    np.testing.assert_allclose(Predictor().expected(estimate, users, {}), [100, 100, 3600, 3600])

@@ -1,0 +1,214 @@
+"""The evaluation protocol on workloads of kind workflow: planted candidates come out in the class they deserve."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.workflow.spec import Spec
+from app.kinds.workflow.trace import Trace
+from app.policies.artifact import save
+from app.policies.base import IncompatibleArtifact
+from tests.planted import planted_spec, planted_table
+from tests.workers.evaluation.report.test_page import Seen
+from tests.workers.kinds.workflow.evaluation.schedules import drawn, jobs
+from workers.evaluation.candidate import Candidate, Settings
+from workers.evaluation.levels import Level
+from workers.evaluation.problem import problem_of
+from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
+from workers.evaluation.report.page import page
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.workflow.evaluation.episodes import Episode
+from workers.kinds.workflow.evaluation.policies import Always, Enrolled, Hindsight
+from workers.kinds.workflow.evaluation.problem import WorkflowProblem
+from workers.kinds.workflow.evaluation.schedulers import Ruled
+from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
+
+FEW = ("fcfs", "fcfs+easy", "sjf+easy", "f4+easy", "ljf+easy")
+SETTINGS = Settings(seed=2, episodes=16, resamples=200, trials=4, tuning_episodes=8, demonstrations=4)
+
+
+def spec(**changes: Any) -> Spec:
+    pool = {"name": "pool", "processors": 16, "minimum": 1, "maximum": 1, "price_per_hour": 1.0}
+    return Spec.model_validate({"name": "hpc", "kind": "workflow", "nodes": [pool], **changes})
+
+
+def made(tasks: int = 8, held_out: int = 1) -> WorkflowProblem:
+    """A busy pool, and for speed's sake a few of its heuristics."""
+    problem = WorkflowProblem(spec(), drawn(400, 1, pause=15.0), [drawn(200, 2, pause=15.0)] * held_out, tasks=tasks)
+    problem.ways = {name: problem.ways[name] for name in FEW}
+    problem.heuristics = {name: Always(number, name) for number, name in enumerate(FEW)}
+    return problem
+
+
+class Hindmost:
+    """The worst that the strategies can do."""
+
+    name = "hindmost"
+
+    def play(self, episode: Episode) -> Schedule:
+        played = [Ruled(rule, "none").play(episode) for rule in ("ljf", "fcfs", "smallest")]
+        return max(played, key=lambda schedule: float(slowdowns(episode.trace, schedule).mean()))
+
+
+@pytest.fixture(scope="module")
+def problem() -> WorkflowProblem:
+    return made()
+
+
+@pytest.fixture(scope="module")
+def planted(problem: WorkflowProblem) -> Evaluation:
+    memoriser = problem.optimum(Level.FIXED, SETTINGS.seed).policy
+    assert memoriser is not None
+    candidates = [
+        Candidate("memoriser", [memoriser]),
+        Candidate("told", [Hindsight()]),
+        Candidate("hindmost", [Enrolled(Hindmost())]),
+    ]
+    return evaluate(problem, candidates, SETTINGS)
+
+
+def candidate(evaluation: Evaluation, name: str) -> dict[str, Any]:
+    return next(c for c in evaluation.as_dict()["candidates"] if c["name"] == name)
+
+
+def test_a_memoriser_is_classed_l0(planted: Evaluation) -> None:
+    levels = candidate(planted, "memoriser")["levels"]
+    assert planted.class_of("memoriser") == "L0"
+    assert levels[0]["gap_to_optimum"] == 0
+    assert levels[1]["advantage"]["high"] < 0
+
+
+def test_an_oracle_is_classed_l4(planted: Evaluation) -> None:
+    assert planted.class_of("told") == "L4"
+    assert [level["passed"] for level in candidate(planted, "told")["levels"]] == [True] * 5
+
+
+def test_a_bad_policy_is_of_no_class(planted: Evaluation) -> None:
+    assert planted.class_of("hindmost") == "none"
+    assert planted.as_dict()["levels"][2]["policies"]["hindmost"]["terms"]["slowdown"] > 0
+
+
+def test_the_document_is_plain_and_whole(planted: Evaluation) -> None:
+    told = planted.as_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert [level["available"] for level in told["levels"]] == [True] * 6
+    assert told["levels"][1]["optimum"]["exact"]
+    assert told["levels"][-1]["wrappers"][-1] == "load"
+    assert "load" not in told["levels"][-2]["wrappers"]
+    assert set(FEW) < set(told["levels"][1]["policies"])
+    assert told["terms"] == ["slowdown", "wait", "makespan", "deadline", "utilisation", "cost"]
+    assert sum(map(sum, candidate(planted, "hindmost")["heat_map"]["count"])) == 5 * 16
+
+
+def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
+    given = planted.as_dict()
+    shown = Seen(page(given))
+    assert "The fixed episode" in shown.texts
+    names = [one["name"] for one in given["pictures"]["schedules"]]
+    best = given["levels"][1]["best_heuristic"]
+    assert names == ["memoriser", "told", "hindmost", best, "optimum"]
+    assert f"{best}: which task ran when, and where" in shown.texts
+    assert "Cost against makespan; nothing beats those on the line in both" in shown.texts
+
+
+def test_an_evaluation_goes_on_where_it_stopped() -> None:
+    settings = replace(SETTINGS, episodes=4, resamples=20, level="L2")
+    candidates = [Candidate("agent 1", [Enrolled(Ruled("sjf", "none"))])]
+    whole = evaluate(made(), candidates, settings).as_dict()
+    run = EvaluationRun(made(), candidates, settings)
+    run.advance()
+    kept = run.checkpoint()
+    resumed = EvaluationRun(made(), candidates, settings, kept)
+    while not resumed.done:
+        resumed.advance()
+    again = resumed.result().as_dict()
+    for told in (whole, again):
+        told.pop("seconds")
+        told["tuner"].pop("seconds")
+    assert again == whole
+
+
+def test_without_held_out_traces_there_is_no_l3() -> None:
+    problem = made(held_out=0)
+    assert "held out" in str(problem.unavailable(Level.COMPOSITION))
+    assert problem.unavailable(Level.ENVIRONMENT) is None
+
+
+def test_many_tasks_have_a_best_plan_that_is_not_exact() -> None:
+    problem = made(tasks=40)
+    found = problem.optimum(Level.FIXED, 3)
+    world = problem.world(1, 3)
+    world.reset()
+    best = max(world.value(0, number) for number in range(world.numbered))
+    assert not found.exact
+    assert "40 tasks are too many" in str(found.reason)
+    assert found.expected is not None
+    assert found.expected >= best
+    assert problem.optimum(Level.SEEDS, 3).policy is None
+
+
+def test_what_can_not_be_played_is_refused() -> None:
+    wide = jobs([0, 1], [10, 10], [1, 17])
+    with pytest.raises(ValueError, match="task 1 fits none of the nodes"):
+        WorkflowProblem(spec(), wide)
+    unplayed = wide._replace(runtime=np.full(2, np.nan))
+    with pytest.raises(ValueError, match="no task with a run time"):
+        WorkflowProblem(spec(), unplayed)
+
+
+def test_a_task_that_never_ran_is_left_out() -> None:
+    trace = jobs([0, 1, 2], [10, 10, 10], [1, 1, 1])
+    trace.runtime[1] = np.nan
+    problem = problem_of(spec(), trace)
+    assert isinstance(problem, WorkflowProblem)
+    assert problem.traces[0].names == ("0", "2")
+
+
+def test_an_agent_of_another_kind_is_refused(problem: WorkflowProblem) -> None:
+    other = planted_spec(metrics=[{"name": "loss", "target": 1.0}])
+    foreign = save(HeuristicPolicy({"heuristic": "hold"}), IterativeProblem(other, planted_table(other)).layout)
+    with pytest.raises(IncompatibleArtifact):
+        EvaluationRun(problem, [Candidate("a", [foreign])], SETTINGS)
+
+
+def diamond() -> Trace:
+    """Four tasks: the first, then two beside each other, then the last."""
+    trace = jobs([0, 0, 0, 0], [40, 60, 80, 20], [1, 2, 1, 1])
+    return trace._replace(
+        group=np.zeros(4, np.int64),
+        parent_start=np.array([0, 0, 1, 2, 4]),
+        parents=np.array([0, 0, 1, 2]),
+        data=np.array([1e6, 1e6, 2e6, 1e6]),
+    )
+
+
+def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> None:
+    nodes = [
+        {"name": "slow", "processors": 2, "minimum": 2, "maximum": 2, "price_per_hour": 1, "bandwidth_mbps": 1},
+        {
+            "name": "fast",
+            "processors": 2,
+            "minimum": 1,
+            "maximum": 1,
+            "speed": 2,
+            "price_per_hour": 4,
+            "bandwidth_mbps": 1,
+        },
+    ]
+    weights = {"slowdown": 0, "makespan": 1, "cost": 0.1}
+    problem = problem_of(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
+    told = evaluate(
+        problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, resamples=20, trials=2)
+    ).as_dict()
+    fixed = told["levels"][1]
+    assert {"heft", "cpop", "peft", "level", "cheapest", "deadline", "heft at run time"} <= set(fixed["policies"])
+    assert fixed["optimum"]["exact"]
+    optimum = fixed["policies"]["optimum"]["return"]["mean"]
+    assert all(row["return"]["mean"] <= optimum + 1e-6 for row in fixed["policies"].values())
+    assert told["candidates"][0]["class"] == "L4"

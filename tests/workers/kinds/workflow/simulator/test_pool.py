@@ -1,0 +1,154 @@
+"""What holds for every schedule of batch jobs on a pool, whatever the jobs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.kinds.workflow.layout import pool
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, Head, decide
+from app.kinds.workflow.scheduling.rules import FCFS, RULES, SJF
+from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.trace import Trace, independent
+from workers.kinds.workflow.simulator.batches import scheduled
+from workers.kinds.workflow.simulator.conservative import play_conservative
+from workers.kinds.workflow.simulator.pool import (
+    ALIVE,
+    HEAD,
+    NOW,
+    QUEUED,
+    SPARE,
+    UNTIL,
+    Play,
+    advance,
+    choose,
+    next_event,
+    opened,
+    ordered,
+    play_rules,
+    settle,
+)
+
+SIZE = 8
+F1, WFP3 = RULES.index("f1"), RULES.index("wfp3")
+JOB = st.tuples(st.integers(0, 12), st.integers(0, 30), st.integers(1, SIZE), st.integers(-1, 2))
+Floats = NDArray[np.float64]
+
+
+@st.composite
+def logs(draw: st.DrawFn, factors: tuple[float, ...] = (0.5, 1.0, 3.0)) -> Trace:
+    """Up to 40 jobs of a few users, many at the same second; estimates may be too short, exact or too long."""
+    gap, runtime, processors, user = np.array(draw(st.lists(JOB, min_size=1, max_size=40))).T
+    submit, length = np.cumsum(gap // 4 * 4).astype(np.float64), runtime.astype(np.float64)
+    return independent(submit, length, np.ceil(length * draw(st.sampled_from(factors))), processors, user)
+
+
+def most(trace: Trace, start: Floats, amount: NDArray[np.int64]) -> int:
+    """The largest sum of ``amount`` [N] over the jobs that run at a time."""
+    times = np.concatenate((start, start + trace.runtime))
+    steps = np.concatenate((amount, -amount))
+    return int(np.cumsum(steps[np.lexsort((steps, times))]).max())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@given(trace=logs(), rule=st.sampled_from(RULES), order=st.sampled_from([None, "sjf", "strategy"]))
+def test_never_more_than_there_is_nor_before_submission(
+    mechanism: str, trace: Trace, rule: str, order: str | None
+) -> None:
+    start = scheduled(trace, pool(SIZE), rule, mechanism, order).start
+    assert most(trace, start, trace.processors) <= SIZE
+    assert (start >= trace.submit).all()
+    instants = np.concatenate((trace.submit, start + trace.runtime, start if mechanism == "conservative" else []))
+    assert np.isin(start, instants).all()  # nothing waits while nothing happens
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@given(trace=logs(), tasks=st.integers(1, 3), processors=st.integers(SIZE, SIZE + 4))
+def test_users_keep_to_their_limits(mechanism: str, trace: Trace, tasks: int, processors: int) -> None:
+    limits = Limits(running_tasks=tasks, processors=processors)
+    start = scheduled(trace, pool(SIZE), "sjf", mechanism, None, limits).start
+    for user in range(3):
+        own = (trace.user == user).astype(np.int64)
+        assert most(trace, start, own) <= tasks
+        assert most(trace, start, own * trace.processors) <= processors
+
+
+@given(trace=logs((1.0,)), fill=st.sampled_from([FCFS, SJF]))
+def test_easy_never_delays_the_head_beyond_its_reservation(trace: Trace, fill: int) -> None:
+    promised: dict[int, float] = {}
+    play = opened(trace, SIZE)
+    while next_event(play, EASY):
+        if play.counts[QUEUED]:
+            settle(play, EASY, ordered(play, FCFS), ordered(play, fill))
+        if play.counts[HEAD] >= 0:
+            promised.setdefault(int(play.counts[HEAD]), play.clock[UNTIL])
+    assert all(play.begun[task] <= until for task, until in promised.items())
+
+
+def test_any_number_of_tasks_may_end_in_one_second() -> None:
+    count, instant = 500, np.zeros(500)
+    trace = independent(instant, instant, instant, np.ones(count, np.int64), np.full(count, -1))
+    play = opened(trace, 2)
+    play_rules(play, EASY, FCFS, FCFS)
+    assert play.begun.tolist() == instant.tolist()
+    assert int(play.counts[ALIVE]) == 0
+
+
+@given(trace=logs((1.0, 3.0)), order=st.sampled_from([FCFS, SJF, WFP3]))
+def test_conservative_backfilling_never_delays_anybody(trace: Trace, order: int) -> None:
+    trace = trace._replace(user=np.full(trace.tasks, -1))
+    play, promised = opened(trace, SIZE), np.full(trace.tasks, np.nan)
+    play_conservative(play, order, promised)
+    assert (play.begun <= promised).all()
+    if (trace.estimate == trace.runtime).all() and trace.runtime.min() > 0:
+        assert (play.begun == promised).all()
+
+
+@settings(max_examples=30)
+@given(trace=logs(), mechanism=st.sampled_from([NONE, RLS, EASY]))
+def test_step_by_step_is_the_same_as_at_once(trace: Trace, mechanism: int) -> None:
+    at_once, stepped = opened(trace, SIZE), opened(trace, SIZE)
+    play_rules(at_once, mechanism, F1, SJF)
+    while advance(stepped, mechanism, SJF):
+        choose(stepped, mechanism, SJF, int(ordered(stepped, F1)[0]))
+    assert stepped.begun.tolist() == at_once.begun.tolist()
+
+
+@settings(max_examples=30)
+@given(trace=logs(), mechanism=st.sampled_from([NONE, RLS, EASY]))
+def test_plain_code_decides_as_compiled_code_does(trace: Trace, mechanism: int) -> None:
+    limits = Limits(running_tasks=2)
+    play = opened(trace, SIZE, limits)
+    while next_event(play, mechanism):
+        order, fill = ordered(play, F1).copy(), ordered(play, SJF).copy()
+        tasks = play.tasks._replace(waiting=play.tasks.waiting.copy())
+        room = play.pool.room_tasks.copy(), play.pool.room_processors.copy()
+        machine = play.pool._replace(room_tasks=room[0], room_processors=room[1])
+        chosen = np.zeros(trace.tasks + 1, np.int64)
+        plain = decide(mechanism, *_before(play), order, fill, tasks, machine, chosen)
+        starts = settle(play, mechanism, order, fill)
+        assert plain[0] == starts
+        assert plain[1] == (play.counts[HEAD], play.clock[UNTIL], play.counts[SPARE])
+
+
+def _before(play: Play) -> tuple[float, Head]:
+    return play.clock[NOW], Head(int(play.counts[HEAD]), play.clock[UNTIL], int(play.counts[SPARE]))
+
+
+def test_waiting_for_the_next_event_is_a_choice() -> None:
+    two = np.array([0.0, 5.0])
+    play = opened(independent(two, two + 10, two + 10, np.array([1, 1]), np.array([0, 0])), SIZE)
+    assert advance(play, NONE, FCFS)
+    choose(play, NONE, FCFS, -1)
+    assert advance(play, NONE, FCFS)
+    assert play.clock[NOW] == 5
+    assert play.queue[: play.counts[QUEUED]].tolist() == [0, 1]
+
+
+def test_what_cannot_be_played_is_refused() -> None:
+    one = np.array([1.0])
+    with pytest.raises(ValueError, match="task 0 needs 9 processors, of which there are 8"):
+        opened(independent(one, one, one, np.array([9]), np.array([0])), SIZE)
+    with pytest.raises(ValueError, match="task 0 has no run time"):
+        opened(independent(one, one * np.nan, one, np.array([1]), np.array([0])), SIZE)

@@ -1,1 +1,0 @@
-"""What the evaluation has to know of workloads of kind ``iterative``."""

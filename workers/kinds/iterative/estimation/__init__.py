@@ -1,0 +1,1 @@
+"""Domain models of kind `iterative`: how metrics respond to allocations."""

@@ -1,0 +1,216 @@
+"""From executions to a domain model: the exported table, and a report of how good it is and what it can't explain."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.spec import SECONDS, Spec
+from workers.estimators.base import LEVEL, EstimationError, Floats, Inputs, Integers, TooLittleData
+from workers.estimators.intervals import bounds, calibrate
+from workers.estimators.registry import FAMILIES
+from workers.estimators.replicates import distinct
+from workers.estimators.residuals import Spreads, decompose, mean_by_execution, run_bounds
+from workers.estimators.selection import Selection, select
+from workers.estimators.unexplained import MOST, Measured, unexplained
+from workers.kinds.iterative.estimation import criterion, grid
+from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_cost
+from workers.kinds.iterative.estimation.executions import Executions, Flat
+
+MOST_ROWS = 20_000
+FEWEST_EXECUTIONS = 3
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """What a fit publishes."""
+
+    table: ModelTable
+    report: dict[str, Any]
+
+
+class MetricFit(NamedTuple):
+    """One metric: what was chosen, its rows among all [n] (those with a change of allocation may be left out), spreads,
+    and what stays unexplained.
+    """
+
+    selection: Selection
+    used: NDArray[np.bool_]
+    spreads: Spreads
+    unexplained: list[dict[str, Any]]
+
+
+def fit_domain_model(
+    spec: Spec, executions: Executions, seed: int = 0, clock: Callable[[], float] = time.perf_counter
+) -> FittedModel:
+    """Fit every metric of ``spec`` to ``executions`` and export the table.
+
+    Raises:
+        TooLittleData: too few executions or allocations, or an iteration's duration that never varies.
+        CriterionMissed: a simulated iteration takes longer than ``spec.criterion`` allows.
+        EstimationError: a metric that is not greater than 0.
+    """
+    layout = Layout(spec)
+    every = executions.flat(layout)
+    check_enough(layout, every)
+    flat = _thinned(every, seed)
+    nodes = grid.feature_nodes(flat.features, len(layout.allocations))
+    inputs = grid.inputs(layout, nodes)
+    bin_of = grid.iteration_bins(spec.iterations, len(inputs))
+    bins = bin_of[np.clip(flat.iterations, 0, spec.iterations - 1)].astype(np.intp)
+    fits = [_fit_metric(layout, executions.names, flat, bins, m, seed) for m in range(len(layout.metrics))]
+    cost = _change_cost(layout, flat, bins, fits[layout.seconds])
+    table = _table(layout, flat, nodes, inputs, bin_of, fits, cost)
+    seconds = criterion.simulated_iteration_seconds(table, seed, clock)
+    criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
+    return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))
+
+
+def check_enough(layout: Layout, flat: Flat) -> None:
+    """Whether ``flat`` can carry a model of ``layout``.
+
+    Raises:
+        TooLittleData, EstimationError: see ``fit_domain_model``.
+    """
+    needed = min(2 + len(layout.resources), len(layout.allocations))
+    executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
+    if executions < FEWEST_EXECUTIONS or allocations < needed:
+        raise TooLittleData(f"{FEWEST_EXECUTIONS} executions at {needed} allocations", f"{executions} at {allocations}")
+    for name, values in zip(layout.metrics, flat.metrics.T, strict=True):
+        if not (values > 0).all():
+            raise EstimationError(f"{name} must be greater than 0; the least is {values.min():g}", f"/metrics/{name}")
+    seconds = flat.metrics[:, layout.seconds]
+    if np.ptp(np.log(seconds)) < 1e-9:
+        has = f"{len(seconds)} times {seconds[0]:g} s"
+        raise TooLittleData(f"measurements of {SECONDS} that differ", has, f"/metrics/{SECONDS}")
+
+
+def _thinned(flat: Flat, seed: int) -> Flat:
+    """At most ``MOST_ROWS`` rows: whole executions, or every n-th row of them where executions are long."""
+    if len(flat.groups) <= MOST_ROWS:
+        return flat
+    names = np.unique(flat.groups)
+    kept = np.random.default_rng(seed).permutation(names)[: MOST_ROWS // 20]
+    chosen = np.flatnonzero(np.isin(flat.groups, kept))
+    chosen = chosen[:: -(-len(chosen) // MOST_ROWS)]
+    return flat.take(chosen)
+
+
+def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, metric: int, seed: int) -> MetricFit:
+    logs = np.log(flat.metrics[:, metric])
+    used = _usable(flat) if metric == layout.seconds else np.ones(len(logs), bool)
+    columns = Inputs(tuple(layout.resources), tuple(layout.features))
+    families = FAMILIES if np.ptp(logs) > 1e-9 else {"mean": FAMILIES["mean"]}
+    count = int(bins.max()) + 1
+    X, groups = flat.X[used], flat.groups[used]
+    chosen = select(columns, X, np.exp(logs[used]), groups, bins[used], bin_count=count, seed=seed, families=families)
+    fitted = logs[used] - chosen.log_mean(X, bins[used])
+    spreads = decompose(chosen.residuals, fitted, groups, flat.iterations[used], chosen.folds, seed)
+    unit = f" {layout.spec.metrics[metric].unit}".rstrip()
+    measured = Measured(layout.metrics[metric], unit, names, groups, flat.iterations[used], logs[used])
+    return MetricFit(chosen, used, spreads, unexplained(measured, spreads))
+
+
+def _usable(flat: Flat) -> NDArray[np.bool_]:
+    """Rows whose duration holds no change of allocation, if enough of them and of their inputs are left; else all."""
+    quiet: NDArray[np.bool_] = flat.changed.sum(axis=1) == 0
+    first, _ = distinct(flat.X)
+    left, _ = distinct(flat.X[quiet])
+    executions = len(np.unique(flat.groups[quiet])) == len(np.unique(flat.groups))
+    enough = executions and quiet.mean() >= 0.6 and len(left) >= 0.8 * len(first)
+    return quiet if enough else np.ones(len(quiet), bool)
+
+
+def _change_cost(layout: Layout, flat: Flat, bins: Integers, fit: MetricFit) -> ChangeCost:
+    stated = np.array([r.change_seconds for r in layout.spec.resources])
+    effects = np.nan_to_num(fit.spreads.effects)[flat.groups]
+    expected = np.exp(fit.selection.log_mean(flat.X, bins) + effects)
+    return change_cost(flat.metrics[:, layout.seconds], expected, flat.changed, stated)
+
+
+def _table(
+    layout: Layout,
+    flat: Flat,
+    nodes: tuple[Floats, ...],
+    inputs: Floats,
+    bin_of: NDArray[np.int32],
+    fits: list[MetricFit],
+    cost: ChangeCost,
+) -> ModelTable:
+    staged = any(fit.selection.form != "none" for fit in fits)
+    bin_of = bin_of if staged else np.zeros_like(bin_of)
+    count = int(bin_of.max()) + 1
+    logs = np.stack([_surface(fit.selection, inputs, count) for fit in fits])
+    marginal = np.array([bounds(f.selection.residuals, flat.groups[f.used]) for f in fits])
+    residual = np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
+    return ModelTable(
+        log_mean=logs.reshape(len(fits), len(layout.allocations), -1, count).astype(np.float32),
+        iteration_bin=bin_of,
+        feature_nodes=nodes,
+        effect_sd=np.array([f.spreads.effect_sd for f in fits]),
+        noise_sd=np.array([f.spreads.noise_sd for f in fits]),
+        drift_sd=np.array([f.spreads.drift_sd for f in fits]),
+        marginal_low=marginal[:, 0],
+        marginal_high=marginal[:, 1],
+        residual_low=residual[:, 0],
+        residual_high=residual[:, 1],
+        change_seconds=cost.seconds,
+        seen_low=flat.allocations.min(axis=0),
+        seen_high=flat.allocations.max(axis=0),
+        feature_low=flat.features.min(axis=0),
+        feature_high=flat.features.max(axis=0),
+        level=LEVEL,
+    )
+
+
+def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
+    """Log of the median at every input and bin, [A · C, bins]."""
+    curve = np.log(selection.estimator.median(inputs))[:, None]
+    known = np.minimum(np.arange(bins), len(selection.stages.level) - 1)
+    surface = selection.stages.level[known] + selection.stages.elasticity[known] * curve
+    return np.asarray(surface, np.float64)
+
+
+def _report(
+    layout: Layout, every: Flat, flat: Flat, fits: list[MetricFit], cost: ChangeCost, seconds: float
+) -> dict[str, Any]:
+    timed = fits[layout.seconds]
+    by_metric = dict(zip(layout.metrics, fits, strict=True))
+    left_over = sorted((e for f in fits for e in f.unexplained), key=lambda e: -abs(float(np.log(e["factor"]))))
+    return {
+        "family": timed.selection.family,
+        "candidates": [c.report(timed.selection.family) for c in timed.selection.candidates],
+        "metrics": {name: _metric_report(fit, flat.groups[fit.used]) for name, fit in by_metric.items()},
+        "run_effect": {name: fit.spreads.effect_sd for name, fit in by_metric.items()},
+        "residual": {name: fit.spreads.noise_sd for name, fit in by_metric.items()},
+        "drift": {name: fit.spreads.drift_sd for name, fit in by_metric.items()},
+        "change_seconds": dict(zip(layout.resources, cost.seconds.tolist(), strict=True)),
+        "change_seconds_measured": dict(zip(layout.resources, cost.measured.tolist(), strict=True)),
+        "simulated_iteration_seconds": seconds,
+        "executions": len(np.unique(every.groups)),
+        "observations": len(every.groups),
+        "observations_used": len(flat.groups),
+        "unexplained": left_over[:MOST],
+    }
+
+
+def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
+    """Errors and coverage on executions that the model had not seen; the same once the run effect is known."""
+    selection, known = fit.selection, fit.spreads.bounds
+    unknown = calibrate(selection.residuals, groups, selection.folds)
+    return {
+        "family": selection.family,
+        "iterations": selection.form,
+        "mape": selection.chosen.mape,
+        "naive_mape": selection.naive_mape,
+        "log_error": selection.chosen.log_error,
+        "mape_run_known": mean_by_execution(np.abs(np.expm1(-fit.spreads.within)), groups),
+        "coverage": unknown.coverage,
+        "coverage_run_known": known.coverage,
+        "level": unknown.level,
+    }

@@ -1,0 +1,1 @@
+"""What agents of kind `iterative` are judged on, and beside."""

@@ -1,0 +1,183 @@
+"""The judge of every training: the exported policy beside every heuristic and the exact optimum, on fresh seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Policy, Situation
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.guard import decide
+from app.kinds.iterative.reward import TERMS, reward, terms
+from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.state import begin
+from app.policies.artifact import Artifact, load, save
+from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
+from workers.kinds.iterative.simulator import IterativeSimulator
+
+EPISODES = 4096
+CONFIDENCE = 1.96  # standard errors of a 95 % interval
+HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a policy earned in each of E episodes, paired by position with any other's under the same seed.
+
+    Attributes:
+        returns: [E].
+        terms: summed over the episode, [E, 3].
+    """
+
+    returns: NDArray[np.float64]
+    terms: NDArray[np.float64]
+
+    def interval(self) -> dict[str, float]:
+        """Mean return and its 95 % interval."""
+        return interval(self.returns)
+
+
+def interval(values: NDArray[np.float64]) -> dict[str, float]:
+    """Mean of ``values`` [E] and its 95 % interval by the normal approximation."""
+    mean = float(values.mean())
+    half = CONFIDENCE * float(values.std(ddof=1)) / len(values) ** 0.5
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+class Court:
+    """Episodes of one workload under its model, the same ones for every policy."""
+
+    def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int = EPISODES) -> None:
+        self.layout, self.table = Layout(spec), table
+        self.seed, self.episodes = seed, episodes
+
+    def score(self, policy: Policy) -> Scores:
+        """Let a bare policy decide every episode to its end."""
+        return self._play(lambda situation: policy.act(situation).action)
+
+    def score_artifact(self, artifact: Artifact) -> Scores:
+        """Let an artifact decide as the service would: behind the guard."""
+        return self._play(lambda situation: decide(situation, artifact).action)
+
+    def _play(self, act: Any) -> Scores:
+        simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False)
+        simulator.reset()
+        total = self._opening(simulator)
+        weights = simulator.state.weights.astype(np.float64)
+        for _ in range(self.layout.iterations - 1):
+            simulator.step(act(Situation(simulator.projector, simulator.state, simulator.view)))
+            total += simulator.terms
+        return Scores(reward(weights, total).astype(np.float64), total)
+
+    def _opening(self, simulator: IterativeSimulator) -> NDArray[np.float64]:
+        """Terms of the iteration that was run before the first decision."""
+        after = simulator.state
+        before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
+        return terms(simulator.projector, before, after).astype(np.float64)
+
+
+def judge(
+    spec: Spec,
+    table: ModelTable,
+    artifact: bytes,
+    *,
+    seed: int,
+    champion: bytes | None = None,
+    optimum: Optimum | None = None,
+    episodes: int = EPISODES,
+) -> dict[str, Any]:
+    """Score an artifact: the agent report's ``return`` to ``reason``.
+
+    Args:
+        artifact: what would be published.
+        champion: what answers now; it must be beaten to be replaced.
+        optimum: the solved problem where the caller has it; else it is solved here. A coarser plan is no yardstick.
+    """
+    court = Court(spec, table, seed, episodes)
+    agent = court.score_artifact(load(artifact))
+    rules = {name: court.score(rule) for name, rule in HEURISTICS.items()}
+    best = max(rules, key=lambda name: float(rules[name].returns.mean()))
+    present = _present(court, champion)
+    promoted, reason = _verdict(agent, best, rules[best], present)
+    return {
+        "return": agent.interval(),
+        "terms": dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True)),
+        "heuristics": {name: scores.interval() for name, scores in rules.items()},
+        "best_heuristic": best,
+        "advantage": interval(agent.returns - rules[best].returns),
+        **_yardstick(court, agent, optimum),
+        "promoted": promoted,
+        "reason": reason,
+        "episodes": court.episodes,
+    }
+
+
+def _present(court: Court, champion: bytes | None) -> Scores | None:
+    if champion is None:
+        return None
+    artifact = load(champion)
+    artifact.check(court.layout)
+    return court.score_artifact(artifact)
+
+
+def _verdict(agent: Scores, best: str, rule: Scores, champion: Scores | None) -> tuple[bool, str]:
+    """Whether the agent may answer, and why in words."""
+    ahead = interval(agent.returns - rule.returns)
+    told = (
+        f"return {agent.returns.mean():.5f} against {rule.returns.mean():.5f} of the best heuristic, {best} "
+        f"(difference {ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f})"
+    )
+    if ahead["low"] < 0:
+        return (
+            False,
+            f"not promoted: not at least as good with 95 % confidence; {told}; the heuristic goes on answering",
+        )
+    if champion is not None:
+        gain = interval(agent.returns - champion.returns)
+        if gain["low"] <= 0:
+            return False, (
+                f"not promoted: not better than the present champion (difference {gain['mean']:+.5f}, 95 % interval "
+                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {told}"
+            )
+    return True, f"promoted: {told}"
+
+
+def _yardstick(court: Court, agent: Scores, optimum: Optimum | None) -> dict[str, Any]:
+    """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
+    if optimum is None or not optimum.exact:
+        try:
+            optimum = solve(court.layout, court.table)
+        except NoOptimum as error:
+            return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
+    scores = court.score(optimum.policy)
+    mean = float(scores.returns.mean())
+    gap = (mean - float(agent.returns.mean())) / max(abs(mean), 1e-12)
+    told = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
+    return {"optimum": told, "gap_to_optimum": gap, "optimum_reason": None}
+
+
+def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
+    """The artifact with the largest hysteresis that costs nothing beyond the noise: it changes only for a gain.
+
+    Every candidate is played on the same episodes; one is accepted while its return is not below the first's by more
+    than a tenth of a per cent, or is not significantly below it at all.
+    """
+    court, made = Court(spec, table, seed, episodes), load(artifact)
+    candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
+    chosen = candidates[_steadiest([court.score_artifact(candidate).returns for candidate in candidates])]
+    return save(chosen.policy, court.layout, chosen.experience)
+
+
+def _steadiest(returns: Sequence[NDArray[np.float64]]) -> int:
+    """The last of the candidates up to which every one is as good as the first."""
+    accepted = 0
+    for index, values in enumerate(returns):
+        loss = interval(returns[0] - values)
+        if loss["low"] > 0 and loss["mean"] > 1e-3 * abs(float(returns[0].mean())):
+            break
+        accepted = index
+    return accepted

@@ -1,0 +1,267 @@
+"""Off-policy evaluation: what a candidate would have earned on logged runs, before it decides anything.
+
+Two ways, which err differently. *Replay* runs the candidate through the domain model, with each iteration's residual
+(measured over predicted, run effect included) as it really was: low variance, and as wrong as the model is.
+*Importance sampling* needs no model but must know or estimate with which probability the logged steps were chosen:
+per-decision (Precup, Sutton and Singh 2000), weighted, and weighted doubly robust (Thomas and Brunskill 2016, eq. 8)
+with the model's outlook as its control variate. The effective sample size (Kish 1965) says how many runs such an
+estimate really rests on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Situation
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.log import Log
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import View, view
+from app.kinds.iterative.policies.guard import decide
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import reward, terms
+from app.kinds.iterative.state import State, advance, begin, expect
+from app.kinds.iterative.step import step
+from app.policies.artifact import Artifact
+
+Array = NDArray[np.float64]
+FEWEST_RUNS = 2
+TRUSTED_SAMPLES = 10.0  # effective runs below which importance sampling says little
+SOFTNESS = 0.05  # share of the candidate's steps that is drawn evenly: a greedy policy has no overlap with a log
+RESAMPLES = 2_000
+SMOOTHING = 1.0  # steps of each kind that are added where the behaviour's probabilities are estimated
+
+
+class TooFewRuns(ValueError):
+    """There are too few finished runs to score a candidate on; the message says how many are needed."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """L logged runs of T iterations as a learner sees them; decisions are those before iterations 1 … T − 1.
+
+    Attributes:
+        actions: taken, [L, T − 1]; −1 where the change was none of the workload's actions.
+        chosen: what the candidate would have taken, [L, T − 1].
+        legal: number of legal actions, [L, T − 1].
+        advised: the action with the best outlook, [L, T − 1].
+        chance: with which the logged action was taken, [L, T − 1]; not a number where it is not known.
+        rewards: of each iteration, [L, T].
+        taken_value: outlook of the logged action, [L, T − 1].
+        chosen_value: outlook of the candidate's, [L, T − 1].
+        mean_value: mean outlook over the legal actions, [L, T − 1].
+    """
+
+    actions: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    legal: NDArray[np.int64]
+    advised: NDArray[np.int64]
+    chance: Array
+    rewards: Array
+    taken_value: Array
+    chosen_value: Array
+    mean_value: Array
+
+
+def score(
+    layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log], *, seed: int = 0
+) -> dict[str, Any]:
+    """Score a candidate on logged runs; those that did not come to their end are left out, and counted.
+
+    Returns:
+        `runs`, `incomplete`, `logged` (the return that was had), `replay` {`return`, `advantage`}, `importance`
+        {`per_decision`, `weighted`, `doubly_robust`, `effective_sample_size`, `behaviour`, `softness`, `trusted`},
+        `agreement` (share of decisions that the candidate would have made alike). Intervals are 95 %.
+
+    Raises:
+        TooFewRuns: fewer than two runs came to their end.
+    """
+    whole = [log for log in logs if len(log.levels) == layout.iterations]
+    if len(whole) < FEWEST_RUNS:
+        raise TooFewRuns(
+            f"needs {FEWEST_RUNS} or more finished runs of {layout.iterations} iterations, has {len(whole)}"
+        )
+    projector, rng = Projector(layout, table), np.random.default_rng(seed)
+    trace = follow(projector, artifact, whole)
+    logged = trace.rewards.sum(axis=1)
+    replayed = replay(projector, artifact, whole)
+    return {
+        "runs": len(whole),
+        "incomplete": len(logs) - len(whole),
+        "logged": _interval(logged, rng),
+        "replay": {"return": _interval(replayed, rng), "advantage": _interval(replayed - logged, rng)},
+        "importance": importance(trace, len(layout.deltas), rng),
+        "agreement": float((trace.actions == trace.chosen).mean()),
+    }
+
+
+class _Moment(NamedTuple):
+    """Before iteration `number` of all runs: their state, what they see of it, and what was then reported."""
+
+    number: int
+    state: State
+    seen: View
+    levels: NDArray[np.int16]
+    metrics: Array
+    features: Array
+
+
+def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
+    levels, metrics, features, targets = (
+        np.stack([getattr(log, name) for log in logs]) for name in ("levels", "metrics", "features", "targets")
+    )
+    state = begin(projector, levels[:, 0], targets=targets, features=features[:, 0])
+    for t in range(levels.shape[1]):
+        yield _Moment(t, state, view(projector, state), levels[:, t], metrics[:, t], features[:, t])
+        state = advance(projector, state, levels[:, t], metrics[:, t], features[:, t])
+
+
+def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
+    """The logged runs as they went, and what the candidate would have said at each of their decisions."""
+    columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
+    rows = np.arange(len(logs))
+    for moment in _moments(projector, logs):
+        after = advance(projector, moment.state, moment.levels, moment.metrics, moment.features)
+        paid = reward(moment.state.weights, terms(projector, moment.state, after))
+        columns["rewards"].append(paid)
+        if moment.number == 0:
+            continue
+        seen = moment.seen
+        action = actions_of(projector.layout, moment.state.levels, moment.levels)
+        chosen = decide(Situation(projector, moment.state, seen), artifact).action
+        columns["actions"].append(action)
+        columns["chosen"].append(chosen)
+        columns["legal"].append(seen.mask.sum(axis=1))
+        columns["advised"].append(seen.outlook.argmax(axis=1))
+        columns["chance"].append([np.nan if log.chances is None else log.chances[moment.number] for log in logs])
+        known = np.where(action >= 0, action, projector.layout.noop)
+        columns["taken_value"].append(seen.outlook[rows, known])
+        columns["chosen_value"].append(seen.outlook[rows, chosen])
+        columns["mean_value"].append(np.where(seen.mask, seen.outlook, 0.0).sum(axis=1) / seen.mask.sum(axis=1))
+    return Trace(**{name: np.stack(values, axis=1) for name, values in columns.items()})
+
+
+def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.int64]:
+    """The action that leads from levels to levels, [B, R] each: [B]; −1 where none does."""
+    same = ((after - before)[:, None, :] == layout.deltas[None]).all(axis=2)
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Array:
+    """Return of each run, [L], had the candidate decided it; what happened to an iteration happens to it again."""
+    total = np.zeros(len(logs))
+    ours: State | None = None
+    for moment in _moments(projector, logs):
+        expected = expect(projector, moment.state, moment.levels, moment.features)
+        measured = moment.metrics.copy()
+        seconds = projector.layout.seconds
+        measured[:, seconds] = np.maximum(measured[:, seconds] - expected.pause, 1e-3 * measured[:, seconds])
+        residual = np.log(measured) - expected.logs
+        if ours is None:
+            before, levels = moment.state, moment.levels
+        else:
+            before = ours._replace(features=moment.features)
+            action = decide(Situation(projector, before, view(projector, before)), artifact).action
+            levels = step(projector.layout, before.levels, action)
+        told = expect(projector, before, levels, moment.features)
+        metrics = np.exp(told.logs + residual)
+        metrics[:, seconds] += told.pause
+        ours = advance(projector, before, levels, metrics, moment.features, told)
+        total += reward(before.weights, terms(projector, before, ours))
+    return total
+
+
+def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str, Any]:
+    """The importance-sampling estimates of the candidate's return, made soft by `SOFTNESS`."""
+    known = not np.isnan(trace.chance).any()
+    behaviour = trace.chance if known else estimated_behaviour(trace, actions)
+    target = SOFTNESS / trace.legal + (1.0 - SOFTNESS) * (trace.actions == trace.chosen)
+    target = np.where(trace.actions < 0, 0.0, target)
+    ratios = cumulative(target / behaviour)
+    values = SOFTNESS * trace.mean_value + (1.0 - SOFTNESS) * trace.chosen_value
+    size = effective_sample_size(ratios[:, -1])
+    runs = len(ratios)
+    draws = rng.integers(0, runs, (RESAMPLES, runs))
+
+    def told(estimate: Any) -> dict[str, float]:
+        sampled = np.array([estimate(draw) for draw in draws])
+        low, high = np.quantile(sampled, [0.025, 0.975])
+        return {"mean": float(estimate(np.arange(runs))), "low": float(low), "high": float(high)}
+
+    return {
+        "per_decision": told(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
+        "weighted": told(lambda rows: weighted(ratios[rows], trace.rewards[rows])),
+        "doubly_robust": told(
+            lambda rows: doubly_robust(ratios[rows], trace.rewards[rows], trace.taken_value[rows], values[rows])
+        ),
+        "effective_sample_size": size,
+        "behaviour": "logged" if known else "estimated",
+        "softness": SOFTNESS,
+        "trusted": size >= TRUSTED_SAMPLES,
+    }
+
+
+def estimated_behaviour(trace: Trace, actions: int) -> Array:
+    """Probability of each logged action, [L, T − 1], from how often it was taken where the model advised the same.
+
+    Smoothed by one step of each kind (Laplace), so that no probability is 0.
+    """
+    counts = np.full((actions, actions), SMOOTHING)
+    inside = trace.actions >= 0
+    np.add.at(counts, (trace.advised[inside], trace.actions[inside]), 1.0)
+    chances = counts / counts.sum(axis=1, keepdims=True)
+    found: Array = chances[trace.advised, np.maximum(trace.actions, 0)]
+    return found
+
+
+def cumulative(ratios: Array) -> Array:
+    """Importance of each run up to each iteration, [L, T], from its decisions' ratios [L, T − 1]; 1 at first."""
+    first = np.ones((len(ratios), 1))
+    product: Array = np.concatenate([first, np.cumprod(ratios, axis=1)], axis=1)
+    return product
+
+
+def effective_sample_size(weights: Array) -> float:
+    """(Σ w)² / Σ w² of the runs' weights [L]: how many equally weighted runs they are worth."""
+    squared = float((weights**2).sum())
+    return float(weights.sum() ** 2 / squared) if squared > 0 else 0.0
+
+
+def per_decision(ratios: Array, rewards: Array) -> float:
+    """Mean over runs of Σ_t ρ_t · r_t; [L, T] each. Unbiased where the behaviour's probabilities are known."""
+    return float((ratios * rewards).sum(axis=1).mean())
+
+
+def normalised(ratios: Array) -> Array:
+    """Each iteration's weights over runs, summing to 1, [L, T]; 0 where no run supports the candidate any more."""
+    total = ratios.sum(axis=0)
+    shares: Array = np.divide(ratios, total, out=np.zeros_like(ratios), where=total > 0)
+    return shares
+
+
+def weighted(ratios: Array, rewards: Array) -> float:
+    """Σ_t Σ_runs w_t · r_t with weights normalised over runs: biased, consistent, and much less noisy."""
+    return float((normalised(ratios) * rewards).sum())
+
+
+def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) -> float:
+    """Weighted doubly robust: right if either the weights or the values are.
+
+    Args:
+        ratios, rewards: [L, T].
+        taken: value of each decision's logged action, [L, T − 1].
+        expected: value of each decision's state under the candidate, [L, T − 1].
+    """
+    weights = normalised(ratios)
+    correction = weights[:, 1:] * taken - weights[:, :-1] * expected
+    return float((weights * rewards).sum() - correction.sum())
+
+
+def _interval(values: Array, rng: np.random.Generator) -> dict[str, float]:
+    """Mean of one number per run, [L], with its bootstrap interval."""
+    means = values[rng.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {"mean": float(values.mean()), "low": float(low), "high": float(high)}

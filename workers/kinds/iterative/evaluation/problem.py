@@ -1,0 +1,212 @@
+"""The evaluation's view of a workload of kind ``iterative``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Choice, Policy, Situation
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import names
+from app.kinds.iterative.policies.guard import Verdict, decide
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.policies.planner import PlannerPolicy
+from app.kinds.iterative.policies.table import TablePolicy, cell
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import TERMS
+from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.step import action_towards
+from app.policies.artifact import Artifact, load
+from workers.evaluation.arena import Bare, Move, Player
+from workers.evaluation.levels import TITLES, Level
+from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
+from workers.evaluation.wrappers.base import World
+from workers.kinds.iterative.evaluation.hindsight import hindsight
+from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, plan
+from workers.kinds.iterative.evaluation.oracle import LARGEST, Oracle
+from workers.kinds.iterative.evaluation.world import IterativeWorld
+
+EXACT = 0.02  # share of the return that the optimum of one episode may be uncertain by
+PROGRESS = tuple(np.linspace(0, 1, 11).round(3).tolist())
+RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())
+OTHER_PARAMETERS = "it is the optimum at the registered targets and weights under the policies' own model; here {} too"
+
+NOTHING_HELD_OUT = "no model of held-out executions was given: too few executions to hold any out"
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An artifact, deciding as the service would."""
+
+    artifact: Artifact
+
+    def begin(self, world: World, seed: int) -> None:
+        """See ``Player``; nothing to do."""
+
+    def move(self, situation: Situation) -> Move:
+        """See ``Player``."""
+        decided = decide(situation, self.artifact)
+        return Move(decided.action, decided.verdict == Verdict.OUTSIDE_EXPERIENCE)
+
+
+@dataclass(frozen=True)
+class Static:
+    """Goes to one allocation and stays; ``goal`` [R] in levels."""
+
+    goal: NDArray[np.int16]
+    name: str = "static"
+
+    def act(self, situation: Situation) -> Choice:
+        """One step nearer."""
+        levels = situation.state.levels
+        return Choice(action_towards(situation.projector.layout, levels, np.broadcast_to(self.goal, levels.shape)))
+
+
+class IterativeProblem:
+    """See ``Problem``."""
+
+    kind = "iterative"
+    terms: Sequence[str] = TERMS
+    heuristics: Mapping[str, Policy] = HEURISTICS
+
+    def __init__(
+        self, spec: Spec, table: ModelTable, held_out: Sequence[ModelTable] = (), without: str = NOTHING_HELD_OUT
+    ) -> None:
+        self.layout = Layout(spec)
+        self.name = spec.name
+        self.weights: Sequence[float] = tuple(map(float, self.layout.weights))
+        self.table, self.without = table, without
+        self.projector = Projector(self.layout, table, np.float32)
+        self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
+        self.entries = names(self.layout)
+        self._known: dict[int, Yardstick] = {}
+
+    def player(self, contender: bytes | Policy) -> Player:
+        """See ``Problem``."""
+        if isinstance(contender, bytes):
+            artifact = load(contender)
+            artifact.check(self.layout)
+            return Guarded(artifact)
+        return Bare(contender)
+
+    def title(self, contender: bytes | Policy) -> str:
+        """See ``Problem``."""
+        return (load(contender).policy if isinstance(contender, bytes) else contender).name
+
+    def world(self, batch: int, seed: int) -> IterativeWorld:
+        """See ``Problem``."""
+        return IterativeWorld(self.projector, self.held_out, batch, seed)
+
+    def unavailable(self, level: Level) -> str | None:
+        """See ``Problem``."""
+        if level is Level.COMPOSITION and not self.held_out:
+            return self.without
+        return None
+
+    @cached_property
+    def _planned(self) -> Optimum | str:
+        try:
+            return plan(self.layout, self.table)
+        except NoOptimum as error:
+            return str(error)
+
+    def optimum(self, level: Level, seed: int) -> Yardstick:
+        """See ``Problem``."""
+        if level is Level.FIXED:
+            return self._fixed(seed)
+        planned = self._planned
+        if isinstance(planned, str):
+            return Yardstick(reason=planned)
+        if level in {Level.TRAIN, Level.SEEDS}:
+            coarse = None if planned.exact else f"solved on a coarser grid, {planned.grid}, than a yardstick needs"
+            return Yardstick(planned.policy, planned.exact, planned.expected, planned.error, coarse)
+        changed = {Level.PARAMETERS: "they change", Level.COMPOSITION: "the model changes"}
+        reason = OTHER_PARAMETERS.format(changed.get(level, "the environment changes"))
+        return Yardstick(planned.policy, reason=reason)
+
+    def _fixed(self, seed: int) -> Yardstick:
+        if seed not in self._known:
+            try:
+                found = hindsight(self.world(1, seed))
+                exact = found.error <= EXACT * abs(found.expected)
+                reason = None if exact else f"the best that was found; {found.error:.5f} more may be possible"
+                self._known[seed] = Yardstick(found.policy, exact, found.expected, found.error, reason)
+            except ValueError as error:
+                self._known[seed] = Yardstick(reason=str(error))
+        return self._known[seed]
+
+    def oracle(self) -> Oracle | None:
+        """See ``Problem``; none where there is too much to plan."""
+        size = len(self.layout.deltas) * len(self.layout.allocations) * self.layout.iterations
+        return Oracle() if size <= LARGEST else None
+
+    def knobs(self) -> tuple[Knob, ...]:
+        """See ``Problem``: the level of every resource."""
+        return tuple(Knob(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
+
+    def static(self, values: Mapping[str, int]) -> Static:
+        """See ``Problem``."""
+        return Static(np.array([values[name] for name in self.layout.resources], np.int16))
+
+    @cached_property
+    def portrait(self) -> Portrait:
+        """See ``Problem``."""
+        _, name = self._height
+        return Portrait(Axis("progress", PROGRESS), Axis(name, RATIOS), "change of allocation (share of the largest)")
+
+    @cached_property
+    def _height(self) -> tuple[int, str]:
+        """Entry of the observation that heat maps are drawn over, and what it is called."""
+        for prefix, told in (
+            ("left.", "{} left of the target over what is projected (log)"),
+            ("measured.", "{} over its target (log)"),
+            ("effect.", "run effect on {} (standard deviations)"),
+        ):
+            for index, entry in enumerate(self.entries):
+                if entry.startswith(prefix):
+                    return index, told.format(entry.removeprefix(prefix))
+        raise LookupError("an observation always has a run effect")
+
+    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+        """See ``Problem``."""
+        layout, observation = self.layout, situation.view.observation
+        moved = layout.deltas.sum(axis=1)[action] / layout.largest_action
+        return observation[:, self.entries.index("progress")], observation[:, self._height[0]], moved
+
+    def encoder(self, contender: bytes | Policy) -> Encoder | None:
+        """See ``Problem``."""
+        policy: Any = load(contender).policy if isinstance(contender, bytes) else contender
+        if isinstance(policy, TablePolicy):
+            return Encoder("table", lambda s: cell(s.view.observation, policy.config)[:, None])
+        if isinstance(contender, bytes) and not isinstance(policy, PlannerPolicy | HeuristicPolicy):
+            return Encoder("float32", lambda s: s.view.observation.astype(np.float32))
+        return getattr(policy, "encoder", None)
+
+    def labels(self) -> tuple[str, Policy]:
+        """See ``Problem``."""
+        if isinstance(self._planned, Optimum):
+            return "optimum", self._planned.policy
+        return "model_predictive", HEURISTICS["model_predictive"]
+
+    def told(self, situation: Situation, row: int) -> dict[str, float]:
+        """See ``Problem``."""
+        values = situation.view.observation[row]
+        return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}
+
+    def action_name(self, action: int) -> str:
+        """See ``Problem``."""
+        steps = zip(self.layout.resources, self.layout.deltas[action], strict=True)
+        moved = [f"{step:+d} {name}" for name, step in steps if step]
+        return ", ".join(moved) or "stay"
+
+    def description(self, level: Level) -> str:
+        """See ``Problem``."""
+        return TITLES[level][1]
+
+    def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
+        """See ``Problem``; none."""

@@ -1,0 +1,243 @@
+"""The world of an ``iterative`` workload: its runs may follow another model than the one that policies believe in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Situation
+from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.observation import RETURN_SCALE, View, advice_slice, view
+from app.kinds.iterative.preferences import Stakes, stakes
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import TERMS, reward, terms
+from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
+from app.kinds.iterative.step import step
+from workers.evaluation.wrappers.base import Conditions, Disturbance, neutral
+from workers.learning.simulator import Step
+
+Array = NDArray[np.float32]
+VARIETY = 64  # sets of parameters among the episodes: the first allocation of each is searched for
+
+
+class Truth(NamedTuple):
+    """What an oracle is told of B runs.
+
+    Attributes:
+        projectors: of the models that runs follow.
+        model: which of them each run follows, [B].
+    """
+
+    projectors: Sequence[Projector]
+    model: NDArray[np.integer]
+
+
+class IterativeWorld:
+    """B runs of one workload; see ``World``. ``log_factors`` [B, M] and ``last`` are what luck made of the last step.
+
+    Args:
+        projector: of the model that policies believe in, and that runs follow unless told otherwise.
+        held_out: those of held-out executions.
+        seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
+    """
+
+    def __init__(self, projector: Projector, held_out: Sequence[Projector], batch: int, seed: int) -> None:
+        self.layout, self.batch, self.seed = projector.layout, batch, seed
+        self.projector, self.models, layout = projector, list(held_out), projector.layout
+        self.held_out, self.channels, self.steps = len(self.models), len(layout.metrics), layout.iterations - 1
+        self.parameters: Sequence[str] = (
+            *(f"target.{m.name}" for m in layout.spec.metrics if m.target is not None),
+            *("weight.cost", "weight.change"),
+            *(f"price.{name}" for name in layout.resources),
+            "effect.spread",
+        )
+        self.variety = min(batch, VARIETY)
+        self.disturbances: list[Disturbance] = []
+        self.terms = np.zeros((batch, len(TERMS)), np.float32)
+        self.paid = np.zeros(batch, np.float32)
+        self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
+        self.last: Conditions = neutral(batch, self.channels)
+        self._state: State | None = None
+        self._renew()
+
+    def _renew(self) -> None:
+        """Forget what disturbances asked for."""
+        self._same, self._random = True, np.random.Generator(np.random.SFC64(self.seed))
+        self._factors: Mapping[str, NDArray[np.floating]] = {}
+        self._followed: list[Projector] = [self.projector]
+        self._model: NDArray[np.integer] = np.zeros(self.batch, np.intp)
+
+    @property
+    def observation_space(self) -> spaces.Box:
+        """The layout's."""
+        return self.layout.observation_space
+
+    @property
+    def action_space(self) -> spaces.Discrete:
+        """The layout's."""
+        return self.layout.action_space
+
+    @property
+    def advice(self) -> slice:
+        """Where the outlook of each action stands."""
+        return advice_slice(self.layout)
+
+    @property
+    def situation(self) -> Situation:
+        """The runs as the service would know them, under the policies' own model."""
+        return Situation(self.projector, self.state, self._view)
+
+    @property
+    def state(self) -> State:
+        """The runs as a policy may know them."""
+        if self._state is None:
+            raise RuntimeError("reset() comes before the first step")
+        return self._state
+
+    @property
+    def truth(self) -> Truth:
+        """What no policy may know."""
+        return Truth(self._followed, self._model)
+
+    @property
+    def reference(self) -> Array:
+        """What a whole run is expected to cost at the largest allocation, [B]."""
+        return self._given.reference
+
+    def reseed(self, seed: int) -> None:
+        """See ``World``."""
+        self._same, self._random = False, np.random.Generator(np.random.SFC64(seed))
+
+    def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
+        """See ``World``."""
+        self._factors = {**self._factors, **factors}
+
+    def compose(self, models: NDArray[np.integer]) -> None:
+        """See ``World``."""
+        self._followed, self._model = self.models, models
+
+    def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Begin B runs at the service's first allocation, and run the first iteration."""
+        self._renew()
+        for disturbance in self.disturbances:
+            disturbance.begin(self)
+        state = self._unstarted()
+        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
+        self._effect = self._normal() * deviations * self._by_run("effect.spread")
+        self._given: Stakes = stakes(self.projector, state)
+        self._run(state, state.levels, self._conditions())
+        return self._view.observation, self._view.mask
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Change the allocations as far as capacity allows, run an iteration, and report it."""
+        conditions, before = self._conditions(), self.state
+        drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
+        if drift.any():
+            self._effect = self._effect + self._normal() * drift[self._model]
+        self._run(before, step(self.layout, before.levels, actions), conditions)
+        done = self.state.iteration >= self.layout.iterations
+        seen, paid = self._view, self.paid
+        if done.all():
+            last = self.paid, self.terms, self.log_factors, self.last
+            self.reset()
+            self.paid, self.terms, self.log_factors, self.last = last
+        now = self._view
+        return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """The runs' rows, what they follow, and the generator."""
+        return {
+            "rows": pack(self.state),
+            "effect": self._effect,
+            "model": self._model,
+            "composed": self._followed is self.models,
+            "same": self._same,
+            "random": self._random.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave, to the bit."""
+        runs = unpack(self.layout, state["rows"])
+        self._state = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
+        self._effect = state["effect"].copy()
+        self._model, self._same = state["model"].copy(), state["same"]
+        self._followed = self.models if state["composed"] else [self.projector]
+        self._random = np.random.Generator(np.random.SFC64())
+        self._random.bit_generator.state = state["random"]
+        self._given = stakes(self.projector, self._state)
+        self._view = view(self.projector, self._state, self._given)
+
+    def _normal(self) -> Array:
+        """Standard normal numbers, [B, M]; where all episodes are one, the same for all."""
+        if self._same:
+            return np.tile(self._random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
+        return self._random.standard_normal((self.batch, self.channels), np.float32)
+
+    def _unstarted(self) -> State:
+        """Runs before their first iteration, at their first allocation."""
+        layout, variety = self.layout, 1 if self._same and not self._factors else self.variety
+        targets, weights, prices = (
+            np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)
+        )
+        for name, factors in self._factors.items():
+            group, _, detail = name.partition(".")
+            if group == "target":
+                targets[:, layout.metrics.index(detail)] *= factors
+            elif group == "weight":
+                weights[:, TERMS.index(detail)] *= factors
+            elif group == "price":
+                prices[:, layout.resources.index(detail)] *= factors
+        table = self.projector.table
+        features = self._random.uniform(table.feature_low, table.feature_high, (variety, len(table.feature_low)))
+        start = np.tile(layout.start_levels, (variety, 1))
+        state = begin(self.projector, start, targets=targets, weights=weights, prices=prices, features=features)
+        state = state._replace(levels=first_allocation(self.projector, state))
+        which = np.arange(self.batch) % variety
+        return State(*(field[which] for field in state))
+
+    def _by_run(self, name: str) -> Array:
+        """The factor of one parameter by run, [B, 1]."""
+        factors = self._factors.get(name, np.ones(self.variety))
+        return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
+
+    def _conditions(self) -> Conditions:
+        total = neutral(self.batch, self.channels)
+        for disturbance in self.disturbances:
+            told = disturbance.conditions(self)
+            total = total if told is None else total.beside(told)
+        return total
+
+    def most(self, conditions: Conditions) -> NDArray[np.int16]:
+        """The largest levels that can be had, [B, R]."""
+        return np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
+
+    def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
+        """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
+        projector, seconds = self.projector, self.layout.seconds
+        levels = np.minimum(wanted, self.most(conditions))
+        expected = expect(projector, before, levels, before.features)
+        logs, pause, spread = self._followed_logs(before, levels)
+        disturbed = conditions.slowdown[:, None] + conditions.noise
+        self.log_factors = self._effect + self._normal() * spread + disturbed.astype(np.float32)
+        self.last = conditions
+        measured = np.exp(logs + self.log_factors)
+        measured[:, seconds] *= 1 + conditions.repeated.astype(np.float32)
+        measured[:, seconds] += pause
+        after = advance(projector, before, levels, measured, before.features, expected)
+        self.terms = terms(projector, before, after, self._given)
+        self.paid = reward(before.weights, self.terms)
+        self._state, self._view = after, self._seen(after)
+
+    def _seen(self, state: State) -> View:
+        return view(self.projector, state, self._given)
+
+    def _followed_logs(self, before: State, levels: NDArray[np.integer]) -> tuple[Array, Array, Array]:
+        """Under the models that runs follow: logs of the metrics [B, M], seconds of the change [B], noise [B, M]."""
+        logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
+        for index, projector in enumerate(self._followed):
+            rows = np.flatnonzero(self._model == index)
+            there = State(*(field[rows] for field in before))
+            logs[rows], pause[rows] = expect(projector, there, levels[rows], there.features)
+        return logs, pause, np.stack([np.sqrt(p.noise_variance) for p in self._followed])[self._model]

@@ -1,0 +1,116 @@
+"""The simulator for learners: paid what was to be expected of a step, instead of what luck made of it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import RETURN_SCALE, view
+from app.kinds.iterative.preferences import Stakes
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import potential, reward, terms
+from app.kinds.iterative.state import State, advance, expect
+from app.kinds.iterative.step import step
+from workers.kinds.iterative.simulator import IterativeSimulator, Ranges
+from workers.learning.simulator import Foresight, Step
+
+Array = NDArray[np.float32]
+
+
+class ExpectedSimulator(IterativeSimulator):
+    """The same runs, with each step's reward and potential averaged over what might have been measured.
+
+    The measurement's log is normal about the posterior mean, so the average is a Gauss–Hermite sum over `nodes`
+    outcomes, all metrics moving together. The transition itself is one drawn outcome, as ever. So rewards have the same
+    expectation given what a policy sees, and much less noise (Rao–Blackwell).
+    """
+
+    def __init__(
+        self, layout: Layout, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, nodes: int = 3
+    ) -> None:
+        super().__init__(layout, table, batch, seed, ranges)
+        self.outcomes = outcomes(nodes)
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """As ever, but paid in expectation."""
+        episodes = self._current()
+        levels = step(self.layout, episodes.state.levels, actions)
+        expected = expectation(self.projector, episodes.state, levels, episodes.given, self.outcomes)
+        expected -= episodes.potential
+        expected *= RETURN_SCALE
+        return super().step(actions)._replace(reward=expected)
+
+    def foresee(self, nodes: int) -> Foresight:
+        """Every action's expected reward, and the decisions that would follow, at Gauss–Hermite outcomes."""
+        episodes = self._current()
+        count, every = self.batch, np.arange(len(self.layout.deltas)).repeat(self.batch)
+        rows = np.tile(np.arange(count), len(self.layout.deltas))
+        actions = np.where(episodes.view.mask[rows, every], every, self.layout.noop)
+        before = State(*(field[rows] for field in episodes.state))
+        given = Stakes(*(field[..., rows] for field in episodes.given))
+        levels = step(self.layout, before.levels, actions)
+        return foreseen(self.projector, before, levels, given, episodes.potential, outcomes(nodes))
+
+
+class Outcomes(NamedTuple):
+    """Where the average is taken: standard deviations from the mean, and weights that sum to 1, [nodes] each."""
+
+    places: Array
+    weights: Array
+
+
+def outcomes(nodes: int) -> Outcomes:
+    """Gauss–Hermite nodes of the standard normal distribution."""
+    places, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    return Outcomes(places.astype(np.float32), (weights / weights.sum()).astype(np.float32))
+
+
+def expectation(
+    projector: Projector, before: State, levels: NDArray[np.integer], given: Stakes, outcomes: Outcomes
+) -> Array:
+    """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R]."""
+    known = expect(projector, before, levels, before.features)
+    spread = np.sqrt(before.variance + projector.drift_variance + projector.noise_variance)
+    ending = before.iteration + 1 >= projector.layout.iterations
+    total = np.zeros_like(before.cost)
+    for place, weight in zip(*outcomes, strict=True):
+        measured = np.exp(known.logs + before.effect + place * spread)
+        measured[:, projector.layout.seconds] += known.pause
+        after = advance(projector, before, levels, measured, before.features, known)
+        total += weight * reward(before.weights, terms(projector, before, after, given))
+        total += weight * np.where(ending, 0, potential(view(projector, after, given)))
+    return total
+
+
+def foreseen(
+    projector: Projector,
+    before: State,
+    levels: NDArray[np.integer],
+    given: Stakes,
+    promised: Array,
+    outcomes: Outcomes,
+) -> Foresight:
+    """What would follow of N options for B runs, on top of the potential ``promised`` [B].
+
+    ``before`` and ``levels`` hold N·B rows, one option of all runs after another.
+    """
+    known = expect(projector, before, levels, before.features)
+    spread = np.sqrt(before.variance + projector.drift_variance + projector.noise_variance)
+    ending = before.iteration + 1 >= projector.layout.iterations
+    total, seen = np.zeros_like(before.cost), []
+    for place, weight in zip(*outcomes, strict=True):
+        measured = np.exp(known.logs + before.effect + place * spread)
+        measured[:, projector.layout.seconds] += known.pause
+        after = advance(projector, before, levels, measured, before.features, known)
+        seen.append(view(projector, after, given))
+        total += weight * reward(before.weights, terms(projector, before, after, given))
+        total += weight * np.where(ending, 0, potential(seen[-1]))
+    shape = -1, len(promised)
+    return Foresight(
+        reward=(total.reshape(shape) - promised) * np.float32(RETURN_SCALE),
+        weight=outcomes.weights[:, None, None] * ~ending.reshape(shape),
+        observation=np.concatenate([one.observation for one in seen]),
+        mask=np.concatenate([one.mask for one in seen]),
+    )

@@ -1,0 +1,289 @@
+"""The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Situation
+from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import RETURN_SCALE, View, advice_slice, view
+from app.kinds.iterative.preferences import Stakes, stakes
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reward import potential, reward, terms
+from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
+from app.kinds.iterative.step import step
+from workers.learning.simulator import Step
+
+Array = NDArray[np.float32]
+
+
+class Ranges(NamedTuple):
+    """From what an episode's parameters are drawn.
+
+    Attributes:
+        targets: lowest and highest ratio to the spec's targets, drawn log-uniformly.
+        explore: the share of episodes that begin anywhere: at any iteration, allocation and time left.
+    """
+
+    targets: tuple[float, float] = (1.0, 1.0)
+    explore: float = 0.0
+
+
+STOCK = 4096  # beginnings drawn at once
+VARIETY = 64  # different targets and features among them: the first allocation of each is searched for
+TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
+
+
+@dataclass
+class _Episodes:
+    state: State
+    effect: Array  # the true log run effect, [B, M]
+    given: Stakes
+    view: View
+    potential: Array  # [B]
+
+
+class IterativeSimulator:
+    """B runs of one workload under its domain model.
+
+    An episode begins when its first iteration, at the first allocation, has been reported. Rewards are shaped by the
+    differences of ``potential`` and scaled by ``RETURN_SCALE``; ``terms`` keeps the last step's plain terms, [B, 3].
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        table: ModelTable,
+        batch: int,
+        seed: int,
+        ranges: Ranges = Ranges(),
+        *,
+        shaped: bool = True,
+    ) -> None:
+        self.layout, self.batch, self.ranges, self.shaped = layout, batch, ranges, shaped
+        self.projector = Projector(layout, table, np.float32)
+        self.random = np.random.Generator(np.random.SFC64(seed))
+        self.terms = np.zeros((batch, 3), np.float32)
+        self._episodes: _Episodes | None = None
+        self._stock = self._open(0)
+
+    @property
+    def observation_space(self) -> spaces.Box:
+        """The layout's."""
+        return self.layout.observation_space
+
+    @property
+    def action_space(self) -> spaces.Discrete:
+        """The layout's."""
+        return self.layout.action_space
+
+    @property
+    def advice(self) -> slice:
+        """Where the outlook of each action stands."""
+        return advice_slice(self.layout)
+
+    @property
+    def state(self) -> State:
+        """The runs as a policy may know them."""
+        return self._current().state
+
+    @property
+    def view(self) -> View:
+        """What is seen of them."""
+        return self._current().view
+
+    @property
+    def situation(self) -> Situation:
+        """What the service would show a policy."""
+        return Situation(self.projector, self.state, self.view)
+
+    def reset(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Begin B runs; see the class on where."""
+        self._episodes = self._open(self.batch)
+        return self._episodes.view.observation, self._episodes.view.mask
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Change the allocations, run an iteration, and report it."""
+        episodes, projector = self._current(), self.projector
+        before, effect, given = episodes.state, episodes.effect, episodes.given
+        levels = step(self.layout, before.levels, actions)
+        if projector.drift_sd.any():
+            effect = effect + self._normal(effect.shape) * projector.drift_sd
+        after = self._run(before, levels, effect)
+        seen = view(projector, after, given)
+        done = after.iteration >= self.layout.iterations
+        self.terms = terms(projector, before, after, given)
+        paid = reward(before.weights, self.terms)
+        reached = potential(seen)
+        if self.shaped:
+            paid -= episodes.potential
+            paid += reached * ~done
+        paid *= RETURN_SCALE
+        self._episodes = _Episodes(after, effect, given, seen, reached)
+        if done.any():
+            self._renew(done)
+        now = self.view
+        return Step(now.observation, now.mask, paid, done, seen.observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """The runs' rows, their true effects, and the generator."""
+        told: dict[str, Any] = {"random": self.random.bit_generator.state}
+        for name, episodes in (("", self._current()), ("stock_", self._stock)):
+            told |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
+        return told
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave, to the bit."""
+        self.random.bit_generator.state = state["random"]
+        self._episodes = self._restored(state["rows"], state["effect"])
+        self._stock = self._restored(state["stock_rows"], state["stock_effect"])
+
+    def _restored(self, rows: NDArray[np.float64], effect: Array) -> _Episodes:
+        runs = unpack(self.layout, rows)
+        runs = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
+        return self._seen(runs, effect)
+
+    def _current(self) -> _Episodes:
+        if self._episodes is None:
+            raise RuntimeError("reset() comes before the first step")
+        return self._episodes
+
+    def _normal(self, shape: tuple[int, ...]) -> Array:
+        return self.random.standard_normal(shape, np.float32)
+
+    def _run(self, before: State, levels: NDArray[np.integer], effect: Array) -> State:
+        return ran(self.projector, before, levels, effect, self._normal(effect.shape))
+
+    def _open(self, count: int) -> _Episodes:
+        return self._seen(*self.begin(count))
+
+    def _seen(self, state: State, effect: Array) -> _Episodes:
+        given = stakes(self.projector, state)
+        seen = view(self.projector, state, given)
+        return _Episodes(state, effect, given, seen, potential(seen))
+
+    def begin(self, count: int) -> tuple[State, Array]:
+        """``count`` runs after their first report, and their true effects."""
+        projector = self.projector
+        state = self._unstarted(min(count, VARIETY))
+        state = state._replace(levels=first_allocation(projector, state))
+        which = np.arange(count) % max(len(state.iteration), 1)
+        state = State(*(field[which] for field in state))
+        effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
+        if self.ranges.explore:
+            state, effect = self._anywhere(state, effect)
+        return self._run(state, state.levels, effect), effect
+
+    def _unstarted(self, count: int) -> State:
+        """Runs before their first iteration, with targets and features drawn."""
+        low, high = np.log(self.ranges.targets)
+        ratio = np.exp(self.random.uniform(low, high, (count, 1)))
+        start = np.tile(self.layout.start_levels, (count, 1))
+        return begin(self.projector, start, targets=self.layout.targets * ratio, features=self._features(count))
+
+    def _features(self, count: int) -> Array:
+        table = self.projector.table
+        drawn = self.random.uniform(table.feature_low, table.feature_high, (count, len(table.feature_low)))
+        return drawn.astype(np.float32)
+
+    def _anywhere(self, state: State, effect: Array) -> tuple[State, Array]:
+        """Put a share of the runs in the middle of things.
+
+        Their posterior after k reports is drawn from its own distribution, and the true effect from the posterior, so
+        that what a policy believes of such a run is true of it. Their time left is what some constant allocation
+        between the slowest and the fastest would still need.
+        """
+        projector, layout, count = self.projector, self.layout, len(effect)
+        chosen = self.random.random(count) < self.ranges.explore
+        k = self.random.integers(0, max(layout.iterations - 1, 1), count).astype(np.int32)
+        variance = _posterior_variances(projector)[k]
+        total = projector.effect_variance + projector.drift_variance * k[:, None].astype(np.float32)
+        mean = self._normal(effect.shape) * np.sqrt(np.maximum(total - variance, 0))
+        levels = np.stack([self.random.integers(0, n, count) for n in layout.levels], axis=1).astype(np.int16)
+        there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance)
+        there = there._replace(elapsed=self._elapsed(there))
+        pick = {
+            name: np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
+            for name, old, new in zip(State._fields, state, there, strict=True)
+        }
+        drawn = mean + self._normal(effect.shape) * np.sqrt(variance)
+        return State(**pick), np.where(chosen[:, None], drawn, effect)
+
+    def _elapsed(self, state: State) -> Array:
+        """What may have been used up so far: the target, less what some other constant allocation would still need."""
+        projector, layout, count = self.projector, self.layout, len(state.iteration)
+        other = self.random.integers(0, len(layout.allocations), (1, count))
+        cell = projector.cell(state.features)
+        elapsed = np.zeros_like(state.elapsed)
+        progress = state.iteration.astype(np.float32) / layout.iterations
+        for i in range(elapsed.shape[1]):
+            rest = projector.remaining(i, other, cell, state.iteration)[0] * np.exp(state.effect[:, i])
+            slack = self.random.uniform(0.8, 1.2, count).astype(np.float32)
+            gone = projector.remaining(i, other, cell, np.zeros_like(state.iteration))[0] - rest
+            target = np.where(np.isnan(state.targets[:, i]), rest + gone, state.targets[:, i])
+            elapsed[:, i] = np.maximum(target - rest * slack, 0.05 * target * progress)
+        return elapsed
+
+    def _renew(self, done: NDArray[np.bool_]) -> None:
+        """Begin new runs where ``done``."""
+        rows, episodes = np.flatnonzero(done), self._current()
+        fresh = self._draw(len(rows))
+        # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
+        seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
+        self._episodes = _Episodes(episodes.state, episodes.effect.copy(), episodes.given, seen, episodes.potential)
+        for old, new in zip(_arrays(self._episodes), _arrays(fresh), strict=True):
+            old[..., rows] = new
+
+    def _draw(self, count: int) -> _Episodes:
+        """``count`` beginnings from a stock that is drawn many at a time: one alone costs as much as a thousand."""
+        if len(self._stock.effect) < count:
+            self._stock = self._open(max(count, min(self.batch, STOCK)))
+        taken = _rows(self._stock, slice(count))
+        self._stock = _rows(self._stock, slice(count, None))
+        return taken
+
+
+def ran(projector: Projector, before: State, levels: NDArray[np.integer], effect: Array, noise: Array) -> State:
+    """The runs after an iteration at ``levels`` [B, R] under their true ``effect`` [B, M].
+
+    ``noise`` [B, M], drawn from the standard normal distribution, is used up.
+    """
+    expected = expect(projector, before, levels, before.features)
+    noise *= projector.noise_sd
+    noise += effect
+    noise += expected.logs
+    measured: Array = np.exp(noise, out=noise)
+    measured[:, projector.layout.seconds] += expected.pause
+    return advance(projector, before, levels, measured, before.features, expected)
+
+
+def _arrays(episodes: _Episodes) -> list[Array]:
+    """Everything about the runs, the runs along the last axis."""
+    by_run = (*episodes.state, episodes.effect, *episodes.view)
+    return [*(field.T for field in by_run), *episodes.given, episodes.potential]
+
+
+def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
+    return _Episodes(
+        State(*(field[rows] for field in episodes.state)),
+        episodes.effect[rows],
+        Stakes(*(field[..., rows] for field in episodes.given)),
+        View(*(field[rows] for field in episodes.view)),
+        episodes.potential[rows],
+    )
+
+
+def _posterior_variances(projector: Projector) -> Array:
+    """Variance of the log run effect's posterior after 0, 1, … iterations, [iterations, M]."""
+    variance, noise = projector.effect_variance.copy(), projector.noise_variance
+    out = []
+    for _ in range(projector.layout.iterations):
+        out.append(variance)
+        prior = variance + projector.drift_variance
+        variance = prior * noise / (prior + noise)
+    return np.array(out, np.float32)

@@ -1,0 +1,180 @@
+"""One learner of a training: it learns up to a share of its budget, is compared, and keeps the best that it had."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.spec import Spec
+from app.policies.artifact import POLICIES, load, save
+from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.simulator import TRAINING
+from workers.kinds.iterative.training.planned import Planned
+from workers.kinds.iterative.training.prepare import imitate, take_over
+from workers.kinds.iterative.training.request import STEPS, Request, configured
+from workers.learning.algorithms.config import Config, QTable, encode
+from workers.learning.bracket import Bracket, Entry
+from workers.learning.described_simulator import SimulatorSpec
+from workers.learning.execution import Executor, Plan, make_executor
+from workers.learning.execution import checkpoint as blob
+from workers.learning.execution.choice import pays
+
+ENVIRONMENTS = 512
+SECONDS = 15.0
+CHUNK_STEPS = 1 << 17
+STRENGTHS = (1.0, 0.5, 0.25, 0.1)  # of what was learned on top of the advice; the best on validation episodes is taken
+OUTPUTS = ("advantage.", "value.", "q")  # the arrays that what was learned is linear in
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that could be published: its return on the validation episodes, and at what strength it was taken."""
+
+    artifact: bytes
+    validation: float
+    strength: float
+
+
+class Trial:
+    """A learner with its share of a training's budget.
+
+    Args:
+        spec: the workload's.
+        table: its domain model.
+        request: what the training was asked for.
+        entry: algorithm and seed.
+        bracket: of which it is a part; cuts its budget by rungs.
+        clock: seconds from any origin.
+
+    Raises:
+        Untrainable: the algorithm is unknown.
+        ExecutionError, BackendError: it can't be run in this way.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        table: ModelTable,
+        request: Request,
+        entry: Entry,
+        bracket: Bracket,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.spec, self.table, self.request, self.entry, self.bracket = spec, table, request, entry, bracket
+        self.layout = Layout(spec)
+        self.config = configured(entry.algorithm, request, self.layout)
+        self.runner = self._runner(clock)
+        self.curve: list[tuple[int, float]] = []
+        self.imitated: dict[str, Any] | None = None
+        self._prepared = False
+
+    def _runner(self, clock: Callable[[], float]) -> Executor:
+        request, part = self.request, self.bracket.budget(float(self.request.seeds))
+        steps = max(1, round((request.budget or STEPS) * part))
+        seconds = None if request.budget else SECONDS * part
+        plan = Plan(steps, CHUNK_STEPS, seconds, keep_memory=False, pauses=self.bracket.shares[:-1])
+        worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
+        batch = min(ENVIRONMENTS, max(steps // 64, 1))
+        simulator = SimulatorSpec.iterative(self.spec, self.table, batch, int(worlds), TRAINING, expected=True)
+        return make_executor(request.executor, self._placed(plan), simulator, plan, int(draws), clock)
+
+    def _placed(self, plan: Plan) -> Config:
+        """Nothing is compiled for a rung in which that does not pay: each may be taken by another process."""
+        first = self.bracket.shares[0]
+        seconds = None if plan.seconds is None else plan.seconds * first
+        short = replace(plan, steps=max(1, round(plan.steps * first)), seconds=seconds)
+        config = self.config
+        if first == 1.0 or self.request.backend != "auto" or isinstance(config, QTable) or pays(short):
+            return config
+        return msgspec.structs.replace(config, place=msgspec.structs.replace(config.place, backend="torch"))
+
+    @property
+    def share(self) -> float:
+        """How much of its budget is used, 0 to 1."""
+        return self.runner.progress
+
+    @property
+    def budget_seconds(self) -> float | None:
+        """Seconds that its whole budget takes at the pace so far; None before the first chunk."""
+        return self.runner.elapsed / self.share if self.share > 0 else None
+
+    @property
+    def live(self) -> dict[str, Any]:
+        """Who it is, and the figures of its last chunk."""
+        return {"algorithm": self.entry.algorithm, "seed": self.entry.seed, **asdict(self.runner.live)}
+
+    def prepare(self, planned: Planned | None) -> None:
+        """Take over an earlier agent's parameters, and imitate an expert, where that was asked for; once.
+
+        Raises:
+            Untrainable: that can't be done.
+        """
+        if self._prepared:
+            return
+        take_over(self.runner.agent, self.layout, self.request)
+        self.imitated = imitate(self.runner.agent, self.spec, self.table, self.request, self.entry.seed, planned)
+        self._prepared = True
+
+    def advance(self) -> None:
+        """Learn for a chunk, about half a second, or up to the next rung."""
+        told = self.runner.advance()
+        if told.episode_return is not None:
+            self.curve.append((told.steps, told.episode_return))
+
+    def compared(self, court: Court) -> Candidate:
+        """What has been learned so far, at the strength that does best."""
+        kind, config, arrays = self.runner.agent.export()
+        header = {"algorithm": self.entry.algorithm, **config}
+        weighed = STRENGTHS if self.share >= 1.0 else STRENGTHS[::2]  # on the way, a rough look is enough
+        strengths = weighed if config.get("advice") is not None else STRENGTHS[:1]
+        tried = [
+            _tried(court, save(POLICIES[kind].build(header, _weakened(arrays, strength)), self.layout), strength)
+            for strength in strengths
+        ]
+        return max(tried, key=lambda candidate: candidate.validation)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Config, effort, learning curve and build times."""
+        runner, built = self.runner, getattr(self.runner.agent, "report", None)
+        return {
+            "config": msgspec.json.decode(encode(self.config)),
+            "environment_steps": runner.steps,
+            "updates": runner.updates,
+            "seconds": runner.elapsed,
+            "steps_per_second": runner.steps / max(runner.elapsed, 1e-9),
+            "curve": [list(point) for point in self.curve],
+            "build": asdict(built) if is_dataclass(built) and not isinstance(built, type) else None,
+            "imitated": self.imitated,
+        }
+
+    def checkpoint(self) -> bytes:
+        """Bytes from which `restore` goes on."""
+        learner = {"learner": np.frombuffer(self.runner.checkpoint(), np.uint8)}
+        return blob.pack(learner, {"curve": self.curve, "imitated": self.imitated, "prepared": self._prepared})
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same trial; raises CheckpointError."""
+        arrays, values = blob.unpack(data)
+        self.runner.restore(arrays["learner"].tobytes())
+        self.curve = [(int(steps), float(value)) for steps, value in values["curve"]]
+        self.imitated, self._prepared = values["imitated"], values["prepared"]
+
+    def close(self) -> None:
+        """Let go of processes and memory."""
+        self.runner.close()
+
+
+def _weakened(arrays: Mapping[str, NDArray[Any]], strength: float) -> dict[str, Any]:
+    """The arrays of a policy whose output on top of the advice is `strength` times as large."""
+    return {name: value * np.float32(strength) if name.startswith(OUTPUTS) else value for name, value in arrays.items()}
+
+
+def _tried(court: Court, artifact: bytes, strength: float) -> Candidate:
+    return Candidate(artifact, float(court.score_artifact(load(artifact)).returns.mean()), strength)

@@ -1,0 +1,145 @@
+"""The end of a training: the best of all that competed is steadied, judged on fresh episodes, and reported on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.spec import Spec
+from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
+from workers.kinds.iterative.training.planned import Planned
+from workers.kinds.iterative.training.request import PLANNER, Request, Untrainable
+from workers.learning.bracket import Standing, best
+
+VALIDATION_EPISODES = 2_048
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A trial at its end, with its best policy and what is to be reported of it."""
+
+    standing: Standing
+    share: float
+    artifact: bytes | None
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainedAgent:
+    """What is published."""
+
+    artifact: bytes
+    report: dict[str, Any]
+
+
+def validation(spec: Spec, table: ModelTable, request: Request) -> Court:
+    """The episodes that all of a training's candidates are compared on."""
+    return Court(spec, table, request.seed + 1, VALIDATION_EPISODES)
+
+
+def conclude(
+    spec: Spec,
+    table: ModelTable,
+    request: Request,
+    contenders: Sequence[Contender],
+    planned: Planned,
+    champion: bytes | None,
+    clock: Callable[[], float] = perf_counter,
+) -> TrainedAgent:
+    """Choose, steady, judge.
+
+    Args:
+        planned: a yardstick; a contender where the request wants it to be.
+        champion: the artifact that answers now; it must be beaten to be replaced.
+
+    Raises:
+        Untrainable: nothing can be published.
+    """
+    begun, seed = clock(), request.seed
+    standings = [contender.standing for contender in contenders]
+    rival = planned.rival if request.plans else None
+    chosen = best(standings, rival)
+    if chosen is None and rival is None:
+        raise Untrainable(_nothing(request, standings, planned))
+    name = PLANNER if chosen is None else standings[chosen].entry.algorithm
+    drawn = seed if chosen is None else standings[chosen].entry.seed
+    artifact = calibrated(spec, table, _artifact(contenders, planned, chosen), seed=seed + 2)
+    verdict = judge(spec, table, artifact, seed=seed + 3, champion=champion, optimum=planned.optimum)
+    report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
+    report |= _learned(contenders, chosen if chosen is not None else best(standings))
+    report |= {"candidates": _candidates(standings, planned if request.plans else None)}
+    report |= {"strength": 1.0 if chosen is None else contenders[chosen].report["strength"]}
+    report |= {"parent": None if request.start is None else request.start.version}
+    report |= {"bracket": _bracket(contenders, planned if request.plans else None, chosen)}
+    return TrainedAgent(artifact, report | {"judging_seconds": clock() - begun})
+
+
+def _nothing(request: Request, standings: Sequence[Standing], planned: Planned) -> str:
+    if not standings:
+        return f"the planner can't plan this workload: {planned.why_not}"
+    reasons = "; ".join(dict.fromkeys(f"{s.entry.algorithm}: {s.ended}" for s in standings))
+    return f"no trial of {request.algorithm} came to anything: {reasons}"
+
+
+def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | None) -> bytes:
+    artifact = planned.artifact if chosen is None else contenders[chosen].artifact
+    if artifact is None:
+        raise Untrainable("the best trial has left no policy")
+    return artifact
+
+
+def _learned(contenders: Sequence[Contender], best_learner: int | None) -> dict[str, Any]:
+    """Of the best learner, with the effort of all."""
+    if best_learner is None:
+        return {}
+    effort = {
+        name: sum(contender.report.get(name, 0) for contender in contenders)
+        for name in ("environment_steps", "updates", "seconds")
+    }
+    return {**contenders[best_learner].report, **effort}
+
+
+def _candidates(standings: Sequence[Standing], planned: Planned | None) -> dict[str, float]:
+    """Validation returns by algorithm: of its best seed."""
+    found: dict[str, float] = {}
+    for standing in standings:
+        if standing.score is not None:
+            name = standing.entry.algorithm
+            found[name] = max(standing.score, found.get(name, standing.score))
+    if planned is not None and planned.rival is not None:
+        found[PLANNER] = planned.score
+    return found
+
+
+def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: int | None) -> list[dict[str, Any]]:
+    """Every trial: how far it came, how good it was, and why it went no further."""
+    rows = [
+        {
+            "algorithm": contender.standing.entry.algorithm,
+            "seed": contender.standing.entry.seed,
+            "rungs": contender.standing.rungs,
+            "share": contender.share,
+            "steps": contender.report.get("environment_steps", 0),
+            "seconds": contender.report.get("seconds", 0.0),
+            "score": contender.standing.score,
+            "ended": contender.standing.ended or None,
+            "chosen": position == chosen,
+        }
+        for position, contender in enumerate(contenders)
+    ]
+    if planned is not None:
+        rows.append(
+            {
+                "algorithm": PLANNER,
+                "seed": None,
+                "rungs": 0,
+                "share": 1.0,
+                "steps": 0,
+                "seconds": None,
+                "score": None if planned.rival is None else planned.score,
+                "ended": planned.why_not or None,
+                "chosen": chosen is None,
+            }
+        )
+    return rows

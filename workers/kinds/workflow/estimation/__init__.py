@@ -1,0 +1,1 @@
+"""Domain models of kind `workflow`: how long tasks run."""

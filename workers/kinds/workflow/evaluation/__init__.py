@@ -1,0 +1,1 @@
+"""What agents of kind `workflow` are judged on, and beside."""

@@ -1,0 +1,161 @@
+"""Episodes of a workload: stretches of batch logs, or whole workflows, and what befalls them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.layout import Nodes
+from app.kinds.workflow.trace import Trace, selected
+from workers.kinds.workflow.evaluation.objective import Reference, reference
+
+Floats = NDArray[np.float64]
+Random = np.random.Generator
+ENTRIES = ("load", "spread", "width", "bursts")
+
+
+class Episode(NamedTuple):
+    """Tasks, what they run on, and what is paid for.
+
+    Attributes:
+        trace: as it will turn out; strategies plan with its estimates.
+        nodes: those that there are.
+        weights: of the terms, [6].
+        measure: what the terms are measured by.
+    """
+
+    trace: Trace
+    nodes: Nodes
+    weights: Floats
+    measure: Reference
+
+
+class Luck(NamedTuple):
+    """What befalls one episode.
+
+    Attributes:
+        factor: of each task's run time, [N].
+        capacity: share of the nodes that is left, 0 to 1.
+    """
+
+    factor: Floats
+    capacity: float
+
+
+def flow(trace: Trace) -> bool:
+    """Whether tasks depend on each other: a workflow is an episode as a whole."""
+    return len(trace.parents) > 0
+
+
+def sized(traces: Sequence[Trace], most: int) -> int:
+    """The most tasks that an episode of any of ``traces`` has, where stretches have at most ``most``."""
+    return max(trace.tasks if flow(trace) else min(trace.tasks, most) for trace in traces)
+
+
+def known(trace: Trace) -> Trace:
+    """The tasks whose run times are known; of a workflow, all or none."""
+    there = trace.runtime >= 0
+    if there.all():
+        return trace
+    if flow(trace):
+        there[:] = False
+    return selected(trace, there)
+
+
+def stretch(trace: Trace, first: int, count: int) -> Trace:
+    """Batch jobs ``first`` to ``first + count``, the first of which is submitted at second 0."""
+    begun = trace.submit[first]
+    part = selected(trace, slice(first, first + count))
+    return part._replace(submit=part.submit - begun, estimate=part.expected, deadline=part.deadline - begun)
+
+
+def drawn(trace: Trace, most: int, random: Random) -> Trace:
+    """An episode of ``trace``: a stretch from anywhere, or the whole of a workflow. Estimates are filled in."""
+    if flow(trace):
+        first = trace.submit.min()
+        return trace._replace(submit=trace.submit - first, deadline=trace.deadline - first, estimate=trace.expected)
+    count = min(most, trace.tasks)
+    return stretch(trace, int(random.integers(trace.tasks - count + 1)), count)
+
+
+def jittered(trace: Trace, scale: float, random: Random) -> Trace:
+    """Gaps between submissions multiplied by exp(``scale`` · normal); run times where a workflow comes at once."""
+    factor = np.exp(scale * random.standard_normal(trace.tasks))
+    if flow(trace) and np.ptp(trace.submit) == 0:
+        return trace._replace(runtime=trace.runtime * factor)
+    return arriving(trace, factor)
+
+
+def arriving(trace: Trace, factor: Floats) -> Trace:
+    """The gap before each task's submission multiplied by ``factor`` [N]; deadlines move along."""
+    gaps = np.diff(trace.submit, prepend=trace.submit[:1])
+    submit = np.cumsum(gaps * factor)
+    return trace._replace(submit=submit, deadline=trace.deadline + submit - trace.submit)
+
+
+def loaded(trace: Trace, factor: float) -> Trace:
+    """The work that comes in per second multiplied by ``factor``: more often, or more of it where all comes at once."""
+    if np.ptp(trace.submit) == 0:
+        return trace._replace(runtime=trace.runtime * factor, estimate=trace.estimate * factor)
+    return arriving(trace, np.full(trace.tasks, 1 / factor))
+
+
+def misjudged(trace: Trace, power: float) -> Trace:
+    """How far each estimate is off, taken to a power: 0 makes them exact, 1 leaves them."""
+    known = (trace.runtime > 0) & (trace.estimate > 0)
+    ratio = np.divide(trace.estimate, trace.runtime, out=np.ones(trace.tasks), where=known)
+    return trace._replace(estimate=np.where(known, trace.runtime * ratio**power, trace.estimate))
+
+
+def befallen(episode: Episode, luck: Luck) -> Episode:
+    """The episode as it will turn out; itself where nothing befalls it."""
+    if luck.capacity >= 1 and (luck.factor == 1).all():
+        return episode
+    trace, nodes = episode.trace, episode.nodes
+    if luck.capacity < 1:
+        trace, nodes = _narrowed(trace, nodes, luck.capacity)
+    trace = trace._replace(runtime=trace.runtime * luck.factor)
+    return Episode(trace, nodes, episode.weights, reference(trace, nodes))
+
+
+def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
+    """With a share of the nodes; of a single one, with a share of its processors, on which wide tasks take longer."""
+    count = len(nodes.kind)
+    if count > 1:
+        left = np.unique(np.rint(np.linspace(0, count - 1, max(1, int(share * count)))).astype(np.intp))
+        fewer = nodes._replace(**{name: getattr(nodes, name)[left] for name in Nodes._fields})
+        return (trace, fewer) if _all_fit(trace, fewer) else (trace, nodes)
+    processors = max(1, int(share * nodes.processors[0]))
+    need = np.minimum(trace.processors, processors)
+    longer = trace.processors / need
+    told = trace._replace(processors=need, runtime=trace.runtime * longer, estimate=trace.estimate * longer)
+    return told, nodes._replace(processors=np.array([processors]))
+
+
+def _all_fit(trace: Trace, nodes: Nodes) -> bool:
+    memory = np.where(np.isnan(trace.memory), 0.0, trace.memory)[:, None]
+    fits = (trace.processors[:, None] <= nodes.processors) & (memory <= nodes.memory)
+    return bool(fits.any(axis=1).all())
+
+
+def described(trace: Trace, nodes: Nodes) -> Floats:
+    """What an episode is like, by what is known beforehand, in the order of ``ENTRIES``, [4].
+
+    ``load``: log of the work over what the nodes can do while it comes in; ``spread``: standard deviation of the log
+    estimates; ``width``: processors of a task over those of the largest node; ``bursts``: variation of the gaps between
+    submissions.
+    """
+    expected = np.maximum(trace.estimate, 1.0)
+    room = float((nodes.processors * nodes.speed).sum())
+    span = float(np.ptp(trace.submit)) + float(expected.max())
+    gaps = np.diff(trace.submit)
+    mean = float(gaps.mean()) if len(gaps) else 0.0
+    return np.array(
+        [
+            np.log(max(float((expected * trace.processors).sum()) / (room * span), 1e-6)),
+            np.log(expected).std(),
+            trace.processors.mean() / nodes.processors.max(),
+            np.log1p(gaps.std() / mean) if mean > 0 else 0.0,
+        ]
+    )

@@ -1,0 +1,247 @@
+"""The best schedule of a few tasks whose future is known: a branch and bound over active schedules.
+
+A schedule is *active* if no task can start earlier without another starting later. Where the objective never gets
+better by a task's ending later (it is *regular*), an active schedule is among the best (Baker 1974; Sprecher, Kolisch
+and Drexl 1995), and every active one comes out where tasks are placed one after another at the earliest time at which a
+node has room, in the order of their starts. So the search branches on which task starts next and on which node, never
+before the last one; equal starts come in one order only, and of empty nodes that are alike one is tried. A branch ends
+where a bound on what it may be worth is no better than the best that is known: every open task ends no sooner than it
+could in the present gaps.
+
+It is exact for
+
+- all six terms where tasks have no parents; the makespan and missed deadlines where they have, as the wait of a child
+  gets shorter by its parents' ending later;
+- idle time and cost where all nodes are kept: a rental that begins and ends may get cheaper by waiting;
+- users without limits, and at most ``MOST_TASKS`` tasks, as long as ``MOST_BRANCHES`` suffice.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.layout import HOUR, Nodes
+from app.kinds.workflow.spec import TERMS, Limits
+from app.kinds.workflow.trace import Trace
+from workers.kinds.workflow.evaluation.objective import Reference, durations, reference, terms, worth
+from workers.kinds.workflow.simulator.schedule import SHORTEST, Schedule
+
+Floats = NDArray[np.float64]
+MOST_TASKS = 12
+MOST_BRANCHES = 20_000
+SAME = 1e-9
+SLOWDOWN, WAIT, MAKESPAN, DEADLINE, IDLE, COST = range(len(TERMS))
+NO_LIMITS = Limits()
+
+
+class Optimum(NamedTuple):
+    """What was found.
+
+    Attributes:
+        schedule: the best.
+        value: its return.
+        exact: whether there is none better; else the search was given up.
+        branches: partial schedules that were looked at.
+    """
+
+    schedule: Schedule
+    value: float
+    exact: bool
+    branches: int
+
+
+def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIMITS) -> str | None:
+    """Why the optimum of this can't be had, or None when it can."""
+    if trace.tasks > MOST_TASKS:
+        return f"{trace.tasks} tasks are too many for an exact optimum; {MOST_TASKS} can be had"
+    if len(trace.parents) and (weights[SLOWDOWN] or weights[WAIT]):
+        return "waits and slowdowns of tasks with parents get shorter by the parents' ending later"
+    if not nodes.kept.all() and (weights[IDLE] or weights[COST]):
+        return "rented time of nodes that come and go may get shorter by waiting"
+    if limits != NO_LIMITS:
+        return "users have limits"
+    return None
+
+
+def solve(
+    trace: Trace, nodes: Nodes, weights: Floats, known: Schedule | None = None, branches: int = MOST_BRANCHES
+) -> Optimum:
+    """The best schedule of ``trace``, whose run times are what will be.
+
+    Args:
+        weights: of the terms, [6].
+        known: a schedule to begin with.
+        branches: the most to look at.
+
+    Raises:
+        ValueError: it can't be had, for the reason of ``why_not``; a task is larger than any node; or ``branches`` are
+            too few to find any.
+    """
+    reason = why_not(trace, nodes, weights)
+    if reason is not None:
+        raise ValueError(reason)
+    search = _Search(trace, nodes, weights, branches)
+    if known is not None:
+        search.offer(known)
+    search.branch(search.empty())
+    if search.best is None:
+        raise ValueError(f"no schedule was found in {branches} branches")
+    return Optimum(search.best, search.value, search.branches <= branches, search.branches)
+
+
+class _Partial(NamedTuple):
+    """Tasks that are placed: start, end and node of each, [N]; not a number and −1 for the others."""
+
+    start: Floats
+    end: Floats
+    node: NDArray[np.int64]
+    last: int
+
+
+class _Search:
+    """Depth first, the most promising branch first."""
+
+    def __init__(self, trace: Trace, nodes: Nodes, weights: Floats, most: int) -> None:
+        self.trace, self.nodes, self.weights, self.most = trace, nodes, weights, most
+        self.measure: Reference = reference(trace, nodes)
+        self.seconds = durations(trace, nodes)
+        self.shortest = self.seconds.min(axis=1)
+        self.memory = np.where(np.isnan(trace.memory), 0.0, trace.memory)
+        self.first = float(trace.submit.min())
+        self.opens = self.first + np.where(nodes.kept, 0.0, nodes.startup)
+        self.pace = 1.0 / nodes.bandwidth
+        data = np.where(np.isnan(trace.data), 0.0, trace.data)
+        edges = [range(trace.parent_start[i], trace.parent_start[i + 1]) for i in range(trace.tasks)]
+        self.parents = [[(int(trace.parents[e]), float(data[e])) for e in part] for part in edges]
+        self.due = np.where(np.isnan(trace.deadline), np.inf, trace.deadline)
+        self.best: Schedule | None = None
+        self.value, self.branches = -np.inf, 0
+
+    def empty(self) -> _Partial:
+        """Nothing placed yet."""
+        count = self.trace.tasks
+        return _Partial(np.full(count, np.nan), np.full(count, np.nan), np.full(count, -1), -1)
+
+    def offer(self, schedule: Schedule) -> None:
+        """Keep a whole schedule if it is the best so far."""
+        value = worth(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
+        if value > self.value:
+            self.best, self.value = schedule, value
+
+    def branch(self, partial: _Partial) -> None:
+        """Look at everything that may follow."""
+        self.branches += 1
+        if self.branches > self.most:
+            return
+        open_tasks = np.flatnonzero(partial.node < 0)
+        if not len(open_tasks):
+            self.offer(Schedule(partial.start, partial.end, partial.node))
+            return
+        starts = {
+            (int(task), node): self._earliest(partial, int(task), node)
+            for task in open_tasks
+            for node in self._nodes(partial)
+        }
+        if self._bound(partial, open_tasks, starts) <= self.value + SAME:
+            return
+        last = -np.inf if partial.last < 0 else float(partial.start[partial.last])
+        possible = [
+            (start + self.seconds[task, node], start, task, node)
+            for (task, node), start in starts.items()
+            if np.isfinite(start) and start >= last and not self._twice(partial, task, start)
+        ]
+        for end, start, task, node in sorted(possible):
+            after = _Partial(partial.start.copy(), partial.end.copy(), partial.node.copy(), task)
+            after.start[task], after.end[task], after.node[task] = start, end, node
+            self.branch(after)
+
+    def _nodes(self, partial: _Partial) -> list[int]:
+        """Nodes with tasks, and of the empty ones that are alike the first."""
+        used, alike, found = set(partial.node.tolist()), set(), []
+        for node in range(len(self.nodes.kind)):
+            likeness = (int(self.nodes.kind[node]), bool(self.nodes.kept[node]))
+            if node in used or likeness not in alike:
+                found.append(node)
+            if node not in used:
+                alike.add(likeness)
+        return found
+
+    def _twice(self, partial: _Partial, task: int, start: float) -> bool:
+        """Whether the same comes out where this task is placed before the last one."""
+        last = partial.last
+        if last < 0 or start > partial.start[last] or task > last:
+            return False
+        return all(parent != last for parent, _ in self.parents[task])
+
+    def _arrival(self, partial: _Partial, task: int, node: int) -> float:
+        """When all that a task needs may be on a node; infinite while a parent is open."""
+        at = max(float(self.trace.submit[task]), float(self.opens[node]))
+        for parent, data in self.parents[task]:
+            there = int(partial.node[parent])
+            if there < 0:
+                return np.inf
+            way = 0.0 if there == node else data * max(self.pace[there], self.pace[node])
+            at = max(at, float(partial.end[parent]) + way)
+        return at
+
+    def _earliest(self, partial: _Partial, task: int, node: int) -> float:
+        """The earliest start of a task in the gaps of a node; infinite where there is none."""
+        duration = float(self.seconds[task, node])
+        arrival = self._arrival(partial, task, node) if np.isfinite(duration) else np.inf
+        if not np.isfinite(arrival):
+            return np.inf
+        here = np.flatnonzero(partial.node == node)
+        starts, ends = partial.start[here], partial.end[here]
+        for at in sorted({arrival, *ends[ends > arrival].tolist()}):
+            moments = [at, *starts[(starts > at) & (starts < at + duration)].tolist()]
+            if all(self._room(task, node, here[(starts <= t) & (ends > t)]) for t in moments):
+                return float(at)
+        return np.inf
+
+    def _room(self, task: int, node: int, beside: NDArray[np.intp]) -> bool:
+        processors = self.trace.processors[task] + self.trace.processors[beside].sum()
+        memory = self.memory[task] + self.memory[beside].sum()
+        return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
+
+    def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:
+        """No schedule that goes on from here has a higher return."""
+        count, last = self.trace.tasks, self.first if partial.last < 0 else float(partial.start[partial.last])
+        ends, waits, slow = partial.end.copy(), partial.start - self.trace.submit, np.zeros(count)
+        done = partial.node >= 0
+        run = ends - partial.start
+        slow[done] = np.maximum(1.0, (ends - self.trace.submit)[done] / np.maximum(run[done], SHORTEST))
+        for task in open_tasks:
+            at = np.array([max(starts[task, node], last) for n, node in enumerate(self._nodes(partial))])
+            own = self.seconds[task, self._nodes(partial)]
+            if not np.isfinite(at + own).any():  # a parent is open
+                at, own = np.array([self._after(task, ends, last)]), self.shortest[task : task + 1]
+            ends[task] = (at + own).min()
+            waits[task] = at.min() - self.trace.submit[task]
+            ratio = (at + own - self.trace.submit[task])[np.isfinite(own)] / np.maximum(own[np.isfinite(own)], SHORTEST)
+            slow[task] = max(1.0, float(ratio.min()))
+        return worth(self.weights, self._terms(ends, waits, slow))
+
+    def _after(self, task: int, ends: Floats, last: float) -> float:
+        """A bound on the start of a task of which a parent is open."""
+        known = [float(ends[parent]) for parent, _ in self.parents[task] if np.isfinite(ends[parent])]
+        return max(last, float(self.trace.submit[task]), *known)
+
+    def _terms(self, ends: Floats, waits: Floats, slow: Floats) -> Floats:
+        """The terms where nothing is worse than these, [6]."""
+        span = max(float(ends.max()) - self.first, self.measure.makespan)
+        due = np.isfinite(self.due)
+        most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors
+        billing = self.nodes.billing
+        held = np.ceil(span / billing - SAME) * billing
+        cost = float((held * self.nodes.price).sum()) if self.nodes.kept.all() else 0.0
+        return np.array(
+            [
+                slow.mean() - 1.0,
+                waits.mean() / HOUR,
+                span / self.measure.makespan - 1.0,
+                (ends > self.due)[due].mean() if due.any() else 0.0,
+                max(0.0, 1.0 - most / (span * self.nodes.processors.sum())),
+                cost / self.measure.cost if self.measure.cost > 0 else 0.0,
+            ]
+        )

@@ -1,0 +1,216 @@
+"""The evaluation's view of a workload of kind ``workflow``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Policy, Situation
+from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.scheduling.dispatch import MECHANISMS
+from app.kinds.workflow.scheduling.rules import RULES
+from app.kinds.workflow.spec import TERMS, Spec
+from app.kinds.workflow.trace import Trace
+from workers.evaluation.arena import Bare, Player
+from workers.evaluation.levels import Level
+from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
+from workers.kinds.workflow.evaluation import episodes
+from workers.kinds.workflow.evaluation.memory import Memory
+from workers.kinds.workflow.evaluation.objective import reference
+from workers.kinds.workflow.evaluation.pictures import picture
+from workers.kinds.workflow.evaluation.policies import Always, Enrolled, Hindsight
+from workers.kinds.workflow.evaluation.reference import yardstick
+from workers.kinds.workflow.evaluation.schedulers import ORDERS, Ruled, Way, placed, pooled, ruled
+from workers.kinds.workflow.evaluation.world import WorkflowWorld
+from workers.kinds.workflow.simulator.schedule import Schedule, figures
+
+TASKS = 256
+LOADS = tuple(np.linspace(-2, 0.5, 11).round(3).tolist())
+SPREADS = tuple(np.linspace(0, 3, 11).round(3).tolist())
+NOTHING_HELD_OUT = "no traces were held out: too few were given to keep any back"
+ONE_EPISODE = "no one plan suits many episodes; the oracle takes the best strategy of each in hindsight"
+DESCRIPTIONS = {
+    Level.TRAIN: "As L1, under seeds that no test uses.",
+    Level.FIXED: "One sequence of tasks, the busiest of a few, the same for everybody and every time.",
+    Level.SEEDS: "What a seed decides: which stretch of a log or which workflow, and the gaps between submissions.",
+    Level.PARAMETERS: "How far estimates are off, weights and prices change too.",
+    Level.COMPOSITION: "Tasks come from traces that were held out.",
+    Level.ENVIRONMENT: "Load × 1.2, lost capacity, failures, slower nodes and stray run times come on top.",
+}
+
+
+class WorkflowProblem:
+    """See ``Problem``.
+
+    Args:
+        spec: of the workload.
+        traces: that its agents may have been trained on; one trace or several.
+        held_out: others.
+        without: why there are none.
+        tasks: the most of an episode that is a stretch of batch jobs; a workflow is played as a whole.
+
+    Raises:
+        ValueError: there is no task to play, or one is larger than any node.
+    """
+
+    kind = "workflow"
+    terms: Sequence[str] = TERMS
+
+    def __init__(
+        self,
+        spec: Spec,
+        traces: Trace | Sequence[Trace],
+        held_out: Sequence[Trace] = (),
+        without: str = NOTHING_HELD_OUT,
+        tasks: int = TASKS,
+    ) -> None:
+        self.layout, self.name, self.without, self.tasks = Layout(spec), spec.name, without, tasks
+        self.weights: Sequence[float] = tuple(map(float, self.layout.weights))
+        self.traces = tuple(self._playable([traces] if isinstance(traces, Trace) else traces))
+        self.held_out = tuple(self._playable(held_out))
+        if not self.traces:
+            raise ValueError("there is no task with a run time to play")
+        self.pool = all(pooled(trace, len(self.layout.nodes.kind)) for trace in (*self.traces, *self.held_out))
+        self.ways = self._ways()
+        names = list(self.ways)
+        self.heuristics: Mapping[str, Policy] = {name: Always(number, name) for number, name in enumerate(names)}
+        self.memory = Memory()
+        self._known: dict[int, Yardstick] = {}
+
+    def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
+        """Traces with a task at least, whose run times are known and whose tasks fit."""
+        found = [episodes.known(trace) for trace in traces]
+        found = [trace for trace in found if trace.tasks]
+        for trace in found:
+            reference(trace, self.layout.nodes)
+        return found
+
+    def _ways(self) -> dict[str, Way]:
+        if self.pool:
+            spec = self.layout.spec
+            fill = spec.backfill_order if spec.backfill_order in RULES else "fcfs"
+            return ruled(spec.limits_per_user, spec.backfilling, fill)
+        at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
+        return placed(at_once=at_once)
+
+    def player(self, contender: bytes | Policy) -> Player:
+        """See ``Problem``."""
+        return Bare(self._policy(contender))
+
+    def _policy(self, contender: bytes | Policy) -> Policy:
+        if isinstance(contender, bytes):
+            from workers.kinds.workflow.evaluation.artifacts import way_of
+
+            return Enrolled(way_of(contender, self.layout, pool=self.pool))
+        return contender
+
+    def title(self, contender: bytes | Policy) -> str:
+        """See ``Problem``."""
+        return self._policy(contender).name
+
+    def world(self, batch: int, seed: int) -> WorkflowWorld:
+        """See ``Problem``."""
+        ways = list(self.ways.values())
+        return WorkflowWorld(self.layout, self.traces, self.held_out, ways, self.tasks, batch, seed, self.memory)
+
+    def unavailable(self, level: Level) -> str | None:
+        """See ``Problem``."""
+        return self.without if level is Level.COMPOSITION and not self.held_out else None
+
+    def description(self, level: Level) -> str:
+        """See ``Problem``."""
+        return DESCRIPTIONS[level]
+
+    def optimum(self, level: Level, seed: int) -> Yardstick:
+        """See ``Problem``."""
+        if level is not Level.FIXED:
+            return Yardstick(reason=ONE_EPISODE)
+        if seed not in self._known:
+            world = self.world(1, seed)
+            world.reset()
+            best = int(Hindsight().act(world.situation).action[0])
+            limits = self.layout.spec.limits_per_user
+            self._known[seed] = yardstick(world.truth[0], limits, world.schedule(0, best), seed)
+        return self._known[seed]
+
+    def oracle(self) -> Policy:
+        """See ``Problem``: the best heuristic of every episode, in hindsight."""
+        return Hindsight()
+
+    def knobs(self) -> tuple[Knob, ...]:
+        """See ``Problem``: rule, mechanism and order of overtaking, or the strategy for workflows."""
+        if not self.pool:
+            return (Knob("strategy", 0, len(self.ways) - 1),)
+        sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
+        return tuple(Knob(name, 0, len(values) - 1) for name, values in sizes.items())
+
+    def static(self, values: Mapping[str, int]) -> Policy:
+        """See ``Problem``."""
+        if not self.pool:
+            return Always(values["strategy"], "static")
+        rule, mechanism, fill = RULES[values["rule"]], MECHANISMS[values["mechanism"]], ORDERS[values["fill"]]
+        return Enrolled(Ruled(rule, mechanism, fill, self.layout.spec.limits_per_user))
+
+    @cached_property
+    def portrait(self) -> Portrait:
+        """See ``Problem``."""
+        x, y = Axis("log of work over room while it comes in", LOADS), Axis("spread of the log estimates", SPREADS)
+        return Portrait(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
+
+    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+        """See ``Problem``."""
+        seen, world = situation.view.observation, situation.state
+        bias = [_leaning(world.truth[b].trace, world.schedule(b, int(way))) for b, way in enumerate(action)]
+        return seen[:, 0], seen[:, 1], np.array(bias)
+
+    def encoder(self, contender: bytes | Policy) -> Encoder | None:
+        """See ``Problem``: ways see the tasks themselves, as they come."""
+        return getattr(contender, "encoder", None)
+
+    def labels(self) -> tuple[str, Policy]:
+        """See ``Problem``."""
+        return "hindsight", Hindsight()
+
+    def told(self, situation: Situation, row: int) -> dict[str, float]:
+        """See ``Problem``."""
+        values = situation.view.observation[row]
+        return {name: round(float(value), 4) for name, value in zip(episodes.ENTRIES, values, strict=True)}
+
+    def action_name(self, action: int) -> str:
+        """See ``Problem``."""
+        return list(self.ways)[action]
+
+    def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any]:
+        """See ``Problem``: ``schedules`` (see ``seen``) of those shown, and ``points`` and ``slowdowns`` of all."""
+        world = self.world(1, seed)
+        world.reset()
+        episode = world.truth[0]
+
+        def told(name: str, number: int) -> dict[str, Any]:
+            schedule = world.schedule(0, number)
+            chosen: Callable[[Any, Schedule], Any] = getattr(world.ways[number], "choices", lambda *_: ())
+            choices = chosen(episode, schedule)
+            return picture(name, episode.trace, episode.nodes, schedule, choices, self.layout.names)
+
+        schedules = []
+        for name, contender in shown.items():
+            policy: Any = self._policy(contender)
+            Bare(policy).begin(world, seed)
+            schedules.append(told(name, int(policy.act(world.situation).action[0])))
+        points = []
+        for number, name in enumerate(self.ways):
+            worthy = figures(episode.trace, episode.nodes, world.schedule(0, number))
+            points.append({"name": name, "cost": worthy.cost, "makespan": worthy.makespan})
+        return {"schedules": schedules, "points": points}
+
+
+def _leaning(trace: Trace, schedule: Schedule) -> float:
+    """Rank correlation of how long tasks wait and how large they are, −1 to 1; 0 where all are alike."""
+    waits, area = schedule.start - trace.submit, trace.runtime * trace.processors
+    if np.ptp(waits) == 0 or np.ptp(area) == 0:
+        return 0.0
+    from scipy import stats
+
+    return float(stats.spearmanr(waits, area).statistic)

@@ -1,0 +1,175 @@
+"""Ways of scheduling a whole episode: what the kind's strategies and mechanisms make of it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.scheduling import planning
+from app.kinds.workflow.scheduling.dispatch import MECHANISMS
+from app.kinds.workflow.scheduling.placement import Plan, Rule
+from app.kinds.workflow.scheduling.ranks import first_ready
+from app.kinds.workflow.scheduling.rules import RULES
+from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.trace import Trace
+from workers.kinds.workflow.evaluation.episodes import Episode
+from workers.kinds.workflow.simulator import dag, planner
+from workers.kinds.workflow.simulator.conservative import play_conservative
+from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.schedule import Schedule
+
+NO_LIMITS = Limits()
+FULL = ("fcfs", "sjf", "f1", "f4")  # rules that stand beside every mechanism
+ORDERS = ("fcfs", "sjf")
+FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
+
+
+class Way(Protocol):
+    """Plays an episode to its end, knowing no more at any time than a scheduler would."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    def play(self, episode: Episode) -> Schedule:
+        """When and where each task ran."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """Batch jobs on one pool by a rule and a mechanism; ``fill`` orders those that overtake, but for conservative."""
+
+    rule: str
+    mechanism: str
+    fill: str = "fcfs"
+    limits: Limits = NO_LIMITS
+
+    @property
+    def name(self) -> str:
+        """Rule and mechanism; the order of overtaking where it is not that of arrival."""
+        told = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
+        return told if self.fill == "fcfs" else f"{told}-{self.fill}"
+
+    def play(self, episode: Episode) -> Schedule:
+        """See ``Way``."""
+        trace, speed = episode.trace, float(episode.nodes.speed[0])
+        if speed != 1:
+            trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+        play = opened(trace, int(episode.nodes.processors[0]), self.limits)
+        if self.mechanism == "conservative":
+            play_conservative(play, RULES.index(self.rule), np.empty(trace.tasks))
+        else:
+            play_rules(play, MECHANISMS.index(self.mechanism), RULES.index(self.rule), RULES.index(self.fill))
+        return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A workflow on several nodes by one of its strategies: planned by estimates, and then every node keeps to that."""
+
+    strategy: str
+
+    @property
+    def name(self) -> str:
+        """The strategy's."""
+        return self.strategy
+
+    def play(self, episode: Episode) -> Schedule:
+        """See ``Way``."""
+        return dag.simulated(episode.trace, episode.nodes, self.strategy)
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """Tasks on several nodes, each of which gets its node by a strategy for workflows when it is ready."""
+
+    strategy: str
+
+    @property
+    def name(self) -> str:
+        """The strategy's, as it acts at run time."""
+        return f"{self.strategy} at run time"
+
+    def play(self, episode: Episode) -> Schedule:
+        """See ``Way``."""
+        return dag.dispatched(episode.trace, episode.nodes, self.strategy)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The same tasks in the same order on the same nodes every time, whatever comes.
+
+    Attributes:
+        order: of the tasks, [N].
+        node: of each, [N]; −1 where it may be any.
+        start: before which none of them starts, seconds, [N]; None where they start when they can.
+    """
+
+    order: NDArray[np.integer]
+    node: NDArray[np.integer]
+    start: NDArray[np.float64] | None = None
+    name: str = "remembered"
+
+    def play(self, episode: Episode) -> Schedule:
+        """See ``Way``; tasks that it has never seen come last, and anywhere."""
+        count, nodes = episode.trace.tasks, len(episode.nodes.kind)
+        rank = np.arange(count) + len(self.order)
+        known = self.order[self.order < count]
+        rank[known] = np.arange(len(known))
+        node = np.full(count, -1)
+        node[: len(self.node)] = self.node[:count]
+        node[node >= nodes] = -1
+        if self.start is not None:
+            both = min(count, len(self.start))
+            submit = episode.trace.submit.copy()
+            submit[:both] = np.maximum(submit[:both], self.start[:both])
+            episode = episode._replace(trace=episode.trace._replace(submit=submit))
+        return in_order(episode, np.argsort(rank), node)
+
+
+def in_order(episode: Episode, order: NDArray[np.integer], node: NDArray[np.integer]) -> Schedule:
+    """Tasks as they turn out, each in its turn at the earliest time at which its node has room for it.
+
+    Args:
+        order: of the tasks, [N]; a task's parents come before it in any case.
+        node: of each, [N]; −1, or one that it does not fit: that on which it ends first.
+    """
+    given = planning.problem_of(episode.trace, episode.nodes, episode.trace.runtime)
+    priority = np.empty(episode.trace.tasks)
+    priority[order] = -np.arange(len(order), dtype=np.float64)
+    plan: Plan = planner.plan(given, _pinned(given, first_ready(given.graph, priority), node))
+    return Schedule(plan.start, plan.end, plan.node)
+
+
+def _pinned(given: planning.Problem, order: NDArray[np.int64], node: NDArray[np.integer]) -> Rule:
+    count = len(order)
+    bias = np.zeros(given.work.cost.shape)
+    bound = np.flatnonzero(node >= 0)
+    bound = bound[np.isfinite(given.work.cost[bound, node[bound]])]
+    bias[bound] = np.inf
+    bias[bound, node[bound]] = 0.0
+    return Rule(order, bias, np.full(count, np.inf), 1.0, 0.0)
+
+
+def pooled(trace: Trace, nodes: int) -> bool:
+    """Whether rules and mechanisms for one pool are what schedules ``trace``."""
+    return nodes == 1 and not len(trace.parents)
+
+
+def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, Way]:
+    """Every rule with the workload's own mechanism, some with every mechanism, and EASY that fills by length."""
+    own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
+    full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
+    ways = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
+    return {way.name: way for way in ways}
+
+
+def placed(*, at_once: bool) -> dict[str, Way]:
+    """Every strategy for several nodes: at run time, and where all is known ``at_once``, as a plan too."""
+    ways: list[Way] = [Dispatched(name) for name in planning.STRATEGIES]
+    if at_once:
+        ways = [*(Planned(name) for name in planning.STRATEGIES), *ways]
+    return {way.name: way for way in ways}

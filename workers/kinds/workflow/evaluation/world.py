@@ -1,0 +1,282 @@
+"""The world of a ``workflow`` workload: a step is a whole sequence of tasks, played by one way of scheduling them.
+
+What takes turns in it are *ways* (see ``ways``): the kind's strategies and mechanisms are numbered, and whatever else
+wants to schedule is given a number when it comes in. Disturbances are still asked task by task: what they say of step k
+befalls the task that is submitted k-th.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from app.kinds.contract.base import Situation
+from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.spec import TERMS
+from app.kinds.workflow.trace import Trace
+from workers.evaluation.wrappers.base import Conditions, Disturbance, neutral
+from workers.kinds.workflow.evaluation import episodes
+from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, Luck
+from workers.kinds.workflow.evaluation.memory import Drawn, Memory, Turned
+from workers.kinds.workflow.evaluation.objective import reference, terms, worth
+from workers.kinds.workflow.evaluation.schedulers import Way
+from workers.kinds.workflow.simulator.schedule import Schedule
+from workers.learning.simulator import Step
+
+VARIETY = 64  # sets of parameters among the episodes
+JITTER = 0.1  # standard deviation of the log of what a seed makes of a gap between submissions
+FIXED_OF = 16  # draws of which the fixed episode is the busiest
+SHORTEST_LUCK = 1e-9  # a run time is never 0 by bad luck
+
+
+class View(NamedTuple):
+    """What is known before an episode.
+
+    Attributes:
+        observation: see ``episodes.described``, [B, 4].
+        mask: ways that may be taken: all, [B, N].
+    """
+
+    observation: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+
+
+class WorkflowWorld:
+    """B episodes of one workload; see ``World``.
+
+    Args:
+        layout: of the workload.
+        traces: that episodes are drawn from; all tasks fit.
+        held_out: others.
+        ways: the numbered ways.
+        tasks: the most of a stretch of batch jobs.
+        batch: how many episodes.
+        seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
+        memory: shared with other worlds of the same workload.
+    """
+
+    channels = 1
+    advice: slice | None = None
+
+    def __init__(
+        self,
+        layout: Layout,
+        traces: Sequence[Trace],
+        held_out: Sequence[Trace],
+        ways: Sequence[Way],
+        tasks: int,
+        batch: int,
+        seed: int,
+        memory: Memory | None = None,
+    ) -> None:
+        self.layout, self.traces, self.models = layout, traces, held_out
+        self.ways, self.numbered = list(ways), len(ways)
+        self.tasks, self.batch, self.seed = tasks, batch, seed
+        self.held_out, self._memory = len(held_out), memory or Memory()
+        self.steps = episodes.sized([*traces, *held_out], tasks)
+        self.variety = min(batch, VARIETY)
+        self.parameters: Sequence[str] = (
+            *(f"weight.{term}" for term, weight in zip(TERMS, layout.weights, strict=True) if weight),
+            *(f"price.{node.name}" for node in layout.spec.nodes if node.price_per_hour),
+            "estimate.error",
+            "load.work",
+        )
+        self.disturbances: list[Disturbance] = []
+        self.terms = np.zeros((batch, len(TERMS)), np.float32)
+        self.paid = np.zeros(batch, np.float32)
+        self._begun = False
+        self._outcome: Turned | None = None
+        self._luck: list[Luck] | None = None
+        self._renew()
+
+    def _renew(self) -> None:
+        """Forget what disturbances asked for."""
+        self._same, self._random = True, np.random.Generator(np.random.SFC64(self.seed))
+        self._factors: dict[str, NDArray[np.floating]] = {}
+        self._model: NDArray[np.integer] | None = None
+
+    @property
+    def observation_space(self) -> spaces.Box:
+        """One entry for each of ``ENTRIES``."""
+        return spaces.Box(-np.inf, np.inf, (len(ENTRIES),), np.float32)
+
+    @property
+    def action_space(self) -> spaces.Discrete:
+        """The numbered ways."""
+        return spaces.Discrete(self.numbered)
+
+    @property
+    def situation(self) -> Situation:
+        """The layout, this world, and what is known of its episodes."""
+        return Situation(self.layout, self, self._view)
+
+    @property
+    def truth(self) -> Sequence[Episode]:
+        """The episodes as they will turn out: what no policy may know, [B]."""
+        return self._turned.truth
+
+    @property
+    def _turned(self) -> Turned:
+        if self._outcome is None:
+            if self._luck is None:
+                self._luck = self._befalling()
+            self._outcome = self._drawn.turned(self._luck)
+        return self._outcome
+
+    def enrol(self, way: Way) -> int:
+        """Take in one more way of scheduling; the number by which it is chosen."""
+        self.ways.append(way)
+        return len(self.ways) - 1
+
+    def schedule(self, row: int, action: int) -> Schedule:
+        """What a way makes of an episode as it turns out."""
+        episode = self.truth[row]
+        key = (id(episode), action)  # where all episodes are one, it is played once
+        if key not in self._played:
+            self._played[key] = self.ways[action].play(episode)
+        return self._played[key]
+
+    def outcome(self, row: int, action: int) -> NDArray[np.float64]:
+        """The terms of that, [6]."""
+        episode = self.truth[row]
+        earned = self._turned.earned if action < self.numbered else self._earned
+        key = (id(episode), action)
+        if key not in earned:
+            earned[key] = terms(episode.trace, episode.nodes, self.schedule(row, action), episode.measure)
+        return earned[key]
+
+    def reseed(self, seed: int) -> None:
+        """See ``World``."""
+        self._same, self._random = False, np.random.Generator(np.random.SFC64(seed))
+
+    def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
+        """See ``World``."""
+        self._factors = {**self._factors, **factors}
+
+    def compose(self, models: NDArray[np.integer]) -> None:
+        """See ``World``."""
+        self._model = models
+
+    def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Draw B episodes."""
+        self._renew()
+        for disturbance in self.disturbances:
+            disturbance.begin(self)
+        self._draw()
+        return self._view.observation, self._view.mask
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Play every episode to its end by the way of that number."""
+        if not self._begun:
+            raise RuntimeError("reset() comes before the first step")
+        paid_for = np.array([self.outcome(b, int(action)) for b, action in enumerate(actions)])
+        weights = np.array([episode.weights for episode in self.truth])
+        last = -(weights * paid_for).sum(axis=1).astype(np.float32), paid_for.astype(np.float32)
+        seen = self._view
+        self.reset()
+        self.paid, self.terms = last
+        now = self._view
+        done = np.ones(self.batch, np.bool_)
+        return Step(now.observation, now.mask, self.paid, done, seen.observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """What the episodes are drawn from, and how far the generator is."""
+        return {
+            "random": self._before,
+            "same": self._same,
+            "model": self._model,
+            "factors": {name: np.asarray(values).copy() for name, values in self._factors.items()},
+            "luck": self._luck,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Draw the same episodes, and go on from there."""
+        self._same, self._model, self._factors = state["same"], state["model"], dict(state["factors"])
+        self._random = np.random.Generator(np.random.SFC64())
+        self._random.bit_generator.state = state["random"]
+        self._draw()
+        self._luck = state["luck"]
+
+    def _draw(self) -> None:
+        """Episodes as they are known beforehand."""
+        self._before = self._random.bit_generator.state
+        self._played: dict[tuple[int, int], Schedule] = {}
+        self._earned: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self._outcome, self._luck = None, None
+        key = self._key()
+        drawn = self._memory.get(key)
+        if drawn is None:
+            drawn = self._fresh()
+            self._memory.put(key, drawn)
+        self._drawn, self._random.bit_generator.state = drawn, drawn.after
+        self._view = View(drawn.observation, np.ones((self.batch, self.numbered), np.bool_))
+        self._begun = True
+
+    def _key(self) -> bytes:
+        """All that the episodes are drawn from."""
+        factors = b"".join(name.encode() + np.asarray(each).tobytes() for name, each in self._factors.items())
+        model = b"" if self._model is None else self._model.tobytes()
+        return repr((self._before, self._same, self.batch)).encode() + factors + b"|" + model
+
+    def _fresh(self) -> Drawn:
+        if self._same and not self._factors and self._model is None:
+            known = [self._episode(0)] * self.batch
+        else:
+            known = [self._episode(b) for b in range(self.batch)]
+        told = {id(one): episodes.described(one.trace, one.nodes) for one in known}
+        observation = np.array([told[id(one)] for one in known], np.float32)
+        return Drawn(known, observation, self._random.bit_generator.state)
+
+    def _episode(self, row: int) -> Episode:
+        if self._same:
+            self._random.bit_generator.state = self._before
+        traces = self.traces if self._model is None else [self.models[int(self._model[row])]]
+        trace = self._busiest(traces) if self._same else episodes.jittered(self._any(traces), JITTER, self._random)
+        trace = episodes.misjudged(trace, self._factor("estimate.error", row))
+        trace = episodes.loaded(trace, self._factor("load.work", row))
+        nodes, spec = self.layout.nodes, self.layout.spec
+        dearer = np.array([self._factor(f"price.{node.name}", row) for node in spec.nodes])
+        nodes = nodes._replace(price=nodes.price * dearer[nodes.kind])
+        weights = self.layout.weights * np.array([self._factor(f"weight.{term}", row) for term in TERMS])
+        return Episode(trace, nodes, weights, reference(trace, nodes))
+
+    def _any(self, traces: Sequence[Trace]) -> Trace:
+        trace = traces[int(self._random.integers(len(traces)))]
+        return episodes.drawn(trace, self.tasks, self._random)
+
+    def _busiest(self, traces: Sequence[Trace]) -> Trace:
+        """Of a few the one with the most work for its time: where nothing ever waits, all strategies are alike."""
+        several = [self._any(traces) for _ in range(FIXED_OF)]
+        loads = [episodes.described(trace, self.layout.nodes)[0] for trace in several]
+        return several[int(np.argmax(loads))]
+
+    def _factor(self, name: str, row: int) -> float:
+        return float(self._factors[name][row % self.variety]) if name in self._factors else 1.0
+
+    def _befalling(self) -> list[Luck]:
+        """What the disturbances do to the tasks of each episode, in the order of their submission."""
+        slow, capacity = np.zeros((self.batch, self.steps)), np.zeros((self.batch, self.steps))
+        for k in range(self.steps):
+            told = self._conditions()
+            slow[:, k] = told.slowdown + told.noise[:, 0] + np.log1p(told.repeated)
+            capacity[:, k] = told.capacity
+        if not slow.any() and (capacity == 1).all():
+            return [Luck(np.ones(one.trace.tasks), 1.0) for one in self._drawn.known]
+        counts = [one.trace.tasks for one in self._drawn.known]
+        return [
+            Luck(np.maximum(np.exp(slow[b, :count]), SHORTEST_LUCK), float(capacity[b, :count].mean()))
+            for b, count in enumerate(counts)
+        ]
+
+    def _conditions(self) -> Conditions:
+        total = neutral(self.batch, self.channels)
+        for disturbance in self.disturbances:
+            told = disturbance.conditions(self)
+            total = total if told is None else total.beside(told)
+        return total
+
+    def value(self, row: int, action: int) -> float:
+        """The return of a way in an episode."""
+        return worth(self.truth[row].weights, self.outcome(row, action))

@@ -1,0 +1,1 @@
+"""Event-driven simulators of batch logs and workflows, compiled."""

@@ -1,0 +1,72 @@
+"""``python -m workers.kinds.workflow.simulator``: what ``steward simulate`` runs.
+
+The format of the trace decides who plays it: each has a module with ``read`` and ``played``.
+"""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from types import ModuleType
+
+from app.kinds.contract.base import InvalidInput
+from app.kinds.workflow.formats.source import pieces
+from workers.kinds.workflow.simulator import batches, graphs
+from workers.kinds.workflow.simulator.output import text, told
+from workers.kinds.workflow.simulator.request import Played, asked
+
+DONE, REFUSED, INTERRUPTED = 0, 1, 130
+
+
+def player(options: Namespace) -> ModuleType:
+    """Who plays the file: what begins with a brace is JSON, and so a workflow.
+
+    Raises:
+        OSError: it can't be read.
+        InvalidInput: it is gzip, and broken.
+    """
+    start = next(iter(pieces(options.trace)), b"")
+    return graphs if start.lstrip().startswith(b"{") else batches
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read, play, tell; the exit status. Complaints go to standard error."""
+    options = asked(arguments)
+    try:
+        by = player(options)
+        reading = by.read(options)
+        rows: list[Played] = by.played(options, reading)
+        if options.plot is not None:
+            _draw(options, rows)
+    except InvalidInput as error:
+        for issue in error.errors:
+            print(f"{options.trace}{issue.pointer}: {issue.message} ({issue.value!r})", file=sys.stderr)
+        return REFUSED
+    except (ValueError, OSError) as error:
+        print(f"steward simulate: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    said = told(options, reading, rows)
+    print(json.dumps(said) if options.json else text(said))
+    return DONE
+
+
+def _draw(options: Namespace, rows: list[Played]) -> None:
+    from workers.evaluation.report.plot import save
+    from workers.kinds.workflow.evaluation.pictures import picture
+
+    several = len({row.first for row in rows}) > 1
+    names = [f"{row.strategy} {row.first}:{row.trace.tasks}" if several else row.strategy for row in rows]
+    pictures = [picture(name, row.trace, row.nodes, row.schedule) for name, row in zip(names, rows, strict=True)]
+    save(options.plot, options.trace.name, pictures)
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has read enough; nothing may be written at the end either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = DONE
+    sys.exit(status)

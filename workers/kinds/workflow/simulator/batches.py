@@ -1,0 +1,130 @@
+"""``steward simulate`` on batch logs: rules and mechanisms on one pool of processors."""
+
+from argparse import Namespace
+
+import numpy as np
+
+from app.kinds.workflow.formats.notation import nodes_written
+from app.kinds.workflow.formats.reading import Reading
+from app.kinds.workflow.formats.swf import read_swf
+from app.kinds.workflow.layout import Nodes, nodes_of, pool
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS
+from app.kinds.workflow.scheduling.rules import RULES
+from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.trace import Trace, selected
+from workers.kinds.workflow.simulator.agents import play_agent
+from workers.kinds.workflow.simulator.conservative import play_conservative
+from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.request import AGENT, Played, sequences, strategies
+from workers.kinds.workflow.simulator.schedule import Schedule, figures
+
+OWN = "strategy"
+
+
+def read(asked: Namespace) -> Reading:
+    """The log; see ``read_swf`` for what it raises."""
+    return read_swf(asked.trace, clip=asked.clip, sort=asked.sort)
+
+
+def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
+    """The one node that batch jobs run on.
+
+    Raises:
+        ValueError: nothing says how large it is, or there are several.
+    """
+    if given is None and not known:
+        raise ValueError("--nodes: the log does not say how many processors there are; give their number, as in 256")
+    if given is None or given.strip().isdecimal():
+        return pool(int(given or known[0]))
+    nodes = nodes_of(nodes_written(given))
+    if len(nodes.processors) != 1:
+        raise ValueError(f"--nodes: batch jobs are played on one machine, as in 256 or 1x256@1.0:0.48: {given}")
+    return nodes
+
+
+def played(asked: Namespace, reading: Reading) -> list[Played]:
+    """Every strategy on every sequence, strategy by strategy.
+
+    Raises:
+        ValueError: what is asked does not fit the log; the option is named.
+    """
+    names = strategies(asked.strategy, "fcfs", (*RULES, AGENT))
+    orders = (OWN, *RULES)
+    if asked.order is not None and asked.order.lower() not in orders:
+        raise ValueError(f"--order: {asked.order!r} is none of {', '.join(orders)}")
+    nodes, limits = (
+        machine(asked.nodes, reading.machines),
+        Limits(running_tasks=asked.user_tasks, processors=asked.user_processors),
+    )
+    found = []
+    for name in names:
+        for first, count in sequences(asked.sequences, reading.trace.tasks):
+            part = selected(reading.trace, slice(first, first + count))
+            if name == AGENT:
+                schedule = picked(part, nodes, asked, limits)
+            else:
+                how = asked.backfilling, asked.order, limits
+                schedule = scheduled(part, nodes, name, *how, exact=asked.exact_runtimes)
+            found.append(Played(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
+    return found
+
+
+def picked(trace: Trace, nodes: Nodes, asked: Namespace, limits: Limits) -> Schedule:
+    """What becomes of batch jobs by the agent in a file; without one, by the agent that ships with the package.
+
+    Raises:
+        ValueError: the file is no such agent, or the mechanism or the order is not one that agents play with.
+        OSError: the file can't be read.
+    """
+    from app.kinds.workflow.policies.artifact import SHIPPED, load
+    from workers.kinds.workflow.evaluation.artifacts import compiled
+
+    mechanism = MECHANISMS.index(asked.backfilling)
+    if mechanism == CONSERVATIVE:
+        raise ValueError("--backfilling: agents pick tasks with none, rls or easy")
+    order = str(asked.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
+    if order not in RULES:
+        raise ValueError(f"--order: {asked.order!r}: with an agent, others overtake in the order of a rule")
+    agent, _ = compiled(load((asked.agent or SHIPPED).read_bytes()))
+    speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
+    trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+    play = opened(trace, processors, limits, trace.runtime if asked.exact_runtimes else None)
+    member = np.full(trace.tasks, -1, np.int64)
+    play_agent(play, agent, mechanism, RULES.index(order), processors, np.iinfo(np.int64).max, member)
+    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+
+
+def scheduled(
+    trace: Trace,
+    nodes: Nodes,
+    strategy: str,
+    backfilling: str,
+    order: str | None = None,
+    limits: Limits | None = None,
+    *,
+    exact: bool = False,
+) -> Schedule:
+    """What becomes of batch jobs on one machine by one of ``RULES`` and one of ``MECHANISMS``.
+
+    Args:
+        trace: jobs.
+        nodes: one node.
+        strategy: orders the queue; with conservative backfilling the order in which jobs move forward is ``order``.
+        backfilling: mechanism.
+        order: rule by which others overtake, or ``strategy``; none: fcfs with ``rls``, else the strategy's own.
+        limits: of each user.
+        exact: whether jobs are planned with their run times.
+    """
+    mechanism, rule = MECHANISMS.index(backfilling), RULES.index(strategy)
+    own = order is None or order.lower() == OWN
+    fill = (
+        RULES.index("fcfs") if order is None and mechanism == RLS else rule if own else RULES.index(str(order).lower())
+    )
+    speed = float(nodes.speed[0])
+    trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+    play = opened(trace, int(nodes.processors[0]), limits or Limits(), trace.runtime if exact else None)
+    if mechanism == CONSERVATIVE:
+        play_conservative(play, fill, np.empty(trace.tasks))
+    else:
+        play_rules(play, mechanism, rule, fill)
+    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))

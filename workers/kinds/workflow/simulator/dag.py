@@ -1,0 +1,338 @@
+"""Workflows on heterogeneous nodes, event by event: plans are followed, or tasks dispatched as they get ready.
+
+Nodes that are not kept are ordered when they are needed, take tasks their start-up time later, and are released when
+they stand idle at the end of a billed period. Run times may differ from what was expected, and nodes may break down:
+their tasks are lost and run again. Data wait for nobody: many may travel at a time, each at the pace of its nodes.
+"""
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.layout import Nodes
+from app.kinds.workflow.scheduling import placement
+from app.kinds.workflow.scheduling.placement import (
+    Fleet,
+    Plan,
+    Rule,
+    Work,
+    arrival,
+    earliest,
+    grown,
+    occupy,
+    offer,
+    opened,
+)
+from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem_of
+from app.kinds.workflow.scheduling.ranks import Floats, Graph
+from app.kinds.workflow.trace import Trace
+from workers.kinds.workflow.simulator.compiling import compilable, kernel
+from workers.kinds.workflow.simulator.planner import plan
+from workers.kinds.workflow.simulator.schedule import Rentals, Schedule
+from workers.kinds.workflow.simulator.world import (
+    BREAK,
+    DONE,
+    END,
+    NONE,
+    OFF,
+    ON,
+    ORDER,
+    READY,
+    RELEASE,
+    RUNNING,
+    UP,
+    WAITING,
+    WAKE,
+    Breakdowns,
+    Event,
+    Queues,
+    Rental,
+    World,
+    begun,
+    broken,
+    idle,
+    launch,
+    leave,
+    order,
+    release,
+)  # fmt: skip
+
+OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
+
+
+def cleared(
+    world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
+) -> None:
+    """One thing less for ``task`` to wait for; in a plan, it is looked at again when its data are there."""
+    world.missing[task] -= 1
+    if world.missing[task] == 0:
+        world.status[task] = READY
+        if len(queues.task) > 0:
+            at = arrival(graph, work, fleet, Plan(world.start, world.end, world.node), task, queues.node[task])
+            if at > now or work.cost[task, queues.node[task]] == 0:
+                heappush(events, (max(at, now), WAKE, task, 0))
+
+
+def woken(
+    world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, number: int,
+    now: float,
+) -> None:  # fmt: skip
+    """``task`` is submitted (``number`` 1), or its data are there.
+
+    In a plan, what takes no time needs no room, and starts at once.
+    """
+    if number == 1:
+        cleared(world, graph, work, fleet, queues, events, task, now)
+        return
+    j = queues.node[task]
+    if world.status[task] == READY and world.power[j] == ON and work.cost[task, j] == 0:
+        launch(world, work, events, task, j, now, 0.0)
+
+
+def follow(
+    world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], now: float
+) -> None:
+    """Start what is next on each node, as long as it is ready, its data are there, and it fits."""
+    so_far = Plan(world.start, world.end, world.node)
+    for j in range(len(world.power)):
+        while world.power[j] == ON and world.next[j] < queues.start[j + 1]:
+            task = queues.task[world.next[j]]
+            if world.status[task] == READY:
+                fits = world.processors[j] >= work.processors[task] and world.memory[j] >= work.memory[task]
+                if not fits or arrival(graph, work, fleet, so_far, task, j) > now:
+                    break
+                launch(world, work, events, task, j, now, 0.0)
+            elif world.status[task] == WAITING:
+                break
+            world.next[j] += 1
+
+
+def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> float:
+    """Seconds that the data of ``task`` take to node ``j`` when they are sent for."""
+    longest = 0.0
+    for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+        there = world.node[graph.parents[e]]
+        if there != j:
+            longest = max(longest, work.data[e] * max(fleet.pace[there], fleet.pace[j]))
+    return longest
+
+
+def foreseen(world: World, work: Work, fleet: Fleet, now: float) -> placement.Calendar:
+    """What is free on each node from now on, if running tasks end when they are expected to."""
+    nodes = len(world.power)
+    calendar = opened(fleet, placement.SPARE)
+    for j in range(nodes):
+        calendar.time[j, 0] = now
+        if world.power[j] == OFF:
+            calendar.time[j, 0] = now + fleet.startup[j]
+        elif world.power[j] != ON:
+            calendar.time[j, 0] = max(now, world.ready[j])
+    for task in range(len(world.status)):
+        if world.status[task] == RUNNING:
+            j = world.node[task]
+            if calendar.spans[j] + 2 > calendar.time.shape[1]:
+                calendar = grown(calendar)
+            end = max(world.until[task], now + OVERRUN * (now - world.start[task]) + 1e-6)
+            occupy(calendar, j, now, end, work.processors[task], work.memory[task])
+    return calendar
+
+
+def preferred(
+    world: World, graph: Graph, work: Work, fleet: Fleet, rule: Rule, calendar: placement.Calendar,
+    spans: tuple[Floats, Floats], task: int, now: float,
+) -> tuple[int, float, float]:  # fmt: skip
+    """The node that ``rule`` gives ``task`` (−1: none), from when, and for how many seconds; ``work`` is expected."""
+    chosen, start, length, best = -1, np.inf, 0.0, (True, np.inf)
+    for j in range(len(world.power)):
+        duration = work.cost[task, j] + travel(world, graph, work, fleet, task, j)
+        if np.isfinite(duration + rule.bias[task, j]):
+            at = earliest(calendar, j, now, duration, work.processors[task], work.memory[task])
+            offered = offer(fleet, rule, task, j, at, at + duration, spans[0], spans[1])
+            if offered < best:
+                chosen, start, length, best = j, at, duration, offered
+    return chosen, start, length
+
+
+def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats, Floats], int]:
+    """When each node began and ends to be used if nothing comes after ``now``, [M] each; processors that are free."""
+    nodes, free = len(world.power), 0
+    spans = (np.full(nodes, np.inf), np.full(nodes, -np.inf))
+    for j in range(nodes):
+        if world.power[j] == ON:
+            free += world.processors[j]
+            spans[0][j], spans[1][j] = world.ordered[j] + fleet.startup[j], now
+        elif world.power[j] == OFF:
+            free += fleet.processors[j]
+    return spans, free
+
+
+def dispatch(
+    world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, rule: Rule, events: list[Event], now: float
+) -> None:
+    """Give every ready task, in the rule's order, the node that the rule prefers; start it if it has room now.
+
+    A task whose node has room later waits, and later tasks start only where they do not delay it. Data are sent for
+    when a task starts, and its processors wait for them.
+    """
+    ready = rule.order[world.status[rule.order] == READY]
+    if len(ready) == 0:
+        return
+    calendar = foreseen(world, work, fleet, now)
+    spans, free = rented_so_far(world, fleet, now)
+    for task in ready:
+        if free <= 0:
+            break
+        j, start, length = preferred(world, graph, expected, fleet, rule, calendar, spans, task, now)
+        if j < 0:
+            continue
+        if calendar.spans[j] + 2 > calendar.time.shape[1]:
+            calendar = grown(calendar)
+        occupy(calendar, j, start, start + length, work.processors[task], work.memory[task])
+        spans[0][j], spans[1][j] = min(spans[0][j], start), max(spans[1][j], start + length)
+        if world.power[j] == ON and start <= now:
+            world.until[task] = now + length
+            launch(world, work, events, task, j, now, travel(world, graph, work, fleet, task, j))
+            free -= work.processors[task]
+        elif world.power[j] == OFF:
+            order(world, fleet, events, now, j)
+            free -= fleet.processors[j]
+
+
+def expect(
+    world: World, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
+    events: list[Event],
+) -> None:  # fmt: skip
+    """Write down what is known to come: submissions, breakdowns, and nodes that a plan needs."""
+    for task in range(len(world.status)):
+        heappush(events, (work.submit[task], WAKE, task, 1))
+    for k in range(len(breakdowns.at)):
+        heappush(events, (breakdowns.at[k], BREAK, k, 0))
+    for j in range(len(kept)):
+        world.next[j] = queues.start[j]
+        if not kept[j] and queues.start[j] < queues.start[j + 1]:
+            at = queues.planned[queues.task[queues.start[j]]] - fleet.startup[j]
+            heappush(events, (max(0.0, at), ORDER, j, 0))
+
+
+def ended(
+    world: World, graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, events: list[Event],
+    task: int, now: float,
+) -> None:  # fmt: skip
+    """``task`` has ended."""
+    world.status[task], world.end[task] = DONE, now
+    leave(world, work, task)
+    for c in range(graph.child_start[task], graph.child_start[task + 1]):
+        cleared(world, graph, work, fleet, queues, events, graph.children[c], now)
+    idle(world, fleet, kept, events, now, world.node[task])
+
+
+def played(
+    world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, kept: NDArray[np.bool_], rule: Rule,
+    queues: Queues, breakdowns: Breakdowns,
+) -> list[Rental]:  # fmt: skip
+    """Follow ``queues``, or, if they are empty, dispatch by ``rule``; ``work`` has the run times that come true.
+
+    Returns the rentals that ended before the last task; ``world`` is then as it was at that task's end.
+    """
+    events = [(0.0, 0, 0, 0)]
+    events.pop()
+    rentals = [(0, 0.0, 0.0)]
+    rentals.pop()
+    expect(world, work, fleet, kept, queues, breakdowns, events)
+    left = len(world.status)
+    while len(events) > 0 and left > 0:
+        now, kind, which, number = heappop(events)
+        if kind == RELEASE:
+            release(world, fleet, queues, rentals, events, which, now)
+            continue
+        if kind == END and world.status[which] == RUNNING and world.attempt[which] == number:
+            ended(world, graph, work, fleet, kept, queues, events, which, now)
+            left -= 1
+        elif kind == UP and world.power[which] != ON and now >= world.ready[which]:
+            world.power[which] = ON
+            idle(world, fleet, kept, events, now, which)
+        elif kind == ORDER:
+            order(world, fleet, events, now, which)
+        elif kind == WAKE:
+            woken(world, graph, work, fleet, queues, events, which, number, now)
+        elif kind == BREAK:
+            broken(world, work, queues, breakdowns.node[which], breakdowns.until[which], events)
+        if len(events) > 0 and events[0][0] <= now and events[0][1] != RELEASE:
+            continue
+        if len(queues.task) > 0:
+            follow(world, graph, work, fleet, queues, events, now)
+        else:
+            dispatch(world, graph, work, expected, fleet, rule, events, now)
+    return rentals
+
+
+compilable(cleared, woken, follow, travel, foreseen, preferred, rented_so_far, dispatch, expect, ended)
+_played = kernel(played)
+
+
+def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
+    """The tasks of a plan by node and start, those of one moment after their parents.
+
+    Raises:
+        ValueError: a task has no place in the plan.
+    """
+    if (plan.node < 0).any():
+        raise ValueError(f"task {int(np.argmin(plan.node))} has no place in the plan")
+    task = graph.sequence[np.lexsort([each[graph.sequence] for each in (plan.end, plan.start, plan.node)])]
+    start = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(plan.node, minlength=nodes))))
+    return Queues(start, task, plan.start, plan.node)
+
+
+def unplanned(nodes: int) -> Queues:
+    """No plan: tasks are dispatched."""
+    nothing = np.zeros(0, np.int64)
+    return Queues(np.zeros(nodes + 1, np.int64), nothing, np.zeros(0), nothing)
+
+
+def _schedule(
+    given: Problem, trace: Trace, nodes: Nodes, rule: Rule, queues: Queues, breakdowns: Breakdowns
+) -> Schedule:
+    true = problem_of(trace, nodes, trace.runtime)
+    world = begun(given.graph, true.work, given.fleet, nodes.kept)
+    kept = nodes.kept.copy()
+    ended = _played(world, given.graph, true.work, given.work, given.fleet, kept, rule, queues, breakdowns)
+    last = world.end.max()
+    held = [(j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~kept)]
+    rented = np.array(ended + held, np.float64).reshape(-1, 3)
+    rentals = Rentals(rented[:, 0].astype(np.int64), rented[:, 1], rented[:, 2])
+    return Schedule(world.start, world.end, world.node, rentals)
+
+
+def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NONE) -> Schedule:
+    """What becomes of ``plan`` when tasks take their true run times: every node keeps to its order.
+
+    Raises:
+        ValueError: a task fits no node or has no place in the plan, or tasks depend on each other in a circle.
+    """
+    given = problem_of(trace, nodes)
+    return _schedule(
+        given, trace, nodes, STRATEGIES["heft"](given), queues_of(plan, len(nodes.kind), given.graph), breakdowns
+    )
+
+
+def dispatched(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
+    """What becomes of tasks that get their nodes by ``strategy`` when they are ready, knowing estimates alone.
+
+    Raises:
+        ValueError: a task fits none of the nodes, or tasks depend on each other in a circle.
+    """
+    given = problem_of(trace, nodes)
+    return _schedule(given, trace, nodes, STRATEGIES[strategy](given), unplanned(len(nodes.kind)), breakdowns)
+
+
+def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
+    """Plan with estimates by ``strategy``, one of ``STRATEGIES``, then follow the plan.
+
+    Raises:
+        ValueError: a task fits none of the nodes, or tasks depend on each other in a circle.
+    """
+    given = problem_of(trace, nodes)
+    rule = STRATEGIES[strategy](given)
+    queues = queues_of(plan(given, rule), len(nodes.kind), given.graph)
+    return _schedule(given, trace, nodes, rule, queues, breakdowns)

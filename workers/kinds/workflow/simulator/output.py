@@ -1,0 +1,89 @@
+"""What ``steward simulate`` prints: figures per sequence, means, and strategies compared paired."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.kinds.workflow.formats.reading import Reading
+from workers.kinds.workflow.simulator.request import Played
+from workers.kinds.workflow.simulator.schedule import Figures
+
+Json = dict[str, Any]
+FIELDS = Figures._fields
+HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
+FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
+
+
+def told(asked: Namespace, reading: Reading, rows: Sequence[Played]) -> Json:
+    """Everything, as JSON; units as of ``Figures``."""
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    nodes = rows[0].nodes
+    return {
+        "trace": str(asked.trace),
+        "tasks": reading.trace.tasks,
+        "nodes": len(nodes.processors),
+        "processors": int(nodes.processors.sum()),
+        "backfilling": asked.backfilling,
+        "order": asked.order,
+        "exact_runtimes": asked.exact_runtimes,
+        "strategies": [_strategy(name, names[0], rows) for name in names],
+        "warnings": [f"{issue.pointer}: {issue.message}" for issue in reading.warnings],
+        "lacks": list(reading.lacks),
+    }
+
+
+def _strategy(name: str, first: str, rows: Sequence[Played]) -> Json:
+    own = [row for row in rows if row.strategy == name]
+    others = [row for row in rows if row.strategy == first]
+    means = {field: float(np.mean([getattr(row.figures, field) for row in own])) for field in FIELDS}
+    said: Json = {"strategy": name, "sequences": [_sequence(row) for row in own], "mean": means}
+    if name != first:
+        said["against_first"] = _paired(
+            [a.figures.slowdown - b.figures.slowdown for a, b in zip(own, others, strict=True)]
+        )
+    return said
+
+
+def _sequence(row: Played) -> Json:
+    return {"first": row.first, "tasks": row.trace.tasks, **row.figures._asdict()}
+
+
+def _paired(differences: Sequence[float]) -> Json:
+    """Mean difference of slowdowns on the same sequences; its standard error needs two of them."""
+    count = len(differences)
+    error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
+    better = sum(value < 0 for value in differences)
+    return {"slowdown": float(np.mean(differences)), "standard_error": error, "better_in": better, "of": count}
+
+
+def text(said: Json) -> str:
+    """The same as a table, with warnings above it."""
+    several = any(len(each["sequences"]) > 1 for each in said["strategies"])
+    lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
+    lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
+    lines.append(_row("strategy", "tasks", HEADS))
+    for each in said["strategies"]:
+        for part in each["sequences"]:
+            name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
+            lines.append(_row(name, f"{part['tasks']:,}", _formed(part)))
+    if several:
+        lines += [_row(f"{each['strategy']} mean", "", _formed(each["mean"])) for each in said["strategies"]]
+    lines += [_compared(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
+    return "\n".join(lines)
+
+
+def _formed(values: Json) -> list[str]:
+    return [form.format(values[field]) for field, form in zip(FIELDS, FORMS, strict=True)]
+
+
+def _row(name: str, tasks: str, cells: Sequence[str]) -> str:
+    return f"{name:<24}{tasks:>8}" + "".join(f"{cell:>14}" for cell in cells)
+
+
+def _compared(each: Json, first: str) -> str:
+    pair = each["against_first"]
+    error = "" if pair["standard_error"] is None else f" ± {pair['standard_error']:.2f} (standard error)"
+    difference = f"{each['strategy']} − {first}: slowdown {pair['slowdown']:+.2f}{error}"
+    return f"{difference}, lower in {pair['better_in']} of {pair['of']}"

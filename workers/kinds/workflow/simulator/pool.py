@@ -1,0 +1,365 @@
+"""Batch jobs on one pool of processors, event by event.
+
+Submissions and ends are taken one at a time, and a decision follows each. Of events at the same second, submissions
+come first, in the order of the trace, then ends, in the order of the starts: so do pyss (in predictsim; Gaussier et al.
+2015) and RLScheduler's simulator (Zhang et al. 2020), whose schedules are reproduced. As in pyss, EASY counts the
+processors of a job that ends as expected as free from the first event of that second on.
+
+``play_rules`` plays rules to the end. A learner plays step by step, each with functions that compile:
+
+    advance(play, mechanism, fill)            # goes on until a pick is due; False at the end
+    choose(play, mechanism, fill, task)       # starts it, or makes it the head that all wait for; −1 waits an event
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.workflow.scheduling import dispatch, rules
+from app.kinds.workflow.scheduling.dispatch import EASY, NONE, UNLIMITED, Head, Indices, Pool, Tasks, decide
+from app.kinds.workflow.scheduling.rules import FCFS, scores
+from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.trace import Seconds, Trace
+from workers.kinds.workflow.simulator.compiling import borrowed, compilable, compiled_as, kernel
+
+compilable(dispatch.earliest, dispatch.in_line, dispatch.overtake, dispatch.decide)
+compilable(rules.formula, rules.scores)
+
+
+@compiled_as(dispatch.by_end)
+def _by_end(tasks: Tasks, started: Indices) -> Indices:
+    """By insertion: hardly ever do many start together, and a general sort takes seconds to compile."""
+    if len(started) < 2:
+        return started
+    expected, found = tasks.expected, started.copy()
+    for i in range(1, len(found)):
+        task, at = found[i], i
+        while at > 0 and expected[found[at - 1]] > expected[task]:
+            found[at] = found[at - 1]
+            at -= 1
+        found[at] = task
+    return found
+
+
+NOW, UNTIL = range(2)
+NO_LIMITS = Limits()
+QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, PAUSED, ARRIVED = range(8)
+FREE, RUNNING = range(2)
+
+
+class Play(NamedTuple):
+    """L jobs on their way through a pool on which at most R run; changed in place.
+
+    For B plays in lock-step keep each array with a leading dimension B, and build a ``Play`` of rows: all functions
+    below take one play.
+
+    Attributes:
+        tasks: of the sequence, [L] each.
+        pool: the machine.
+        runtime: seconds, [L].
+        begun: when each task started, seconds; not a number before, [L].
+        queue: tasks that wait, in order of submission, in the first ``counts[QUEUED]`` of [L].
+        chosen: scratch, [L].
+        finish: when each running task ends, descending, in the first ``counts[ALIVE]`` of [L]: with EASY any number of
+            tasks may be off the machine already, and end in this very second.
+        running: each of those, −1 for one that is off the machine already, [L].
+        clock: now, and the head's earliest start, seconds, [2].
+        counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
+            start, decisions, whether the next pick is put off to the next event, and whether the last event was a
+            submission, [8].
+        recent: run times of each user's last two tasks, the latest first, seconds, [U + 1, 2]; not a number before.
+    """
+
+    tasks: Tasks
+    pool: Pool
+    runtime: Seconds
+    begun: Seconds
+    queue: Indices
+    chosen: Indices
+    finish: Seconds
+    running: Indices
+    clock: Seconds
+    counts: Indices
+    recent: Seconds
+
+
+@kernel
+def lent(play: Play) -> Play:
+    """``play`` without counting references to its arrays, for a compiled loop whose caller holds it.
+
+    Every call that hands over a play would count its twenty arrays up and down: most of what an event costs.
+    """
+    tasks, pool = play.tasks, play.pool
+    return Play(
+        Tasks(
+            borrowed(tasks.submit),
+            borrowed(tasks.expected),
+            borrowed(tasks.processors),
+            borrowed(tasks.user),
+            borrowed(tasks.waiting),
+        ),
+        Pool(
+            borrowed(pool.level),
+            borrowed(pool.ends),
+            borrowed(pool.held),
+            borrowed(pool.task),
+            borrowed(pool.room_tasks),
+            borrowed(pool.room_processors),
+        ),
+        borrowed(play.runtime),
+        borrowed(play.begun),
+        borrowed(play.queue),
+        borrowed(play.chosen),
+        borrowed(play.finish),
+        borrowed(play.running),
+        borrowed(play.clock),
+        borrowed(play.counts),
+        borrowed(play.recent),
+    )
+
+
+@kernel
+def next_event(play: Play, mechanism: int) -> bool:
+    """Take the next submission or end; False when there is none."""
+    submit, finish, counts = play.tasks.submit, play.finish, play.counts
+    arriving, alive = counts[ARRIVING], counts[ALIVE]
+    arrives = arriving < len(submit) and (alive == 0 or submit[arriving] <= finish[alive - 1])
+    if arrives:
+        play.clock[NOW] = submit[arriving]
+        play.tasks.waiting[arriving] = True
+        play.queue[counts[QUEUED]] = arriving
+        counts[QUEUED] += 1
+        counts[ARRIVING] += 1
+    elif alive > 0:
+        play.clock[NOW] = finish[alive - 1]
+        counts[ALIVE] -= 1
+        if play.running[alive - 1] >= 0:
+            leave(play, play.running[alive - 1])
+    if mechanism == EASY:
+        expire(play)
+    counts[PAUSED], counts[ARRIVED] = 0, arrives
+    return arrives or alive > 0
+
+
+@kernel
+def expire(play: Play) -> None:
+    """Take jobs that end at this second, as expected, off the machine before their turn."""
+    now = play.clock[NOW]
+    at = play.counts[ALIVE] - 1
+    while at >= 0 and play.finish[at] == now:
+        task = play.running[at]
+        if task >= 0 and play.begun[task] + play.tasks.expected[task] == now:
+            leave(play, task)
+            play.running[at] = -1
+        at -= 1
+
+
+@kernel
+def leave(play: Play, task: int) -> None:
+    """Take ``task`` off the machine."""
+    pool, level = play.pool, play.pool.level
+    ends, held, which = pool.ends, pool.held, pool.task
+    need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
+    at = 0
+    while which[at] != task:
+        at += 1
+    for i in range(at, last):
+        ends[i], held[i], which[i] = ends[i + 1], held[i + 1], which[i + 1]
+    level[RUNNING] = last
+    level[FREE] += need
+    pool.room_tasks[user] += 1
+    pool.room_processors[user] += need
+    if user >= 0:
+        play.recent[user, 1] = play.recent[user, 0]
+        play.recent[user, 0] = play.runtime[task]
+
+
+@kernel
+def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
+    """Decide with orders of waiting tasks, and start what starts; how many."""
+    counts, clock, chosen = play.counts, play.clock, play.chosen
+    counts[DECISIONS] += 1
+    head = Head(counts[HEAD], clock[UNTIL], counts[SPARE])
+    starts, head = decide(mechanism, clock[NOW], head, order, fill, play.tasks, play.pool, chosen)
+    counts[HEAD], clock[UNTIL], counts[SPARE] = head.task, head.until, head.spare
+    if starts > 0:
+        enter(play, chosen[:starts])
+        close_up(play)
+    return starts
+
+
+@kernel
+def close_up(play: Play) -> None:
+    """Take those that started out of the queue."""
+    queue, waiting, kept = play.queue, play.tasks.waiting, 0
+    for i in range(play.counts[QUEUED]):
+        queue[kept] = queue[i]
+        kept += waiting[queue[i]]
+    play.counts[QUEUED] = kept
+
+
+@kernel
+def enter(play: Play, started: Indices) -> None:
+    """Put tasks on the machine."""
+    now, level = play.clock[NOW], play.pool.level
+    begun, runtime, expected, processors = play.begun, play.runtime, play.tasks.expected, play.tasks.processors
+    finish, running = play.finish, play.running
+    ends, held, which = play.pool.ends, play.pool.held, play.pool.task
+    for task in started:
+        begun[task] = now
+        end, at = now + runtime[task], play.counts[ALIVE]
+        while at > 0 and finish[at - 1] <= end:
+            finish[at], running[at] = finish[at - 1], running[at - 1]
+            at -= 1
+        finish[at], running[at] = end, task
+        end, at = now + expected[task], level[RUNNING]
+        while at > 0 and ends[at - 1] > end:
+            ends[at], held[at], which[at] = ends[at - 1], held[at - 1], which[at - 1]
+            at -= 1
+        ends[at], held[at], which[at] = end, processors[task], task
+        play.counts[ALIVE] += 1
+        level[RUNNING] += 1
+        level[FREE] -= processors[task]
+
+
+@kernel
+def ordered(play: Play, rule: int) -> Indices:
+    """Waiting tasks by a rule's scores, ties in order of submission, [Q]."""
+    queue = play.queue[: play.counts[QUEUED]]
+    if rule == FCFS:
+        return queue
+    tasks = play.tasks
+    found = scores(rule, play.clock[NOW], tasks.submit[queue], tasks.expected[queue], tasks.processors[queue])
+    return queue[np.argsort(found, kind="mergesort")]
+
+
+@kernel
+def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
+    """Play to the end, the order and who may overtake given by rules; not for conservative backfilling."""
+    held = lent(play)
+    counts, queue = held.counts, held.queue
+    while next_event(held, mechanism):
+        if counts[QUEUED] > 0 and not in_vain(held, mechanism, rule):
+            line = queue[: counts[QUEUED]]
+            order = line if rule == FCFS else ordered(held, rule)
+            settle(held, mechanism, order, line if fill == FCFS else ordered(held, fill))
+
+
+@kernel
+def in_vain(play: Play, mechanism: int, rule: int) -> bool:
+    """Whether it is plain that a decision would start nothing, and leave the head as it is."""
+    counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
+    last = need[queue[counts[QUEUED] - 1]]
+    if mechanism != EASY:
+        return counts[HEAD] >= 0 and free == 0
+    if rule == FCFS and counts[ARRIVED] and last > free:
+        return True  # the newcomer does not fit, and the others did not before it came
+    for i in range(counts[QUEUED]):  # noqa: SIM110 - a generator is slow where this is compiled
+        if need[queue[i]] <= free:
+            return False
+    return True
+
+
+@kernel
+def advance(play: Play, mechanism: int, fill: int) -> bool:
+    """Go on until a pick is due: some task waits and none is the head; False at the end.
+
+    With ``easy`` a pick is due only where some task fits, as the head is chosen anew at each event.
+    """
+    while True:
+        free = play.counts[HEAD] < 0 and not play.counts[PAUSED]
+        if free and play.counts[QUEUED] > 0 and (mechanism != EASY or _some_fit(play)):
+            return True
+        if not next_event(play, mechanism):
+            return False
+        if mechanism == EASY:
+            play.counts[HEAD] = -1
+        elif play.counts[HEAD] >= 0 and not _held_up(play, mechanism):
+            settle(play, mechanism, play.queue[:0], ordered(play, fill))
+
+
+@kernel
+def _held_up(play: Play, mechanism: int) -> bool:
+    """Whether it is plain that the head waits on, and that nothing may overtake it."""
+    tasks, free, window = play.tasks, play.pool.level[FREE], play.clock[UNTIL] - play.clock[NOW]
+    if tasks.processors[play.counts[HEAD]] <= free:
+        return False
+    if mechanism == NONE:
+        return True
+    for i in range(play.counts[QUEUED]):
+        task = play.queue[i]
+        if tasks.processors[task] <= free and tasks.expected[task] < window:
+            return False
+    return True
+
+
+@kernel
+def _some_fit(play: Play) -> bool:
+    need = play.tasks.processors[play.queue[: play.counts[QUEUED]]]
+    return bool(need.min() <= play.pool.level[FREE])
+
+
+@kernel
+def choose(play: Play, mechanism: int, fill: int, task: int) -> None:
+    """Start ``task``, or make it the head that all wait for and let others overtake it; −1 waits for the next event."""
+    if task < 0:
+        play.counts[PAUSED] = 1
+        return
+    play.chosen[0] = task  # may be overwritten, but not before it was looked at
+    settle(play, mechanism, play.chosen[:1], ordered(play, fill))
+    if mechanism == EASY and play.counts[HEAD] >= 0:
+        play.counts[PAUSED] = 1
+
+
+def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: Seconds | None = None) -> Play:
+    """Jobs before their first event, on an idle pool.
+
+    Args:
+        trace: its parents are not looked at.
+        processors: of the pool.
+        limits: of each user.
+        planned: seconds that each task is planned with, [N]; none: its estimate, or its run time where it has none.
+
+    Raises:
+        ValueError: a job needs more processors than there are, or its run time is unknown.
+    """
+    _check(trace, processors)
+    count, users = trace.tasks, int(trace.user.max(initial=-1)) + 1
+    room = [
+        np.full(users + 1, UNLIMITED if most is None else most) for most in (limits.running_tasks, limits.processors)
+    ]
+    for each in room:
+        each[users] = UNLIMITED
+    running = min(processors, count) + 1
+    submit, runtime, expected = (
+        np.ascontiguousarray(each, np.float64)  # loops are compiled for whole arrays alone
+        for each in (trace.submit, trace.runtime, trace.expected if planned is None else planned)
+    )
+    processors_of, user_of = (np.ascontiguousarray(each, np.int64) for each in (trace.processors, trace.user))
+    return Play(
+        tasks=Tasks(submit, expected, processors_of, user_of, np.zeros(count, np.bool_)),
+        pool=Pool(
+            np.array([processors, 0]), np.zeros(running), *(np.zeros(running, np.int64) for _ in range(2)), *room
+        ),
+        runtime=runtime,
+        begun=np.full(count, np.nan),
+        queue=np.zeros(count, np.int64),
+        chosen=np.zeros(count, np.int64),
+        finish=np.zeros(count),
+        running=np.zeros(count, np.int64),
+        clock=np.array([-np.inf, np.inf]),
+        counts=np.array([0, 0, 0, -1, 0, 0, 0, 0]),
+        recent=np.full((users + 1, 2), np.nan),
+    )
+
+
+def _check(trace: Trace, processors: int) -> None:
+    large = np.flatnonzero(trace.processors > processors)
+    if len(large):
+        first = large[0]
+        raise ValueError(
+            f"task {trace.names[first]} needs {trace.processors[first]} processors, of which there are {processors}"
+        )
+    unknown = np.flatnonzero(~(trace.runtime >= 0))
+    if len(unknown):
+        raise ValueError(f"task {trace.names[unknown[0]]} has no run time, so it cannot be played")

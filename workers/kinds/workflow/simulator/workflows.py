@@ -1,0 +1,64 @@
+"""A workflow by any strategy, published or the agent: planned with estimates, then played with the true run times."""
+
+import numpy as np
+
+from app.kinds.workflow.layout import Nodes
+from app.kinds.workflow.scheduling.placement import Plan
+from app.kinds.workflow.scheduling.planning import STRATEGIES, problem_of
+from app.kinds.workflow.trace import Trace
+from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
+from workers.kinds.workflow.simulator.planner import plan
+from workers.kinds.workflow.simulator.schedule import Schedule, figures
+from workers.kinds.workflow.simulator.search import SHORT, Aim, agent, candidates
+from workers.kinds.workflow.simulator.world import NONE, Breakdowns
+
+AGENT = "agent"
+NAMES = (*STRATEGIES, AGENT)
+
+
+def agent_plan(trace: Trace, nodes: Nodes, aim: Aim = SHORT, attempts: int | None = None, seed: int = 0) -> Plan:
+    """The agent's plan for ``aim``, made with estimates.
+
+    Where money counts, every rule's plan is played beside the searched one before one is taken, since what idle nodes
+    cost shows in the simulator alone.
+    """
+    given = problem_of(trace, nodes)
+    found = agent(given, np.random.default_rng(seed), aim, attempts)
+    if aim.thrift == 0:
+        return found
+    expected = trace._replace(runtime=trace.expected)
+
+    def worth(made: Plan) -> float:
+        told = figures(expected, nodes, followed(expected, nodes, made))
+        return max(aim.hurry * told.makespan, aim.thrift * told.cost)
+
+    return min([found, *(plan(given, rule) for rule in candidates(given, aim))], key=worth)
+
+
+def scheduled(
+    trace: Trace,
+    nodes: Nodes,
+    strategy: str,
+    *,
+    online: bool = False,
+    breakdowns: Breakdowns = NONE,
+    aim: Aim = SHORT,
+    attempts: int | None = None,
+    seed: int = 0,
+) -> Schedule:
+    """What becomes of ``trace`` by ``strategy``, one of ``NAMES``; ``online``, tasks get nodes when they are ready.
+
+    ``aim``, ``attempts`` and ``seed`` are the agent's, which always plans.
+
+    Raises:
+        ValueError: an unknown strategy, the agent online, a task that fits no node, or tasks in a circle.
+    """
+    if strategy not in NAMES:
+        raise ValueError(f"strategy must be one of {', '.join(NAMES)}: {strategy!r}")
+    if online and strategy == AGENT:
+        raise ValueError("the agent plans whole workflows: leave online out, or name another strategy")
+    if online:
+        return dispatched(trace, nodes, strategy, breakdowns)
+    if strategy == AGENT:
+        return followed(trace, nodes, agent_plan(trace, nodes, aim, attempts, seed), breakdowns)
+    return simulated(trace, nodes, strategy, breakdowns)

@@ -1,0 +1,167 @@
+"""A simulated workflow at a moment: its tasks, its nodes, what is known to come, and what happens to nodes."""
+
+from heapq import heappush
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.scheduling.placement import Fleet, Work
+from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
+from workers.kinds.workflow.simulator.compiling import compilable
+
+END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision of their time
+WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
+OFF, STARTING, ON, DOWN = 0, 1, 2, 3
+Event = tuple[float, int, int, int]
+"""Seconds, what happens, to which task, node or breakdown, and the task's attempt."""
+Rental = tuple[int, float, float]
+"""Node, ordered, released."""
+
+
+class Breakdowns(NamedTuple):
+    """K times at which a node stands still: all that runs on it is lost.
+
+    Attributes:
+        node: index of the node, [K].
+        at: seconds, [K].
+        until: seconds, [K]; a node's own breakdowns do not overlap.
+    """
+
+    node: Indices
+    at: Floats
+    until: Floats
+
+
+NONE = Breakdowns(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+class World(NamedTuple):
+    """What is so at a moment; [N] per task, [M] per node.
+
+    Attributes:
+        status: WAITING for submission or parents, READY, RUNNING or DONE, [N].
+        missing: parents that have not ended, and 1 until submitted, [N].
+        attempt: how often the task was started, [N].
+        start: of the last attempt, when processors were taken, seconds, [N].
+        end: seconds, [N]; infinite while unknown.
+        node: where, [N].
+        until: when a running task is expected to end, seconds, [N].
+        power: OFF, STARTING, ON or DOWN, [M].
+        ordered: since when the node is billed, seconds, [M].
+        ready: when a node that starts or is down takes tasks, seconds, [M].
+        processors: free, [M].
+        memory: free, bytes, [M].
+        running: tasks, [M].
+        next: place in the node's queue of a plan, [M].
+    """
+
+    status: Indices
+    missing: Indices
+    attempt: Indices
+    start: Floats
+    end: Floats
+    node: Indices
+    until: Floats
+    power: Indices
+    ordered: Floats
+    ready: Floats
+    processors: Indices
+    memory: Floats
+    running: Indices
+    next: Indices
+
+
+class Queues(NamedTuple):
+    """A plan, node by node: ``task[start[j]:start[j + 1]]`` run on node j in this order, none before the one ahead.
+
+    Attributes:
+        planned: when each task is to start, seconds, [N].
+        node: on which it is to run, [N].
+    """
+
+    start: Indices
+    task: Indices
+    planned: Floats
+    node: Indices
+
+
+def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
+    """Before anything was submitted: the kept nodes run."""
+    tasks, nodes = work.cost.shape
+    missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1
+    return World(
+        np.full(tasks, WAITING), missing, np.zeros(tasks, np.int64),
+        np.full(tasks, np.inf), np.full(tasks, np.inf), np.full(tasks, -1), np.full(tasks, np.inf),
+        np.where(kept, ON, OFF), np.zeros(nodes), np.zeros(nodes),
+        fleet.processors.copy(), fleet.memory.copy(), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64),
+    )  # fmt: skip
+
+
+def order(world: World, fleet: Fleet, events: list[Event], now: float, j: int) -> None:
+    """Rent node ``j`` from now on."""
+    if world.power[j] == OFF:
+        world.power[j], world.ordered[j], world.ready[j] = STARTING, now, now + fleet.startup[j]
+        heappush(events, (world.ready[j], UP, j, 0))
+
+
+def launch(world: World, work: Work, events: list[Event], task: int, j: int, now: float, data: float) -> None:
+    """Start ``task`` on node ``j``: its data arrive in ``data`` seconds, while it holds its processors."""
+    world.status[task], world.node[task], world.start[task] = RUNNING, j, now
+    world.attempt[task] += 1
+    world.processors[j] -= work.processors[task]
+    world.memory[j] -= work.memory[task]
+    world.running[j] += 1
+    heappush(events, (now + data + work.cost[task, j], END, task, world.attempt[task]))
+
+
+def idle(world: World, fleet: Fleet, kept: NDArray[np.bool_], events: list[Event], now: float, j: int) -> None:
+    """Look at node ``j`` again at the end of its billed period, if nothing runs on it."""
+    if world.running[j] == 0 and world.power[j] == ON and not kept[j]:
+        periods = np.ceil((now - world.ordered[j]) / fleet.billing[j] - 1e-9)
+        heappush(events, (max(now, world.ordered[j] + periods * fleet.billing[j]), RELEASE, j, 0))
+
+
+def leave(world: World, work: Work, task: int) -> None:
+    """Give the processors and memory of ``task`` back."""
+    j = world.node[task]
+    world.processors[j] += work.processors[task]
+    world.memory[j] += work.memory[task]
+    world.running[j] -= 1
+
+
+def broken(world: World, work: Work, queues: Queues, j: int, until: float, events: list[Event]) -> None:
+    """Node ``j`` breaks down, if it is rented: what runs on it is lost."""
+    if world.power[j] == OFF:
+        return
+    world.power[j], world.ready[j] = DOWN, max(until, world.ready[j])
+    heappush(events, (world.ready[j], UP, j, 0))
+    for task in range(len(world.status)):
+        if world.status[task] == RUNNING and world.node[task] == j:
+            leave(world, work, task)
+            world.status[task], world.attempt[task] = READY, world.attempt[task] + 1
+    if len(queues.task) > 0:
+        world.next[j] = queues.start[j]
+
+
+def needed(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bool:
+    """Whether a node that was released now would come back too late for its next task in the plan."""
+    if len(queues.task) == 0 or world.next[j] >= queues.start[j + 1]:
+        return False
+    return queues.planned[queues.task[world.next[j]]] - now < fleet.startup[j]
+
+
+def release(
+    world: World, fleet: Fleet, queues: Queues, rentals: list[Rental], events: list[Event], j: int, now: float
+) -> None:
+    """End the rent of node ``j`` if it is idle; a plan orders it again in time for its next task."""
+    if world.power[j] != ON or world.running[j] > 0 or needed(world, fleet, queues, j, now):
+        return
+    rentals.append((j, world.ordered[j], now))
+    world.power[j] = OFF
+    if len(queues.task) > 0 and world.next[j] < queues.start[j + 1]:
+        at = queues.planned[queues.task[world.next[j]]] - fleet.startup[j]
+        heappush(events, (max(now, at), ORDER, j, 0))
+
+
+compilable(order, launch, idle, leave, broken, needed, release)

@@ -1,0 +1,100 @@
+"""What a training shows of what it made: one sequence that was judged on, as the agent and its rivals schedule it."""
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.kinds.workflow.layout import Layout, pool
+from app.kinds.workflow.policies.artifact import load
+from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.scheduling.dispatch import MECHANISMS
+from app.kinds.workflow.scheduling.rules import RULES
+from app.kinds.workflow.spec import Spec
+from workers.kinds.workflow.evaluation.artifacts import Played, compiled
+from workers.kinds.workflow.evaluation.episodes import Episode, described
+from workers.kinds.workflow.evaluation.objective import reference
+from workers.kinds.workflow.evaluation.pictures import picture
+from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
+from workers.kinds.workflow.simulator.schedule import Figures, figures
+from workers.kinds.workflow.training.objective import largest, machine_of
+from workers.kinds.workflow.training.sequences import Sequence
+
+Json = dict[str, Any]
+AGENT, CHAMPION = "agent", "champion"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all play: a sequence under its mechanism, on the largest node of the workload."""
+
+    sequence: Sequence
+    episode: Episode
+    label: str
+
+    def way(self, name: str, policy: Any) -> Played:
+        """A policy as it was judged; a rule too, for its loops are compiled already."""
+        agent, members = compiled(policy)
+        return Played(name, agent, members, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
+
+    def rule(self, name: str) -> Played:
+        """A rule, named as evaluations name it."""
+        told = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
+        return self.way(told, StrategyPolicy({"rule": name}))
+
+    @property
+    def _fill(self) -> str:
+        return RULES[self.sequence.fill]
+
+    def picture(self, way: Played) -> Json:
+        """See ``seen``."""
+        schedule = way.play(self.episode)
+        choices = way.choices(self.episode, schedule)
+        return picture(way.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
+
+    def worth(self, way: Played) -> Figures:
+        """What its schedule is worth."""
+        return figures(self.episode.trace, self.episode.nodes, way.play(self.episode))
+
+
+def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: str, champion: bytes | None) -> Json:
+    """One of the sequences as agent, champion, best rule and cheapest rule schedule it.
+
+    ``schedules`` and ``points``, as ``WorkflowProblem.pictures`` gives them: a report of a training and one of an
+    evaluation are drawn alike.
+    """
+    stage = staged(spec, middle(sequences))
+    rules = {name: stage.rule(name) for name in RULES}
+    worth = {name: stage.worth(way) for name, way in rules.items()}
+    ways = [stage.way(AGENT, load(artifact))]
+    ways += [] if champion is None else [stage.way(CHAMPION, load(champion))]
+    ways += [rules[name] for name in dict.fromkeys([best_rule, *_cheapest(worth)])]
+    points = [{"name": rules[name].name, "cost": w.cost, "makespan": w.makespan} for name, w in worth.items()]
+    return {"schedules": [stage.picture(way) for way in ways], "points": points}
+
+
+def staged(spec: Spec, sequence: Sequence) -> Stage:
+    """A sequence on what it was drawn for."""
+    nodes = machine_of(spec)
+    episode = Episode(sequence.trace, nodes, Layout(spec).weights, reference(sequence.trace, nodes))
+    return Stage(sequence, episode, f"{largest(spec).name}-0")
+
+
+def middle(sequences: Many[Sequence]) -> Sequence:
+    """The one nearest to the medians of length and load; of equals the first."""
+    told = np.array([_size(sequence) for sequence in sequences])
+    away = np.abs(told - np.median(told, axis=0))
+    return sequences[int((away / np.maximum(away.mean(axis=0), 1e-12)).sum(axis=1).argmin())]
+
+
+def _size(sequence: Sequence) -> tuple[float, float]:
+    """Logs of the number of jobs, and of their work over what the machine can do while they come."""
+    load = described(sequence.trace, pool(sequence.processors))[0]
+    return float(np.log(sequence.trace.tasks)), float(load)
+
+
+def _cheapest(worth: dict[str, Figures]) -> list[str]:
+    """The rule whose schedule costs least, and ends first among those; none where nothing costs anything."""
+    best = min(worth, key=lambda name: (worth[name].cost, worth[name].makespan))
+    return [best] if worth[best].cost > 0 else []

@@ -1,0 +1,1 @@
+"""Simulators as programs that a compiler can trace."""

@@ -1,1 +1,0 @@
-"""Vectorised environments, one per kind."""

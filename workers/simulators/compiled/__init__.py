@@ -1,1 +1,0 @@
-"""Simulators that a learner's loop is compiled together with; the optional extra ``jax``."""

@@ -1,1 +1,0 @@
-"""Event-driven simulators of the workflow kind."""
