@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from app.kinds.contract.inputs import Contradiction, InvalidInput
+
 
 @dataclass(frozen=True)
 class FieldError:
@@ -118,3 +120,9 @@ def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:
             {"pointer": item.pointer, "message": item.message, "value": item.value} for item in error.errors
         ]
     return document
+
+
+def refused(error: InvalidInput) -> StewardError:
+    """What a kind refuses, as the caller is told."""
+    family = Conflict if isinstance(error, Contradiction) else Invalid
+    return family(str(error), errors=[FieldError(*issue) for issue in error.errors])

@@ -24,7 +24,7 @@ from app.agents import endpoints as agents
 from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
-from app.decisions.bases import Bases, BasisCache
+from app.decisions.compiled import CompiledCache, CompiledWorkloads
 from app.domain_models import endpoints as domain_models
 from app.evaluations import endpoints as evaluations
 from app.http import health, problems
@@ -129,9 +129,9 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     )
     app.state.settings = settings
     app.state.database = database
-    app.state.serving = WorkloadCache(database, settings.policy_poll_seconds)
+    app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.of_loop = {}
-    app.state.bases = Bases(app.state.serving, BasisCache())
+    app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
     app.state.registry = _registry(database)
     _include(app)
     problems.install(app)

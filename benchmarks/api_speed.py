@@ -31,9 +31,9 @@ from app.database.tables import Agent, DomainModel, Workload
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import advice_slice
-from app.kinds.iterative.policies.network import NetworkPolicy
+from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.spec import Spec
-from app.policies import artifact
+from app.policies.network import NetworkPolicy
 from benchmarks import load
 from benchmarks.load import Measured, Plan
 from tests.servers import clean_environment, free_port, postgres_server, stop, wait_until

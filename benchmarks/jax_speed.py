@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from app.kinds.iterative.policies.network import NetworkPolicy
+from app.policies.network import NetworkPolicy
 from benchmarks.learning_speed import Row, as_dqn, near, peer_speed, peer_time, row, vectorised
 from benchmarks.problems import planted_one
 from workers.kinds.iterative.evaluation.judge import Court

@@ -30,9 +30,9 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.network import NetworkPolicy
+from app.policies.network import NetworkPolicy
 from benchmarks.problems import Problem, problem
 from workers.kinds.iterative.evaluation.judge import Court
 from workers.kinds.iterative.evaluation.optimum import solve

@@ -24,15 +24,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.kinds.contract.engine import Asked
+from app.kinds.contract.engine import Pending, Snapshot
+from app.kinds.contract.kind import RunStart
 from app.kinds.registry import layout_of, read_spec
-from app.kinds.workflow.decisions.compiled import Basis
-from app.kinds.workflow.decisions.engine import WorkflowDesk
+from app.kinds.workflow.decisions.compiled import Compiled
+from app.kinds.workflow.decisions.engine import WorkflowEngine
 from app.kinds.workflow.queue.state import WAITING, State
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 from app.kinds.workflow.scheduling.situation import Scene
 from app.main import collect_less
-from app.workloads.snapshot import Serving
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POOL: dict[str, Any] = {"nodes": [{"name": "pool", "processors": 4096, "minimum": 1, "maximum": 1}]}
@@ -42,16 +42,16 @@ CLOUD: dict[str, Any] = {
         {"name": "large", "processors": 64, "memory_gb": 256, "price_per_hour": 1.9, "speed": 1.3, "maximum": 50},
     ]
 }
-DESK = WorkflowDesk()
+ENGINE = WorkflowEngine()
 
 LEAST_TASKS, REPEATS, GOAL = 5_000, 15, 20.0
 Row = dict[str, Any]
 
 
-def basis(name: str, **spec: Any) -> Basis:
+def compiled(name: str, **spec: Any) -> Compiled:
     """A workload without any agent."""
     read = read_spec({"name": name, "kind": "workflow", **spec})
-    serving = Serving(
+    snapshot = Snapshot(
         workload_id=name,
         name=name,
         spec_version=1,
@@ -63,7 +63,7 @@ def basis(name: str, **spec: Any) -> Basis:
         artifact=None,
         revision=1,
     )
-    return DESK.compile(serving)
+    return ENGINE.compile(snapshot)
 
 
 def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict[str, Any]]:
@@ -85,26 +85,26 @@ def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict
     ]
 
 
-def reported(on: Basis, state: State, report: dict[str, Any]) -> tuple[bytes, State]:
+def reported(on: Compiled, state: State, report: dict[str, Any]) -> tuple[bytes, State]:
     """A report all the way, but for the disk."""
-    read = DESK.read(on, state, 0, DESK.decode(msgspec.json.encode(report)))
-    answered = DESK.answer(on, [Asked("run", 1, state, read, {}, None)], NOW)[0]
-    DESK.freeze(answered.state)
+    read = ENGINE.read(on, state, 0, ENGINE.decode(msgspec.json.encode(report)))
+    answered = ENGINE.answer(on, [Pending("run", 1, state, read, {}, None)], NOW)[0]
+    ENGINE.serialise(answered.state)
     return answered.decision, answered.state
 
 
-def busy(on: Basis, tasks: int, *, linked: bool) -> State:
+def busy(on: Compiled, tasks: int, *, linked: bool) -> State:
     """A state in which the nodes are full, and so many tasks wait."""
     largest = int(on.layout.nodes.processors.max())
     now = float(2 * tasks)
-    state = DESK.begin(on, "run", {}, None, NOW).state
+    state = ENGINE.begin(on, "run", RunStart(workload="w"), NOW).state
     decision, state = reported(on, state, {"now": now, "queued": queue(tasks + tasks // 5, largest, linked=linked)})
     placed = msgspec.json.decode(decision)["placements"]
     running = [{"id": one["task"], "node": one["node"], "start": one["start"]} for one in placed]
     return reported(on, state, {"now": now + 1, "delta": True, "running": running})[1]
 
 
-def whole(state: State, on: Basis) -> dict[str, Any]:
+def whole(state: State, on: Compiled) -> dict[str, Any]:
     """A report that lists every task of a state."""
     names, where = state.queue.names, state.queue.node.tolist()
     waits = [
@@ -158,15 +158,15 @@ def timed(call: Callable[[], object]) -> float:
     return float(np.median(taken[2:]))
 
 
-def measured(on: Basis, state: State) -> dict[str, float]:
+def measured(on: Compiled, state: State) -> dict[str, float]:
     """Milliseconds of each part."""
     spec, some, every = on.layout.spec, delta(state), whole(state, on)
     choose, free = by_strategy(spec.strategy, spec.backfilling), int(on.layout.nodes.processors.sum()) // 10
-    read = DESK.read(on, state, 1, DESK.decode(msgspec.json.encode(some)))
-    asked = [Asked("run", 1, None, read, {}, None)]
+    read = ENGINE.read(on, state, 1, ENGINE.decode(msgspec.json.encode(some)))
+    asked = [Pending("run", 1, None, read, {}, None)]
     return {
         "decide": timed(lambda: decide(Scene(on.layout, state), choose)),
-        "answer": timed(lambda: DESK.answer(on, asked, NOW)),
+        "answer": timed(lambda: ENGINE.answer(on, asked, NOW)),
         "report": timed(lambda: reported(on, state, some)),
         "whole": timed(lambda: reported(on, state, every)),
         "plain": timed(lambda: plain(state, free)),
@@ -195,7 +195,7 @@ def results() -> list[Row]:
 
 
 def _row(nodes: str, part: dict[str, Any], strategy: str, backfilling: str, linked: bool) -> Row:
-    on = basis("bench", strategy=strategy, backfilling=backfilling, **part)
+    on = compiled("bench", strategy=strategy, backfilling=backfilling, **part)
     state = busy(on, LEAST_TASKS, linked=linked)
     found, waiting = measured(on, state), int((state.queue.node == WAITING).sum())
     parts = ", ".join(f"{name} {found[name]:.1f}" for name in ("answer", "report", "whole"))

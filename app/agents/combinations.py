@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
 from app.errors import FieldError, Invalid
+from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "backend", "start_from", "imitate")
 """What the planner has no use for: it plans, and learns nothing."""
-ALGORITHMS = {"workflow": (("auto", "ppo"), ("seeds", "executor", "backend", "start_from", "imitate"))}
-"""Of the kinds that don't learn by all: which there are, and which fields they have no use for."""
 IN_ONE_PROCESS = ("executor", "backend")
 """What a table has no use for."""
 
@@ -31,12 +32,13 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     Raises:
         Invalid: it names every such field.
     """
-    if kind not in ALGORITHMS:
-        return
-    known, useless = ALGORITHMS[kind]
-    errors = _useless(request, useless, f"must be left out: workloads of kind {kind} have no use for it")
-    if request.algorithm not in known:
-        message = f"must be one of {', '.join(known)} for a workload of kind {kind}"
+    options = KINDS[kind].training
+    errors = _useless(request, options.unused, f"must be left out: workloads of kind {kind} have no use for it")
+    if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
+        message = f"must be one of {', '.join(options.experts)} for a workload of kind {kind}"
+        errors.append(FieldError("/imitate", message, request.imitate))
+    if options.algorithms is not None and request.algorithm not in options.algorithms:
+        message = f"must be one of {', '.join(options.algorithms)} for a workload of kind {kind}"
         errors.append(FieldError("/algorithm", message, request.algorithm))
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
@@ -75,7 +77,7 @@ def _beginnings(request: TrainRequest) -> list[FieldError]:
     return [FieldError("/imitate", message, request.imitate)]
 
 
-def _useless(request: TrainRequest, names: tuple[str, ...], message: str) -> list[FieldError]:
+def _useless(request: TrainRequest, names: Sequence[str], message: str) -> list[FieldError]:
     fields = TrainRequest.model_fields
     return [
         FieldError(f"/{name}", message, getattr(request, name))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.domain_models.schemas import Seed
+from app.kinds.registry import KINDS
 
 Algorithm = Literal[
     "auto",
@@ -26,7 +27,8 @@ Algorithm = Literal[
     "ppo",
     "vtrace",
 ]
-Expert = Literal["hold", "static_best", "threshold", "pid", "model_predictive", "planner"]
+EXPERTS = sorted({name for kind in KINDS.values() for name in kind.training.experts})
+Expert = Annotated[str, Field(json_schema_extra={"enum": [*EXPERTS]})]
 LARGEST_VERSION = 2**31 - 1
 MOST_SEEDS = 64
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from app.cli.remote.service import RefusedError, Service, UnreachableError
-from app.kinds.contract.base import FieldIssue, InvalidInput
-from app.kinds.iterative.samples.check import plain
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.text import plain
 from app.kinds.workflow.formats.check import misfits
 from app.kinds.workflow.formats.reading import Reading, refuse
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
-from app.dashboard import specs
 from app.evaluations.schemas import EvaluationRead
 from app.jobs.schemas import JobRead
+from app.kinds.registry import KINDS
 from app.runs.schemas import RunRead
 from app.workloads.schemas import WorkloadRead
 
@@ -72,7 +72,7 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def workload_row(workload: WorkloadRead) -> list[str]:
     """Name, resources, iterations, who answers, targets."""
-    told = specs.told(workload.spec)
+    told = KINDS[workload.kind].describe(workload.spec)
     return [
         link(f"/workloads/{workload.name}", workload.name),
         told.resources,
@@ -90,7 +90,7 @@ def run_row(run: RunRead) -> list[str]:
         run.workload,
         run.state,
         str(run.iterations),
-        specs.decided(decision),
+        KINDS[decision.kind].summarise(decision),
         decision.source,
         decision.reason.text,
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,21 +14,21 @@ from starlette.concurrency import run_in_threadpool
 from app.database.base import DEFAULT_TENANT
 from app.decisions import service
 from app.decisions.service import StateDecisions
-from app.http.dependencies import problems
+from app.http.dependencies import components, problems, union_schema
 from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop, query
-from app.http.query import LARGEST_ITERATION, invalid, whole_number
 from app.kinds.contract.engine import Query
+from app.kinds.contract.inputs import invalid, whole_number
+from app.kinds.registry import KINDS
 
 NO_STORE = [(b"cache-control", b"no-store")]
 OF_RUN = ("run", "iteration")
-OF_STATE = ("workload", "iteration", "allocation", "metric", "feature", "total", "target")
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Keep what decisions are served from up to date, in the background."""
     state = app.state
-    polling = asyncio.create_task(state.bases.poll(state.settings.policy_poll_seconds / 2))
+    polling = asyncio.create_task(state.compiled_workloads.poll(state.settings.policy_poll_seconds / 2))
     yield
     polling.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
@@ -43,12 +43,14 @@ async def get_decision(request: HotRequest) -> Answer:
 
 
 async def _of_state(request: HotRequest, values: Query) -> bytes:
-    _check(values, OF_STATE)
     if "workload" not in values or len(values["workload"]) > 1:
         raise invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
-    basis = await state.bases.get(values["workload"][0], DEFAULT_TENANT)
-    return await of_loop(request.app, StateDecisions).decide(basis, values)
+    compiled = await state.compiled_workloads.get(values["workload"][0], DEFAULT_TENANT)
+    known = KINDS[compiled.snapshot.spec.kind].state_parameters
+    if known:
+        _check(values, ["workload", *(one.name for one in known)])
+    return await of_loop(request.app, StateDecisions).decide(compiled, values)
 
 
 async def _of_run(request: HotRequest, values: Query) -> bytes:
@@ -60,7 +62,7 @@ async def _of_run(request: HotRequest, values: Query) -> bytes:
     return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
 
 
-def _check(values: Query, known: tuple[str, ...]) -> None:
+def _check(values: Query, known: Sequence[str]) -> None:
     for name in values:
         if name not in known:
             message = f"unknown parameter; known here: {', '.join(known)}"
@@ -76,11 +78,10 @@ def _parameter(name: str, description: str, schema: dict[str, Any], example: obj
 
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
-_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
+_OF_STATE = {one.name: one for kind in KINDS.values() for one in kind.state_parameters}
 
-ANY_DECISION = [{"$ref": f"#/components/schemas/{name}"} for name in ("Decision", "QueueDecision")]
-openapi_schemas: dict[str, Any] = {}
+DECISION = {"application/json": {"schema": union_schema({name: kind.decision for name, kind in KINDS.items()})}}
+openapi_schemas: dict[str, Any] = components([kind.decision for kind in KINDS.values()])
 openapi_paths: dict[str, Any] = {
     "/decision": {
         "get": {
@@ -88,23 +89,17 @@ openapi_paths: dict[str, Any] = {
             "operationId": "get_decision",
             "summary": "Get a decision",
             "description": "The decision for a run's last (or n-th) reported iteration, or for a state that is given "
-            "in full, which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is "
-            "needed.",
+            "in full, where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.",
             "parameters": [
                 _parameter("run", "A run.", _TEXT, "5f0c8a4be9f04a0c8f8f9e1f2f3a4b5c"),
                 _parameter("workload", "A workload, for a state given in full.", _TEXT, "resnet18"),
-                _parameter("iteration", "The reported iteration.", _NUMBER, 11),
-                _parameter("allocation", "What that iteration used: `name:value`.", _PAIRS, ["gpus:4"]),
-                _parameter("metric", "What it measured: `name:value`.", _PAIRS, ["iteration_seconds:31.5"]),
-                _parameter("feature", "Under which features: `name:value`.", _PAIRS, ["batch:128"]),
-                _parameter("total", "Sums over the run so far: `name:value`.", _PAIRS, ["iteration_seconds:380"]),
-                _parameter("target", "Targets other than the workload's.", _PAIRS, ["iteration_seconds:1500"]),
+                *(one.documented() for one in _OF_STATE.values()),
             ],
             "responses": {
                 "200": {
                     "description": "The decision; not to be stored by caches.",
                     "headers": {"Cache-Control": {"schema": {"type": "string", "const": "no-store"}}},
-                    "content": {"application/json": {"schema": {"anyOf": ANY_DECISION}}},
+                    "content": DECISION,
                 },
                 **{str(status): answer for status, answer in problems(404).items()},
             },

@@ -11,17 +11,17 @@ import msgspec
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import repository
-from app.decisions.desks import desk_of
 from app.errors import NotFound
 from app.http.fast_path import MicroBatch
-from app.kinds.contract.engine import Basis, Query
-from app.kinds.registry import DEFAULT
+from app.kinds.contract.engine import CompiledWorkload, Query
+from app.kinds.registry import DEFAULT, KINDS
 
 
 def encoded(decision: dict[str, Any]) -> bytes:
     """A decision as kept, in its usual order."""
-    fields = desk_of(decision.get("kind", DEFAULT)).fields
-    return msgspec.json.encode({name: decision.get(name) for name in fields})
+    kind = str(decision.get("kind", DEFAULT))
+    known = {**decision, "kind": kind}
+    return msgspec.json.encode({name: known.get(name) for name in KINDS[kind].decision.model_fields})
 
 
 def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> bytes:
@@ -46,16 +46,17 @@ class StateDecisions:
 
     def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
         self._clock = clock
-        self._batch: MicroBatch[Basis, Any] = MicroBatch(self._evaluate)
+        self._batch: MicroBatch[CompiledWorkload, Any] = MicroBatch(self._evaluate)
 
-    async def decide(self, basis: Basis, query: Query) -> bytes:
+    async def decide(self, compiled: CompiledWorkload, query: Query) -> bytes:
         """The decision for the state that ``query`` gives; what it may give is its kind's matter.
 
         Raises:
-            Invalid: a part is missing, unknown, twice there, or no number; or the kind takes no such query.
-            InvalidInput: the state doesn't fit the workload.
+            InvalidInput: the state doesn't fit the workload, or its kind takes no such query.
         """
-        return await self._batch.submit(basis, desk_of(basis.serving.spec.kind).given(basis, query))
+        return await self._batch.submit(
+            compiled, KINDS[compiled.snapshot.spec.kind].engine.parse_state(compiled, query)
+        )
 
-    def _evaluate(self, basis: Basis, items: Sequence[Any]) -> list[bytes]:
-        return desk_of(basis.serving.spec.kind).answer_given(basis, items, self._clock())
+    def _evaluate(self, compiled: CompiledWorkload, items: Sequence[Any]) -> list[bytes]:
+        return KINDS[compiled.snapshot.spec.kind].engine.answer_states(compiled, items, self._clock())

@@ -1,4 +1,4 @@
-"""Shadows: agents that are asked beside the one that answers, and whose steps are only written down.
+"""Shadows: agents that are consulted too, and whose steps are only written down.
 
 A shadow can neither change nor delay by its failure what is answered: whatever goes wrong with it is told in its entry.
 """
@@ -7,24 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from app.agents import repository as agents
 from app.database.engine import Database
-from app.policies import artifact
-from app.policies.artifact import Artifact
+from app.kinds.contract.engine import Shadow
+from app.kinds.registry import load_artifact
 from app.policies.base import IncompatibleArtifact
 
 LARGEST_CACHE = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Shadow:
-    """An agent to be asked beside; `artifact` is None where it can't be used, and `problem` says why."""
-
-    version: int
-    artifact: Artifact | None
-    problem: str = ""
 
 
 class Shadows:
@@ -51,6 +41,6 @@ class Shadows:
         if found is None:
             return Shadow(version, None, f"agent {version} is not there any more")
         try:
-            return Shadow(version, artifact.load(found.artifact))
+            return Shadow(version, load_artifact(found.artifact))
         except IncompatibleArtifact as error:
             return Shadow(version, None, f"agent {version} can't be used: {error}")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request, Response, status
+from fastapi import APIRouter, Request, Response, status
 
 from app.domain_models import service
-from app.domain_models.schemas import FitRequest, ModelRead, Prediction
-from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
+from app.domain_models.schemas import FitRequest, ModelRead
+from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, components, problems, references
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.http.pairs import pairs
 from app.jobs.schemas import JobRead
-from app.kinds.iterative.prediction import Question
+from app.kinds.registry import KINDS
 
 router = APIRouter(prefix="/workloads/{workload}/models", tags=["models"])
-
-Pairs = Annotated[list[str], Query(max_length=64)]
 
 
 @router.post(
@@ -57,16 +52,30 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     return service.get(database, tenant, workload, version)
 
 
-@router.get("/{version}/predict", operation_id="predict", summary="Predict an iteration", responses=problems(404))
+PREDICTIONS = [kind.prediction for kind in KINDS.values() if kind.prediction is not None]
+ANSWERS = {one.answer.__name__: one.answer for one in PREDICTIONS}
+PARAMETERS = {parameter.name: parameter for one in PREDICTIONS for parameter in one.parameters}
+openapi_schemas = components(list(ANSWERS.values()))
+
+
+@router.get(
+    "/{version}/predict",
+    operation_id="predict",
+    summary="Predict",
+    openapi_extra={"parameters": [parameter.documented() for parameter in PARAMETERS.values()]},
+    response_model=None,
+    responses={
+        200: {
+            "content": {"application/json": {"schema": {"anyOf": references(ANSWERS)}}},
+            "description": "The answer.",
+        },
+        **problems(404),
+    },
+)
 def predict(
-    workload: WorkloadName,
-    version: Version,
-    database: FromDatabase,
-    tenant: Tenant,
-    allocation: Annotated[Pairs, Query(description="`name:value`, once per resource.", examples=[["gpus:4"]])],
-    feature: Annotated[Pairs, Query(description="`name:value`, once per feature.", examples=[["batch:128"]])] = [],  # noqa: B006
-    iteration: Annotated[int, Query(ge=0, description="Counts from 0.")] = 0,
-) -> Prediction:
-    """What an iteration is expected to measure at an allocation, with the interval for a run not seen yet."""
-    question = Question(pairs("allocation", allocation), pairs("feature", feature), iteration)
-    return service.predict(database, tenant, workload, version, question)
+    workload: WorkloadName, version: Version, request: Request, database: FromDatabase, tenant: Tenant
+) -> Response:
+    """What a run that is not seen yet is expected to measure, with an interval; what is asked is the kind's matter."""
+    query = {name: request.query_params.getlist(name) for name in request.query_params}
+    found = service.predict(database, tenant, workload, version, query)
+    return Response(found.model_dump_json(), media_type="application/json")

@@ -29,24 +29,3 @@ class ModelRead(BaseModel):
         "residual spread, cost of a change, seconds of one simulated iteration, and what could not be explained."
     )
     created_at: datetime
-
-
-class Interval(BaseModel):
-    """A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet."""
-
-    mean: float
-    low: float
-    high: float
-    level: float
-
-
-class Prediction(BaseModel):
-    """What a model expects of one iteration."""
-
-    workload: str
-    model: int = Field(description="Version of the model that answers.")
-    allocation: dict[str, float]
-    iteration: int
-    features: dict[str, float]
-    predicted: dict[str, Interval] = Field(description="By metric.")
-    seen: bool = Field(description="Whether allocation and features lie within what the samples hold.")

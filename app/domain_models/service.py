@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
-from app.domain_models.schemas import FitRequest, ModelRead, Prediction
-from app.errors import Conflict, FieldError, NotFound
+from app.domain_models.schemas import FitRequest, ModelRead
+from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
-from app.kinds.iterative.prediction import Question, predicted
+from app.kinds.contract.engine import Query
+from app.kinds.contract.inputs import invalid
+from app.kinds.registry import KINDS, read_spec
 from app.samples import repository as samples
 from app.workloads import repository as workload_rows
 from app.workloads import service as workloads
@@ -91,17 +95,29 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
         return repository.listed(session, workload.id, request), workload.name
 
 
-def predict(database: Database, tenant: str, name: str, version: int, question: Question) -> Prediction:
-    """What a version of the model expects of one iteration of a run that it hasn't seen.
+def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:
+    """What a version of the model answers, as its kind's ``Prediction`` says.
 
     Raises:
-        InvalidInput: unknown or missing names, values out of bounds or off the grid.
-        Invalid: an iteration beyond the workload's, or a kind whose runs have none.
+        InvalidInput: the query doesn't fit the workload.
+        Invalid: domain models of that kind can't be asked.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        stored = require(session, workload, version).table
-    return predicted(workload, version, stored, question)
+        stored, spec = require(session, workload, version).table, read_spec(workload.spec)
+    kind = KINDS[spec.kind]
+    if kind.prediction is None:
+        message = f"domain models of kind {kind.name} can't be asked: what they say shows in decisions"
+        raise Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
+    _check_names(query, [parameter.name for parameter in kind.prediction.parameters])
+    answer = kind.prediction.predict(kind.layout(spec), kind.model(stored), query)
+    return kind.prediction.answer(workload=workload.name, model=version, **answer)
+
+
+def _check_names(query: Query, known: Sequence[str]) -> None:
+    for name, values in query.items():
+        if name not in known:
+            raise invalid(f"/query/{name}", f"unknown parameter; known here: {', '.join(known)}", values[0])
 
 
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:

@@ -1,13 +1,14 @@
 """What endpoints take from the application, and how they document their errors.
 
-``create_app`` sets ``app.state.database``, ``app.state.settings`` and ``app.state.serving``.
+``create_app`` sets ``app.state.database``, ``app.state.settings`` and ``app.state.snapshots``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
+from fastapi import Body, Depends, Path, Request
 from pydantic import BaseModel, Field
 
 from app.database.base import DEFAULT_TENANT
@@ -81,6 +82,44 @@ def get_tenant() -> str:
     return DEFAULT_TENANT
 
 
+def union_schema(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+    """One of several models by kind, told apart by their field ``kind``."""
+    mapping = {kind: f"#/components/schemas/{model.__name__}" for kind, model in models.items()}
+    return {
+        "oneOf": [{"$ref": reference} for reference in mapping.values()],
+        "discriminator": {"propertyName": "kind", "mapping": mapping},
+    }
+
+
+def references(names: Iterable[str]) -> list[dict[str, str]]:
+    """Components of the schema by name, each once."""
+    return [{"$ref": f"#/components/schemas/{name}"} for name in dict.fromkeys(names)]
+
+
+def _body(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, **more}}}}
+
+
+def one_of(models: Mapping[str, type[BaseModel]], **more: Any) -> dict[str, Any]:
+    """The request body of an endpoint that takes one of several models, told apart by their field ``kind``."""
+    return _body(union_schema(models), **more)
+
+
+def any_of(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """The request body of an endpoint that takes one of several models, by the kind of a workload named elsewhere."""
+    return _body({"anyOf": references(model.__name__ for model in models)})
+
+
+def components(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """Models with all that they refer to, as components of the schema."""
+    found: dict[str, Any] = {}
+    for model in models:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        found |= {**schema.pop("$defs", {}), model.__name__: schema}
+    return found
+
+
+JsonObject = Annotated[dict[str, Any], Body()]
 WorkloadName = Annotated[str, Path(pattern=SLUG, description="Name (or id) of the workload.", examples=["resnet18"])]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version, counting from 1.", examples=[1])]
 FromDatabase = Annotated[Database, Depends(get_database)]

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from app import errors
 from app.database.engine import DeadlinePassed, is_lost
 from app.errors import FieldError, StewardError, problem
-from app.kinds.contract.base import Contradiction, InvalidInput
+from app.kinds.contract.inputs import InvalidInput
 from app.kinds.registry import KINDS
 
 MEDIA_TYPE = "application/problem+json"
@@ -95,11 +95,10 @@ def invalid(found: Sequence[Any]) -> errors.Invalid:
 
 def _field(item: Mapping[str, Any]) -> FieldError:
     pointer, value = _pointer(item["loc"], item["type"]), item.get("input")
-    if item["type"] != "unknown_kind":
-        return FieldError(pointer, _message(item), value)
-    if isinstance(value, Mapping):
-        return FieldError(f"{pointer}/kind", _message(item), value.get("kind"))
-    return FieldError(pointer, "must be an object", value)
+    if item["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        given = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+        return FieldError(f"{pointer}/kind", f"must be one of {', '.join(KINDS)}", given)
+    return FieldError(pointer, _message(item), value)
 
 
 def _message(item: Mapping[str, Any]) -> str:
@@ -139,9 +138,7 @@ def translate(request: Request, error: Exception) -> StewardError | None:
     if isinstance(error, StewardError):
         return error
     if isinstance(error, InvalidInput):
-        fields = [FieldError(item.pointer, item.message, item.value) for item in error.errors]
-        family = errors.Conflict if isinstance(error, Contradiction) else errors.Invalid
-        return family(str(error), errors=fields)
+        return errors.refused(error)
     if isinstance(error, RequestValidationError):
         return _of_request(request, error)
     if isinstance(error, ValidationError):

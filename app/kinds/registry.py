@@ -1,93 +1,100 @@
-"""Every kind that Steward allocates for. Adding one is a package beside the others, and one line in ``KINDS``.
+"""Every kind that Steward allocates for: those that installed packages offer as entry points ``steward.kinds``."""
 
-The rooms of the service have a part for each kind where they need one (how a report is read, how a sample is checked),
-in a registry of their own by the same names; ``tests/contracts/test_registries.py`` holds them together.
-"""
+from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import Discriminator, Tag, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
-from app.kinds.contract.base import Change
-from app.kinds.iterative import change as iterative_change
-from app.kinds.iterative.layout import Layout as IterativeLayout
-from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import names as iterative_names
-from app.kinds.iterative.spec import Spec as IterativeSpec
-from app.kinds.workflow import change as workflow_change
-from app.kinds.workflow.layout import Layout as WorkflowLayout
-from app.kinds.workflow.predictor import Predictor
-from app.kinds.workflow.spec import Spec as WorkflowSpec
+from app.kinds.contract.kind import Kind
+from app.policies.artifact import Artifact, kind_of
+from app.policies.base import IncompatibleArtifact
 
-DEFAULT = "iterative"
-Spec = IterativeSpec | WorkflowSpec
+GROUP = "steward.kinds"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What the rooms of the service ask a kind for; specs, layouts and models are its own.
+class BrokenKind(RuntimeError):
+    """A kind that is installed and can't be used; the message names its entry point and why."""
 
-    Attributes:
-        spec: model of ``POST /workloads``.
-        layout: what is derived from a spec.
-        changed: a spec with a ``PATCH`` applied; it raises ``InvalidInput`` where that names what the spec hasn't.
-        changes: what a ``PATCH`` may change, in words.
-        model: a domain model from its bytes.
-        simulated: whether agents are trained and judged in simulators of a domain model; else on the samples alone.
-        reads: the entries that a policy is shown under a layout, and how many actions it has (0: any number of
-            candidates); an artifact that was made for others can't answer.
+
+def discovered(found: Sequence[EntryPoint]) -> dict[str, Kind]:
+    """The kinds of these entry points, by name.
+
+    Raises:
+        BrokenKind: one can't be imported, or is named otherwise than its entry point, or as another one.
     """
-
-    spec: type[Any]
-    layout: Callable[[Any], Any]
-    changed: Callable[[Any, Change], Any]
-    changes: str
-    model: Callable[[bytes], Any]
-    reads: Callable[[Any], tuple[tuple[str, ...], int]]
-    simulated: bool = True
-
-
-KINDS: dict[str, Kind] = {
-    "iterative": Kind(
-        IterativeSpec,
-        IterativeLayout,
-        iterative_change.changed,
-        "targets, prices or weights",
-        ModelTable.from_bytes,
-        lambda layout: (tuple(iterative_names(layout)), len(layout.deltas)),
-    ),
-    "workflow": Kind(
-        WorkflowSpec,
-        WorkflowLayout,
-        workflow_change.changed,
-        "prices or weights",
-        Predictor.from_bytes,
-        lambda _: ((), 0),
-        simulated=False,
-    ),
-}
+    kinds: dict[str, Kind] = {}
+    for point in sorted(found, key=lambda point: point.name):
+        try:
+            kind: Kind = point.load()
+        except Exception as error:
+            raise BrokenKind(f"kind {point.name} ({point.value}) can't be imported: {error}") from error
+        if kind.name != point.name or kind.name in kinds:
+            raise BrokenKind(f"kind {point.name} ({point.value}) must be named so, and once; its name is {kind.name}")
+        kinds[kind.name] = kind
+    return kinds
 
 
-def _named(spec: object) -> str:
-    """The kind that a spec names; one that names none is of the first."""
-    kind = spec.get("kind", DEFAULT) if isinstance(spec, dict) else getattr(spec, "kind", None)
-    return kind if isinstance(kind, str) else ""
+KINDS: Mapping[str, Kind] = discovered(tuple(entry_points(group=GROUP)))
 
 
-AnySpec = Annotated[
-    Annotated[IterativeSpec, Tag("iterative")] | Annotated[WorkflowSpec, Tag("workflow")],
-    Discriminator(_named, "unknown_kind", f"must be one of {', '.join(KINDS)}"),
-]
-_ANY: TypeAdapter[Spec] = TypeAdapter(AnySpec)
+def _default() -> str | None:
+    """The kind of what names none: the one whose spec has a default for it."""
+    named = [name for name, kind in KINDS.items() if not kind.spec.model_fields["kind"].is_required()]
+    if len(named) > 1:
+        raise BrokenKind(f"at most one kind may be the default of its spec; {', '.join(named)} are")
+    return named[0] if named else None
 
 
-def read_spec(stored: dict[str, Any]) -> Spec:
+DEFAULT = _default()
+
+
+def _named(value: Any) -> Any:
+    """What names no kind is of the default one."""
+    if isinstance(value, dict) and "kind" not in value and DEFAULT is not None:
+        return {"kind": DEFAULT, **value}
+    return value
+
+
+def _union(models: Sequence[type[BaseModel]]) -> Any:
+    """One of these models, told apart by ``kind``."""
+    if len(models) == 1:
+        return Annotated[models[0], BeforeValidator(_named)]
+    return Annotated[Union[tuple(models)], Field(discriminator="kind"), BeforeValidator(_named)]  # noqa: UP007
+
+
+if TYPE_CHECKING:
+    AnySpec = Any
+    AnyReport = Any
+    AnyDecision = Any
+    AnyExecution = Any
+else:
+    AnySpec = _union([kind.spec for kind in KINDS.values()])
+    AnyReport = _union([kind.report for kind in KINDS.values()])
+    AnyDecision = _union([kind.decision for kind in KINDS.values()])
+    AnyExecution = _union([kind.execution for kind in KINDS.values()])
+_SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)
+
+
+def read_spec(stored: Mapping[str, Any]) -> Any:
     """A spec of whatever kind, from what ``model_dump`` gave."""
-    return _ANY.validate_python(stored)
+    return _SPEC.validate_python(stored)
 
 
-def layout_of(spec: Spec) -> Any:
+def layout_of(spec: Any) -> Any:
     """The layout of a spec of whatever kind."""
     return KINDS[spec.kind].layout(spec)
+
+
+def load_artifact(data: bytes) -> Artifact:
+    """A policy of whatever kind.
+
+    Raises:
+        IncompatibleArtifact: the bytes are no artifact of a kind that is known here.
+    """
+    kind = kind_of(data)
+    if kind not in KINDS:
+        raise IncompatibleArtifact(f"the policy was made for kind {kind!r}; known here: {', '.join(KINDS)}")
+    return KINDS[kind].artifact(data)

@@ -1,7 +1,7 @@
-"""The contract of a policy (see ``app.kinds.contract.base``), and how one is told apart by its artifact.
+"""The contract of a policy (see ``app.kinds.contract.policy``), and how one is told apart by its artifact.
 
 A policy that can be published also has ``config``: a JSON object from which, with ``arrays``, it is built again. The
-tests in ``tests/app/policies/test_artifact.py`` run over every member of ``artifact.POLICIES``.
+tests in ``tests/app/policies/test_artifact.py`` run over every family.
 """
 
 from typing import Any, Protocol, Self
@@ -9,11 +9,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 
 Arrays = dict[str, NDArray[np.generic]]
+RETURN_SCALE = 100.0  # returns are of order 0.1 and differ by thousandths: learners see them in hundredths
 
-__all__ = ["Arrays", "Choice", "IncompatibleArtifact", "Policy", "Published", "Situation"]
+__all__ = ["RETURN_SCALE", "Arrays", "Choice", "IncompatibleArtifact", "Policy", "Published", "Situation"]
 
 
 class IncompatibleArtifact(ValueError):

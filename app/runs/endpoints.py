@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response, status
-from pydantic import BaseModel
 
 from app.database.base import DEFAULT_TENANT
-from app.http.dependencies import FromDatabase, Tenant, problems
+from app.http.dependencies import FromDatabase, JsonObject, Tenant, any_of, components, one_of, problems, union_schema
 from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.http.query import LARGEST_ITERATION, invalid
-from app.kinds.workflow.queue.report import QueueReport
+from app.kinds.contract.inputs import LARGEST_ITERATION, invalid
+from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
-from app.runs.schemas import IterationRead, IterationReport, RunPatch, RunRead, RunStart, RunStarted
+from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStarted, WorkloadOnly
 
+STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
 
 
@@ -30,12 +30,14 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     operation_id="start_run",
     summary="Start a run",
     response_model=RunStarted,
+    openapi_extra=any_of(STARTS),
     responses=problems(404, 413, 415),
 )
-def start(request: Request, body: RunStart, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+def start(request: Request, body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
     """Start a live run of a workload; the first decision is the initial allocation."""
-    basis = request.app.state.bases.fetch(body.workload, tenant)
-    return once.run(lambda record: service.start(database, tenant, basis, body, record))
+    named = WorkloadOnly.model_validate(body)
+    compiled = request.app.state.compiled_workloads.fetch(named.workload, tenant)
+    return once.run(lambda record: service.start(database, tenant, compiled, body, record))
 
 
 @router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
@@ -55,7 +57,8 @@ def iterations(
     request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[IterationRead]:
     """A run's reported iterations with their decisions, in order, page by page."""
-    return page(request, service.iterations(database, tenant, run, paging), service.read_iteration)
+    found, kind = service.iterations(database, tenant, run, paging)
+    return page(request, found, lambda row: service.read_iteration(row, kind))
 
 
 async def put_iteration(request: HotRequest) -> Answer:
@@ -63,7 +66,7 @@ async def put_iteration(request: HotRequest) -> Answer:
     iteration = _number(request.path["iteration"])
     body = await request.json_body()
     state = request.app.state
-    reporter = of_loop(request.app, Reporter, state.database, state.bases)
+    reporter = of_loop(request.app, Reporter, state.database, state.compiled_workloads)
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
 
@@ -81,35 +84,21 @@ def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str,
     return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
 
 
-def _either(*names: str) -> dict[str, Any]:
-    """A body that is one of several, by the workload's kind."""
-    return {"application/json": {"schema": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]}}}
-
-
-def _schemas(*models: type[BaseModel]) -> dict[str, Any]:
-    """Models with all that they refer to."""
-    found: dict[str, Any] = {}
-    for model in models:
-        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-        found |= {**schema.pop("$defs", {}), model.__name__: schema}
-    return found
-
-
-_DECISION = _either("Decision", "QueueDecision")
+_DECISION = {"application/json": {"schema": union_schema({name: kind.decision for name, kind in KINDS.items()})}}
 _REPORTED = {
     409: "Another report is kept under that number, numbers are left out (the next one is named), or the run has ended."
 }
 
-openapi_schemas: dict[str, Any] = _schemas(IterationReport, QueueReport)
+openapi_schemas: dict[str, Any] = components([*STARTS, *(kind.report for kind in KINDS.values())])
 openapi_paths: dict[str, Any] = {
     "/runs/{run}/iterations/{iteration}": {
         "put": {
             "tags": ["runs"],
             "operationId": "report_iteration",
             "summary": "Report an iteration, get the next step",
-            "description": "Reports what an iteration used and measured, and is answered with the step for the next "
-            "one once both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, "
-            "and is answered with placements. The same report again is answered the same.",
+            "description": "Reports an iteration, as the workload's kind has it: what it used and measured, or the "
+            "queue, whole or as what has changed. It is answered with the next step once both are on disk. The same "
+            "report again is answered the same.",
             "parameters": [
                 _parameter("run", "The run's id.", {"type": "string"}),
                 _parameter(
@@ -118,10 +107,7 @@ openapi_paths: dict[str, Any] = {
                     {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION},
                 ),
             ],
-            "requestBody": {
-                "required": True,
-                "content": _either("IterationReport", "QueueReport"),
-            },
+            **one_of({name: kind.report for name, kind in KINDS.items()}),
             "responses": {
                 "200": {"description": "The same report again: the same decision.", "content": _DECISION},
                 "201": {"description": "The report is kept; this is the next step.", "content": _DECISION},

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from app.decisions.desks import desk_of
-from app.decisions.shadow import Shadow
+from app.kinds.contract.engine import Shadow
+from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING, Loaded
 
 LARGEST_CACHE = 5_000  # units of 2 kB
@@ -20,10 +20,10 @@ class Live(msgspec.Struct, eq=False):
 
     Attributes:
         following: number of the iteration that is reported next.
-        kept: its state, as its kind's desk has it.
-        targets: the run's own targets by metric.
+        kept: its state, as its kind has it.
+        start: what it was started with.
         digest, decision: of the last reported iteration; empty before the first.
-        shadow: the agent that is asked beside, if there is one.
+        shadow: the agent that is consulted too, if there is one.
     """
 
     id: str
@@ -33,7 +33,7 @@ class Live(msgspec.Struct, eq=False):
     state: str
     following: int
     kept: Any
-    targets: dict[str, float]
+    start: dict[str, Any]
     kind: str
     digest: str
     decision: bytes
@@ -55,8 +55,8 @@ def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
         workload_id=run.workload_id,
         state=run.state,
         following=run.next_iteration,
-        kept=desk_of(loaded.kind).thaw(run.state_vector),
-        targets=run.targets or {},
+        kept=KINDS[loaded.kind].engine.restore(run.state_vector),
+        start=run.start,
         kind=loaded.kind,
         digest=last.digest if last else "",
         decision=msgspec.json.encode(last.decision) if last else b"",
@@ -65,7 +65,7 @@ def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
 
 
 class LiveCache:
-    """The most recently reported runs, by id; ``size`` is in the desks' units of weight."""
+    """The most recently reported runs, by id; ``size`` is in the engines' units of weight."""
 
     def __init__(self, size: int = LARGEST_CACHE) -> None:
         self._size, self._weight = size, 0
@@ -82,7 +82,7 @@ class LiveCache:
         """Keep a run; the least recently reported ones go when there are too many."""
         self.drop(live.id)
         self._runs[live.id] = live
-        self._weight += desk_of(live.kind).weight
+        self._weight += KINDS[live.kind].engine.weight
         while self._weight > self._size and len(self._runs) > 1:
             self.drop(next(iter(self._runs)))
 
@@ -90,4 +90,4 @@ class LiveCache:
         """Forget a run."""
         live = self._runs.pop(run, None)
         if live is not None:
-            self._weight -= desk_of(live.kind).weight
+            self._weight -= KINDS[live.kind].engine.weight

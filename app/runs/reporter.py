@@ -28,12 +28,12 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.writer import Writer
-from app.decisions.bases import Bases
-from app.decisions.desks import desk_of
+from app.decisions.compiled import CompiledWorkloads
 from app.decisions.shadow import Shadows
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.fast_path import LARGEST_BATCH, Gathering
-from app.kinds.contract.engine import Answered, Asked, Basis, Desk
+from app.kinds.contract.engine import Answered, CompiledWorkload, DecisionEngine, Pending
+from app.kinds.registry import KINDS
 from app.runs import repository
 from app.runs.live import Live, LiveCache, from_loaded
 from app.runs.repository import Entry, OutrunError
@@ -60,7 +60,7 @@ class Item:
     """A report that waits; ``answered`` where its kind takes too long to be decided for on the event loop."""
 
     live: Live
-    basis: Basis
+    compiled: CompiledWorkload
     iteration: int
     report: Any
     digest: str
@@ -68,10 +68,10 @@ class Item:
     future: asyncio.Future[bytes | Verdict]
     answered: Answered | None = None
 
-    def asked(self) -> Asked:
-        """What its kind's desk is asked."""
+    def as_pending(self) -> Pending:
+        """What its kind's engine answers."""
         live = self.live
-        return Asked(live.id, self.iteration, live.kept, self.report, live.targets, live.shadow)
+        return Pending(live.id, self.iteration, live.kept, self.report, live.start, live.shadow)
 
 
 @dataclass(eq=False, slots=True)
@@ -92,7 +92,7 @@ class Ready:
             item.digest,
             raw(item.encoded),
             raw(self.decision),
-            desk_of(item.live.kind).freeze(self.state),
+            KINDS[item.live.kind].engine.serialise(self.state),
         )
 
 
@@ -101,12 +101,14 @@ class Reporter:
 
     Args:
         database: where reports are kept.
-        bases: what each workload is decided with.
+        compiled_workloads: what each workload is decided with.
         clock: the time of decisions.
     """
 
-    def __init__(self, database: Database, bases: Bases, clock: Callable[[], datetime] = utc_now) -> None:
-        self._database, self._bases, self._clock = database, bases, clock
+    def __init__(
+        self, database: Database, compiled_workloads: CompiledWorkloads, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._database, self._compiled, self._clock = database, compiled_workloads, clock
         self._runs, self._shadows = LiveCache(), Shadows(database)
         self._pending: list[Item] = []
         self._moving: set[str] = set()
@@ -132,7 +134,7 @@ class Reporter:
             if live is None or live.tenant != tenant:
                 live, fresh = await self._load(tenant, run), True
             if not digest:
-                report = desk_of(live.kind).decode(body)
+                report = KINDS[live.kind].engine.decode(body)
                 encoded = msgspec.json.encode(report, order="deterministic")
                 digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
             if iteration < live.following:
@@ -183,16 +185,16 @@ class Reporter:
         return found.digest, msgspec.json.encode(found.decision)
 
     async def _submit(self, live: Live, iteration: int, report: Any, encoded: bytes, digest: str) -> bytes | Verdict:
-        basis, desk = await self._bases.get(live.workload_id, live.tenant), desk_of(live.kind)
+        compiled, engine = await self._compiled.get(live.workload_id, live.tenant), KINDS[live.kind].engine
         future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
-        item = Item(live, basis, iteration, None, digest, encoded, future)
-        if desk.quick:
-            item.report = desk.read(basis, live.kept, iteration, report)
+        item = Item(live, compiled, iteration, None, digest, encoded, future)
+        if engine.quick:
+            item.report = engine.read(compiled, live.kept, iteration, report)
         elif live.following != iteration:
             return Verdict.CHANGED
         else:
-            asked = Asked(live.id, iteration, live.kept, report, live.targets, live.shadow)
-            item.answered = await self._in_thread(_answer, desk, basis, asked, self._clock())
+            pending = Pending(live.id, iteration, live.kept, report, live.start, live.shadow)
+            item.answered = await self._in_thread(_answer, engine, compiled, pending, self._clock())
         self._pending.append(item)
         self._schedule()
         return await future
@@ -222,7 +224,7 @@ class Reporter:
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
-            if item.future.done():  # whoever asked has given up
+            if item.future.done():  # whoever pending has given up
                 continue
             if item.live.id in self._moving:
                 left.append(item)
@@ -317,7 +319,7 @@ def _decided(items: Sequence[Item], now: datetime) -> list[Ready]:
     """The items with their decisions, one evaluation per workload; an item that can't be decided is told so."""
     groups: dict[int, list[Item]] = {}
     for item in items:
-        groups.setdefault(id(item.basis), []).append(item)
+        groups.setdefault(id(item.compiled), []).append(item)
     return [ready for group in groups.values() for ready in _group(group, now)]
 
 
@@ -334,17 +336,17 @@ def _group(items: Sequence[Item], now: datetime) -> list[Ready]:
 
 def _evaluated(items: Sequence[Item], now: datetime) -> list[Ready]:
     """Advance each run by its report, and decide, unless that is done already."""
-    desk, waiting = desk_of(items[0].live.kind), [item for item in items if item.answered is None]
+    engine, waiting = KINDS[items[0].live.kind].engine, [item for item in items if item.answered is None]
     if waiting:
-        answers = desk.answer(items[0].basis, [item.asked() for item in waiting], now)
+        answers = engine.answer(items[0].compiled, [item.as_pending() for item in waiting], now)
         return [Ready(item, *answered) for item, answered in zip(waiting, answers, strict=True)]
     return [Ready(item, *item.answered) for item in items if item.answered is not None]
 
 
-def _answer(desk: Desk, basis: Basis, asked: Asked, now: datetime) -> Answered:
+def _answer(engine: DecisionEngine, compiled: CompiledWorkload, pending: Pending, now: datetime) -> Answered:
     """In a thread: the answer to one report of a kind whose answers take long; its report isn't read yet.
 
     The state that it starts from may be outrun meanwhile, here or elsewhere; then it is never written.
     """
-    report = desk.read(basis, asked.state, asked.iteration, asked.report)
-    return desk.answer(basis, [asked._replace(report=report)], now)[0]
+    report = engine.read(compiled, pending.state, pending.iteration, pending.report)
+    return engine.answer(compiled, [pending._replace(report=report)], now)[0]

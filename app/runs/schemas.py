@@ -1,37 +1,19 @@
 """What crosses the API about runs."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.decisions.answers import AnyDecision, AnyReport
-from app.kinds.fields import Finite, Positive
-from app.kinds.iterative.decisions.report import EncodedReport, IterationReport
-
-__all__ = ["EncodedReport", "IterationRead", "IterationReport", "RunPatch", "RunRead", "RunStart", "RunStarted"]
+from app.kinds.registry import AnyDecision, AnyReport
 
 RunState = Literal["running", "finished", "failed"]
-Name = Annotated[str, Field(max_length=63)]
 
 
-class RunStart(BaseModel):
-    """Start a live run of a workload."""
+class WorkloadOnly(BaseModel):
+    """Of a body that starts a run: whose. The rest is read as the workload's kind has it."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    workload: Annotated[str, Field(min_length=1, max_length=63, description="Name of the workload.")]
-    targets: dict[Name, Positive] = Field(
-        default={}, description="Targets of this run alone, by metric; the workload's hold for the rest.", max_length=16
-    )
-    features: dict[Name, Finite] | None = Field(
-        default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
-    )
-    shadow: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
-        default=None,
-        description="Version of an agent that is asked beside the one that answers: its steps are written down with "
-        "each decision, and change nothing.",
-    )
+    workload: str = Field(min_length=1, max_length=63)
 
 
 class RunStarted(BaseModel):
@@ -51,8 +33,8 @@ class RunRead(BaseModel):
     state: RunState
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
     agent: int | None = Field(description="Version of the agent when the run started.")
-    shadow: int | None = Field(default=None, description="Version of the agent that is asked beside it.")
-    targets: dict[str, float]
+    shadow: int | None = Field(default=None, description="Version of the agent that is consulted too.")
+    start: dict[str, Any] = Field(description="What it was started with, beside workload and shadow.")
     iterations: int = Field(description="How many iterations are reported; the number of the next one.")
     decision: AnyDecision = Field(description="The last decision.")
     created_at: datetime

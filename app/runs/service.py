@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from sqlalchemy.orm import Session
@@ -12,64 +13,72 @@ from app.agents import repository as agents
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.decisions.desks import desk_of
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.engine import Basis
-from app.policies import artifact
+from app.kinds.contract.engine import CompiledWorkload
+from app.kinds.registry import KINDS, load_artifact
 from app.policies.base import IncompatibleArtifact
 from app.runs import repository
-from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStart, RunStarted
+from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStarted
 from app.samples import service as samples
 
 Clock = Callable[[], datetime]
 
 
 def start(
-    database: Database, tenant: str, basis: Basis, body: RunStart, record: Record = no_record, now: Clock = utc_now
+    database: Database,
+    tenant: str,
+    compiled: CompiledWorkload,
+    body: Mapping[str, Any],
+    record: Record = no_record,
+    now: Clock = utc_now,
 ) -> RunStarted:
     """Start a run: its first decision is its kind's matter.
 
     Raises:
-        Invalid, InvalidInput: targets, features or a shadow that the workload hasn't, or a shadow of another layout.
+        ValidationError: the body starts no run of the workload's kind.
+        InvalidInput: it doesn't fit the workload.
+        Invalid: there is no such shadow, or it is of another layout.
     """
-    desk = desk_of(basis.serving.spec.kind)
+    kind = KINDS[compiled.snapshot.spec.kind]
+    given = kind.start.model_validate(body)
     identifier, moment = new_id(), now()
-    decision, state = desk.begin(basis, identifier, body.targets, body.features, moment)
-    serving = basis.serving
+    decision, state = kind.engine.begin(compiled, identifier, given, moment)
+    snapshot = compiled.snapshot
     run = Run(
         id=identifier,
         tenant=tenant,
-        workload_id=serving.workload_id,
-        spec_version=serving.spec_version,
-        agent_version=serving.agent_version,
-        shadow_version=body.shadow,
+        workload_id=snapshot.workload_id,
+        spec_version=snapshot.spec_version,
+        agent_version=snapshot.agent_version,
+        shadow_version=given.shadow,
         state=repository.RUNNING,
-        targets=dict(body.targets),
-        state_vector=msgspec.json.decode(desk.freeze(state)),
+        start=given.model_dump(mode="json", exclude={"workload", "shadow"}, exclude_defaults=True),
+        state_vector=msgspec.json.decode(kind.engine.serialise(state)),
         next_iteration=0,
         decision=msgspec.json.decode(decision),
         created_at=moment,
     )
-    started = RunStarted(id=run.id, workload=serving.name, agent=serving.agent_version, decision=run.decision)
+    started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
     with database.session() as session:
-        if body.shadow is not None:
-            _check_shadow(session, basis, body.shadow)
+        if given.shadow is not None:
+            _check_shadow(session, compiled, given.shadow)
         repository.add(session, run)
         record(session, started)
     return started
 
 
-def _check_shadow(session: Session, basis: Basis, version: int) -> None:
+def _check_shadow(session: Session, compiled: CompiledWorkload, version: int) -> None:
     """A shadow must be there, and fit the workload as it stands."""
-    found = agents.artifact(session, basis.serving.workload_id, version)
+    found = agents.artifact(session, compiled.snapshot.workload_id, version)
     if found is None:
-        newest = agents.latest_version(session, basis.serving.workload_id)
+        newest = agents.latest_version(session, compiled.snapshot.workload_id)
         accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
         raise _invalid_shadow(f"no agent {version}; accepted: {accepted}", version)
     try:
-        artifact.load(found.artifact).check(basis.serving.layout)
+        kind = KINDS[compiled.snapshot.spec.kind]
+        kind.check(load_artifact(found.artifact), compiled.snapshot.layout)
     except IncompatibleArtifact as error:
         raise _invalid_shadow(str(error), version) from error
 
@@ -106,7 +115,7 @@ def _read(session: Session, tenant: str, identifier: str) -> RunRead:
         spec_version=run.spec_version,
         agent=run.agent_version,
         shadow=run.shadow_version,
-        targets=run.targets or {},
+        start=run.start,
         iterations=run.next_iteration,
         decision=loaded.last.decision if loaded.last else run.decision,
         created_at=run.created_at,
@@ -118,21 +127,23 @@ def _missing(run: str) -> NotFound:
     return NotFound(f"no run {run!r}; start one with POST /runs")
 
 
-def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> Slice[Iteration]:
-    """A page of a run's reported iterations, in order.
+def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> tuple[Slice[Iteration], str]:
+    """A page of a run's reported iterations, in order, and the kind of its workload.
 
     Raises:
         NotFound: no such run.
     """
     with database.reading() as session:
-        if repository.load(session, tenant, run) is None:
+        loaded = repository.load(session, tenant, run)
+        if loaded is None:
             raise _missing(run)
-        return repository.iterations(session, run, request)
+        return repository.iterations(session, run, request), loaded.kind
 
 
-def read_iteration(row: Iteration) -> IterationRead:
-    """An iteration as answered."""
-    return IterationRead(iteration=row.iteration, report=row.report, decision=row.decision, reported_at=row.reported_at)
+def read_iteration(row: Iteration, kind: str) -> IterationRead:
+    """An iteration as answered, of a run of that kind."""
+    report = {"kind": kind, **row.report}
+    return IterationRead(iteration=row.iteration, report=report, decision=row.decision, reported_at=row.reported_at)
 
 
 def end(database: Database, tenant: str, run: str, patch: RunPatch, now: Clock = utc_now) -> RunRead:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import anyio
@@ -19,60 +19,30 @@ from app.errors import BadRequest, FieldError, TooLarge, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.http.idempotency.once import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page
+from app.kinds.contract.samples import Format
+from app.kinds.registry import AnyExecution
 from app.samples import service
+from app.samples.codecs import EXPORTS, FORMATS
 from app.samples.export import JSON, export, preferred
-from app.samples.schemas import CSV_EXAMPLE, SAMPLE_EXAMPLE, SWF_EXAMPLE, ExecutionRead, UploadRead
-from app.samples.shelves import EXPORTS, FORMATS
+from app.samples.schemas import UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 
 UPLOADS_AT_ONCE = 16
 SPOOL_BYTES = 1 << 20
 
-_SAMPLE: dict[str, Any] = {
-    "type": "object",
-    "required": ["execution", "reports"],
-    "properties": {
-        "execution": {"type": "string", "minLength": 1, "maxLength": 255},
-        "reports": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["allocation", "metrics"],
-                "properties": {
-                    "iteration": {"type": "integer", "minimum": 0},
-                    **{
-                        part: {"type": "object", "additionalProperties": {"type": "number"}}
-                        for part in ("allocation", "metrics", "features")
-                    },
-                },
-            },
-        },
-    },
-}
-_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["samples"],
-                "properties": {"samples": {"type": "array", "items": _SAMPLE}},
-            },
-            "example": {"samples": [SAMPLE_EXAMPLE]},
-        },
-        "application/x-ndjson": {"schema": {"type": "string", "description": "One sample per line, as JSON."}},
-        "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
-        "application/x-swf": {
-            "schema": {"type": "string", "description": "Kind `workflow`: a batch log in Standard Workload Format."},
-            "example": SWF_EXAMPLE,
-        },
-        "application/vnd.wfformat+json": {
-            "schema": {"type": "object", "description": "Kind `workflow`: a workflow in WfFormat 1.4 or 1.5."}
-        },
-    },
-}
+
+def _media(formats: Mapping[str, Format | None]) -> dict[str, Any]:
+    """Media types with what is documented of them."""
+    told: dict[str, Any] = {}
+    for media, form in formats.items():
+        told[media] = {"schema": {"type": "string"} if form is None else dict(form.schema)}
+        if form is not None and form.example is not None:
+            told[media]["example"] = form.example
+    return told
+
+
+_BODY: dict[str, Any] = {"required": True, "content": _media(FORMATS)}
 Execution = Annotated[
     str | None, Query(max_length=255, description="Name of one execution; of an uploaded trace, what to call it.")
 ]
@@ -112,8 +82,8 @@ async def upload(
     execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can simply be sent
     again.
 
-    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip or plain, and
-    becomes one execution; what it lacks and what looks wrong in it is answered.
+    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one execution, and what it
+    lacks and what looks wrong in it is answered.
     """
     given = service.Upload(
         media_type=_media_type(request),
@@ -199,15 +169,11 @@ def _check_length(request: Request, given: service.Upload) -> None:
     summary="List or export samples",
     responses={
         200: {
-            "content": {
-                "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
-                "application/x-swf": {"schema": {"type": "string"}, "example": SWF_EXAMPLE},
-                "application/vnd.wfformat+json": {"schema": {"type": "object"}},
-            }
+            "content": _media(EXPORTS),
         },
         **problems(404, 406),
     },
-    response_model=Page[ExecutionRead],
+    response_model=Page[AnyExecution],
 )
 def listed(
     workload: WorkloadName,
@@ -218,14 +184,13 @@ def listed(
     reports: Annotated[bool, Query(description="Whether to list every iteration.")] = False,
     execution: Execution = None,
     accept: Annotated[str, Header(description="`text/csv` exports all samples; traces come one by one.")] = JSON,
-) -> Page[ExecutionRead] | StreamingResponse:
+) -> Page[AnyExecution] | StreamingResponse:
     """Executions, oldest first, page by page; or exported by `Accept`.
 
-    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by one, named by
-    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
+    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
     """
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
         return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
-    found, shelf = service.listed(database, tenant, workload, paging, execution)
-    return page(request, found, functools.partial(shelf.read, reports=reports))
+    found, codec = service.listed(database, tenant, workload, paging, execution)
+    return page(request, found, functools.partial(codec.read, reports=reports))

@@ -9,7 +9,7 @@ from app.database.engine import Database
 from app.database.tables import Execution
 from app.errors import FieldError, Invalid, NotAcceptable
 from app.http.pagination import PageRequest
-from app.kinds.contract.samples import Export, Shelf
+from app.kinds.contract.samples import Export, SampleCodec
 from app.samples import service
 
 PAGE = 100
@@ -44,29 +44,35 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
         NotFound: there is no execution of that name.
         Invalid: the format holds one execution, and there is none or more.
     """
-    found, shelf = service.listed(database, tenant, name, PageRequest(PAGE), execution)
-    how = shelf.exports.get(media_type)
+    found, codec = service.listed(database, tenant, name, PageRequest(PAGE), execution)
+    how = codec.exports.get(media_type)
     if how is None:
-        accepted = ", ".join([*shelf.exports, JSON])
+        accepted = ", ".join([*codec.exports, JSON])
         message = f"must be one of {accepted} for this kind of workload"
         raise NotAcceptable(f"accept: {message}", errors=[FieldError("/header/accept", message, media_type)])
     if how.single and len(found.rows) != 1:
         many = "more than 100" if found.cursor else str(len(found.rows))
         message = f"must name one execution: {media_type} holds one, and the workload has {many}"
         raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
-    return _pages(database, tenant, name, how, shelf, found.rows, found.cursor)
+    return _pages(database, tenant, name, how, codec, found.rows, found.cursor)
 
 
 def _pages(
-    database: Database, tenant: str, name: str, how: Export, shelf: Shelf, rows: list[Execution], cursor: str | None
+    database: Database,
+    tenant: str,
+    name: str,
+    how: Export,
+    codec: SampleCodec,
+    rows: list[Execution],
+    cursor: str | None,
 ) -> Iterator[str]:
-    yield how.head(shelf)
+    yield how.head(codec)
     while True:
         for execution in rows:
-            pieces = how.body(shelf, execution)
+            pieces = how.body(codec, execution)
             while text := "".join(islice(pieces, PIECES)):
                 yield text
         if cursor is None:
             return
-        found, shelf = service.listed(database, tenant, name, PageRequest(PAGE, cursor))
+        found, codec = service.listed(database, tenant, name, PageRequest(PAGE, cursor))
         rows, cursor = found.rows, found.cursor

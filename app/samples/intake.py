@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.errors import FieldError, Invalid
-from app.kinds.contract.base import FieldIssue
-from app.kinds.contract.reading import Refused, Sound
-from app.kinds.iterative.samples.check import plain, printable
+from app.kinds.contract.inputs import FieldIssue
+from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.text import plain, printable
 from app.samples import repository
 from app.samples.repository import Known
 from app.samples.schemas import Rejection, Remark, UploadRead
@@ -33,7 +33,7 @@ class Target(NamedTuple):
     workload_id: str
 
 
-def row(target: Target, identifier: str, sound: Sound, source: str, now: datetime) -> dict[str, Any]:
+def row(target: Target, identifier: str, sound: Sample, source: str, now: datetime) -> dict[str, Any]:
     """An execution as a row of its table."""
     return {
         "id": identifier,
@@ -62,16 +62,16 @@ class Intake:
         self._now = now
         self._token = secrets.token_hex(8)
         self._sequence = 0
-        self._batch: list[Sound | Refused] = []
+        self._batch: list[Sample | Refused] = []
         self._bytes = 0
         self._spoiled: set[str] = set()
         self.counts = UploadRead(accepted=0, duplicate=0, rejected=0, iterations=0, rejections=[])
 
-    def take(self, item: Sound | Refused) -> None:
+    def take(self, item: Sample | Refused) -> None:
         """One more execution; it is stored with the next batch."""
         self._batch.append(item)
-        self._bytes += len(item.data) if isinstance(item, Sound) else 0
-        if isinstance(item, Sound):
+        self._bytes += len(item.data) if isinstance(item, Sample) else 0
+        if isinstance(item, Sample):
             self.counts.lacks += item.lacks
             self.counts.warnings += [_remark(item.execution, issue) for issue in item.warnings]
         if len(self._batch) >= BATCH_EXECUTIONS or self._bytes >= BATCH_BYTES:
@@ -96,7 +96,7 @@ class Intake:
             message = f"stopped after {self.counts.rejected:,} refused executions"
             raise Invalid(message, errors=rejection_errors(self.counts.rejections[:20]))
 
-    def _settle(self, session: Session, batch: list[Sound | Refused]) -> _Outcome:
+    def _settle(self, session: Session, batch: list[Sample | Refused]) -> _Outcome:
         workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)
         names = sorted({item.execution for item in batch if _storable(item.execution)})
         outcome = _Outcome(repository.known(session, self._target.workload_id, names))
@@ -109,7 +109,7 @@ class Intake:
                 self._refuse(refused, outcome)
         return outcome
 
-    def _store(self, item: Sound, outcome: _Outcome, now: datetime) -> Refused | None:
+    def _store(self, item: Sample, outcome: _Outcome, now: datetime) -> Refused | None:
         self._sequence += 1
         fresh = row(self._target, f"{self._token}{self._sequence:016x}", item, "upload", now)
         present = outcome.present(item.execution)
@@ -125,7 +125,7 @@ class Intake:
     def _refuse(self, refused: Refused, outcome: _Outcome) -> None:
         if refused.execution:
             self._spoiled.add(refused.execution)
-        outcome.rejections.append(refused.rejection())
+        outcome.rejections.append(_rejection(refused))
         present = outcome.present(refused.execution)
         if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
             outcome.taken_back.append(present)
@@ -159,6 +159,12 @@ class _Outcome:
         if fresh is None:
             return self.known.get(name)
         return Known(fresh["id"], name, fresh["digest"], fresh["iterations"])
+
+
+def _rejection(refused: Refused) -> Rejection:
+    pointer, message, value = refused.issue
+    name = printable(refused.execution[:300])
+    return Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
 
 
 def _remark(execution: str, issue: FieldIssue) -> Remark:

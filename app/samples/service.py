@@ -12,15 +12,16 @@ from sqlalchemy.orm import Session
 from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, is_lost
 from app.database.tables import Execution, Run, Workload
-from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia
+from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia, refused
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.samples import Format, Shelf
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.registry import layout_of as layout_of_spec
 from app.kinds.registry import read_spec
 from app.samples import repository
+from app.samples.codecs import FORMATS, codec_of
 from app.samples.intake import Intake, Target, rejection_errors, row
 from app.samples.schemas import UploadRead
-from app.samples.shelves import FORMATS, shelf_of
 from app.samples.stream import limited, lines, sniffed, unzipped
 from app.workloads import service as workloads
 
@@ -58,16 +59,16 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-    shelf = shelf_of(workload)
-    form = _format(workload, shelf, given)
+    codec = codec_of(workload)
+    form = _format(workload, codec, given)
     intake = Intake(database, Target(tenant, workload.id))
     try:
-        for item in form.reader(shelf, given.name).read(_body(given, form)):
+        for item in form.reader(codec, given.name).read(_body(given, form)):
             intake.take(item)
         intake.flush()
-    except StewardError as error:
+    except (StewardError, InvalidInput) as error:
         intake.flush()
-        raise _after(error, intake.counts) from error
+        raise _after(error if isinstance(error, StewardError) else refused(error), intake.counts) from error
     except (SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
@@ -75,10 +76,10 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
     return _concluded(intake.counts)
 
 
-def _format(workload: Workload, shelf: Shelf, given: Upload) -> Format:
-    form = shelf.formats.get(given.media_type)
+def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
+    form = codec.formats.get(given.media_type)
     if form is None:
-        message = f"must be one of {', '.join(shelf.formats)} for a workload of kind {workload.kind}"
+        message = f"must be one of {', '.join(codec.formats)} for a workload of kind {workload.kind}"
         field = FieldError("/header/content-type", message, given.media_type)
         raise UnsupportedMedia(f"content-type {given.media_type!r} isn't accepted: {message}", errors=[field])
     if given.name is not None and not form.named:
@@ -135,7 +136,7 @@ def layout_of(workload: Workload) -> Any:
 
 def listed(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None = None
-) -> tuple[Slice[Execution], Shelf]:
+) -> tuple[Slice[Execution], SampleCodec]:
     """A page of a workload's executions, oldest first, or the named one, and what reads their data.
 
     Raises:
@@ -146,16 +147,13 @@ def listed(
         found = repository.listed(session, workload.id, request, execution)
         if execution is not None and not found.rows and request.cursor is None:
             raise NotFound(f"workload {name!r} has no execution {execution!r}")
-        return found, shelf_of(workload)
+        return found, codec_of(workload)
 
 
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
-    """All executions of a workload, oldest first: identifier, and what its shelf unpacks.
-
-    That is an array [iterations, C] for kind ``iterative``, and a ``Trace`` for kind ``workflow``.
-    """
-    shelf = shelf_of(workload)
-    return [(name, shelf.unpacked(data)) for name, data in repository.stored(session, workload.id)]
+    """All executions of a workload, oldest first: identifier, and what its codec unpacks."""
+    codec = codec_of(workload)
+    return [(name, codec.unpacked(data)) for name, data in repository.stored(session, workload.id)]
 
 
 def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -> int:
@@ -167,7 +165,7 @@ def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -
     reports = repository.reports_of_run(session, run.id)
     if not reports or repository.known(session, workload.id, [run.id]):
         return len(reports)
-    sound = shelf_of(workload).of_run(run.id, reports)
-    if sound is not None:
-        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sound, "run", now())])
+    sample = codec_of(workload).of_run(run.id, reports)
+    if sample is not None:
+        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now())])
     return len(reports)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any
 
-from fastapi import APIRouter, Body, Request, Response, status
-from fastapi.openapi.models import Example
+from fastapi import APIRouter, Request, Response, status
 
-from app.http.dependencies import FromDatabase, Tenant, WorkloadName, problems
+from app.http.dependencies import FromDatabase, JsonObject, Tenant, WorkloadName, any_of, components, one_of, problems
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.kinds.registry import AnySpec
+from app.kinds.registry import KINDS, read_spec
 from app.workloads import service
-from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE, WorkloadPatch, WorkloadRead
+from app.workloads.schemas import WorkloadRead
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
+openapi_schemas = components([kind.patch for kind in KINDS.values()])
 
-EXAMPLES: dict[str, Example] = {
-    "training": {"summary": "A training on GPUs", "value": EXAMPLE},
-    "cluster": {"summary": "Batch jobs on rented nodes", "value": CLUSTER_EXAMPLE},
+EXAMPLES: dict[str, Any] = {
+    name: {"summary": kind.example.summary, "value": dict(kind.example.spec)} for name, kind in KINDS.items()
 }
-SpecBody = Annotated[AnySpec, Body(openapi_examples=EXAMPLES)]
+BODY = one_of({name: kind.spec for name, kind in KINDS.items()}, examples=EXAMPLES)
 
 
 @router.post(
@@ -28,14 +27,16 @@ SpecBody = Annotated[AnySpec, Body(openapi_examples=EXAMPLES)]
     status_code=status.HTTP_201_CREATED,
     operation_id="register_workload",
     summary="Register a workload",
+    openapi_extra=BODY,
     response_model=WorkloadRead,
     responses={
         200: {"model": WorkloadRead, "description": "The same spec is registered already."},
         **problems(409, 413, 415, _409="Another spec is registered under that name."),
     },
 )
-def register(spec: SpecBody, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
     """Register what is to be allocated for. The same spec again changes nothing and is answered with 200."""
+    spec = read_spec(body)
     return once.run(lambda record: service.register(database, tenant, spec, record))
 
 
@@ -54,10 +55,11 @@ def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> Work
 @router.patch(
     "/{workload}",
     operation_id="change_workload",
-    summary="Change targets, prices or weights",
+    summary="Change what needs no new training",
+    openapi_extra=any_of([kind.patch for kind in KINDS.values()]),
     responses=problems(404, 413, 415),
 )
-def change(workload: WorkloadName, patch: WorkloadPatch, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
+def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Change what needs no new training; decisions obey within a second, and `spec_version` counts up."""
     return service.change(database, tenant, workload, patch)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -10,15 +13,14 @@ from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.base import Change
-from app.kinds.registry import KINDS, Spec, read_spec
+from app.kinds.registry import KINDS, read_spec
 from app.workloads import repository
-from app.workloads.schemas import WorkloadPatch, WorkloadRead
+from app.workloads.schemas import WorkloadRead
 
 CREATED, PRESENT = 201, 200
 
 
-def register(database: Database, tenant: str, spec: Spec, record: Record = no_record) -> WorkloadRead:
+def register(database: Database, tenant: str, spec: Any, record: Record = no_record) -> WorkloadRead:
     """Register a spec; ``record`` is told whether it is new. The same spec again changes nothing.
 
     Raises:
@@ -32,7 +34,7 @@ def register(database: Database, tenant: str, spec: Spec, record: Record = no_re
             return _register(session, tenant, spec, record)
 
 
-def _register(session: Session, tenant: str, spec: Spec, record: Record) -> WorkloadRead:
+def _register(session: Session, tenant: str, spec: Any, record: Record) -> WorkloadRead:
     present = repository.find(session, tenant, spec.name)
     if present is not None and present.name == spec.name:
         answer, status = _same(present, spec), PRESENT
@@ -45,15 +47,16 @@ def _register(session: Session, tenant: str, spec: Spec, record: Record) -> Work
     return answer
 
 
-def _same(present: Workload, spec: Spec) -> WorkloadRead:
+def _same(present: Workload, spec: Any) -> WorkloadRead:
     known = read_spec(present.spec)
     if known == spec:
         return read(present)
     was, asked = known.model_dump(mode="json"), spec.model_dump(mode="json")
+    changeable = " or ".join(KINDS[known.kind].patch.model_fields)
     fields = [name for name in asked if name not in was or was[name] != asked[name]]
     raise Conflict(
         f"workload {spec.name!r} is registered with another spec (they differ in {', '.join(fields)}); choose another "
-        f"name, PATCH its {KINDS[known.kind].changes}, or delete it first",
+        f"name, PATCH its {changeable}, or delete it first",
         errors=[FieldError(f"/{name}", "differs from the registered spec", asked[name]) for name in fields],
     )
 
@@ -96,27 +99,24 @@ def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Workl
         return repository.listed(session, tenant, request)
 
 
-def change(database: Database, tenant: str, name: str, patch: WorkloadPatch) -> WorkloadRead:
-    """Apply new targets, prices and weights; agents obey them without a new training.
+def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
+    """Apply what needs no new training; agents obey it at once.
 
     Raises:
-        InvalidInput: a name that the workload's spec hasn't.
+        ValidationError: it is no patch of the workload's kind.
+        InvalidInput: it names what the workload's spec hasn't.
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
         before = read_spec(workload.spec)
-        after = KINDS[before.kind].changed(before, _asked(patch))
+        kind = KINDS[before.kind]
+        after = kind.changed(before, kind.patch.model_validate(patch))
         if after != before:
             workload.spec = after.model_dump(mode="json")
             workload.spec_version += 1
             workload.revision += 1
             session.flush()
         return read(workload)
-
-
-def _asked(patch: WorkloadPatch) -> Change:
-    weights = {name: value for name, value in patch.weights.items() if value is not None}
-    return Change(patch.targets, patch.prices, weights)
 
 
 def delete(database: Database, tenant: str, name: str) -> None:

@@ -20,8 +20,8 @@ from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
-from app.kinds.registry import KINDS, Spec, layout_of, read_spec
-from app.policies import artifact
+from app.kinds.contract.engine import Snapshot
+from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.artifact import Artifact
 from app.policies.base import IncompatibleArtifact
 from app.workloads import repository, service
@@ -29,33 +29,9 @@ from app.workloads import repository, service
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Serving:
-    """A workload ready to decide for. Layout and model are its kind's own.
-
-    Attributes:
-        model: the table the champion was trained on; without a champion the latest; None before the first fit.
-        agent_version: version of the champion; None when a heuristic answers.
-        artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
-        problem: why the champion's artifact can't be used; empty when all is well.
-    """
-
-    workload_id: str
-    name: str
-    spec_version: int
-    spec: Spec
-    layout: Any
-    model: Any
-    model_version: int | None
-    agent_version: int | None
-    artifact: Artifact | None
-    revision: int
-    problem: str = ""
-
-
 @dataclass
 class _Entry:
-    serving: Serving
+    snapshot: Snapshot
     checked: float
 
 
@@ -70,22 +46,22 @@ class WorkloadCache:
         self._ids: dict[tuple[str, str], str] = {}
         self._entries: dict[str, _Entry] = {}
 
-    def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Serving | None:
-        """The cached serving when it is fresh; never reads the database."""
+    def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
+        """The cached snapshot when it is fresh; never reads the database."""
         entry = self._entry(workload, tenant)
-        return entry.serving if entry is not None and self._fresh(entry) else None
+        return entry.snapshot if entry is not None and self._fresh(entry) else None
 
-    def get(self, workload: str, tenant: str = DEFAULT_TENANT) -> Serving:
-        """The serving of a workload, read or refreshed when due; a refresh under way elsewhere isn't waited for.
+    def get(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
+        """The snapshot of a workload, read or refreshed when due; a refresh under way elsewhere isn't waited for.
 
         Raises:
             NotFound: no such workload.
         """
         entry = self._entry(workload, tenant)
         if entry is not None and self._fresh(entry):
-            return entry.serving
+            return entry.snapshot
         if entry is not None and self._lock.locked():
-            return entry.serving
+            return entry.snapshot
         with self._lock:
             return self._current(workload, tenant)
 
@@ -99,7 +75,7 @@ class WorkloadCache:
             for identifier, entry in cached.items():
                 if identifier not in revisions:
                     self._drop(identifier)
-                elif revisions[identifier] == entry.serving.revision:
+                elif revisions[identifier] == entry.snapshot.revision:
                     entry.checked = now
                 else:
                     self._reload(identifier)
@@ -116,16 +92,16 @@ class WorkloadCache:
     def _fresh(self, entry: _Entry) -> bool:
         return self._clock() - entry.checked < self._poll_seconds
 
-    def _current(self, workload: str, tenant: str) -> Serving:
+    def _current(self, workload: str, tenant: str) -> Snapshot:
         with self._database.reading() as session:
             row = service.require(session, tenant, workload)
             entry = self._entries.get(row.id)
-            if entry is None or entry.serving.revision != row.revision:
+            if entry is None or entry.snapshot.revision != row.revision:
                 entry = _Entry(load(self._database, row), self._clock())
         entry.checked = self._clock()
         self._ids |= {(tenant, workload): row.id, (tenant, row.name): row.id, (tenant, row.id): row.id}
         self._entries[row.id] = entry
-        return entry.serving
+        return entry.snapshot
 
     def _reload(self, identifier: str) -> None:
         with self._database.reading() as session:
@@ -140,7 +116,7 @@ class WorkloadCache:
         self._ids = {key: known for key, known in self._ids.items() if known != identifier}
 
 
-def load(database: Database, workload: Workload) -> Serving:
+def load(database: Database, workload: Workload) -> Snapshot:
     """Compile a workload row: its layout, model table and champion's policy."""
     spec = read_spec(workload.spec)
     with database.reading() as session:
@@ -148,7 +124,7 @@ def load(database: Database, workload: Workload) -> Serving:
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
     layout = layout_of(spec)
     made, problem = _artifact(agent.artifact, layout, workload) if agent else (None, "")
-    return Serving(
+    return Snapshot(
         workload_id=workload.id,
         name=workload.name,
         spec_version=workload.spec_version,
@@ -165,8 +141,8 @@ def load(database: Database, workload: Workload) -> Serving:
 
 def _artifact(data: bytes, layout: Any, workload: Workload) -> tuple[Artifact | None, str]:
     try:
-        made = artifact.load(data)
-        made.check(layout)
+        made = load_artifact(data)
+        KINDS[workload.kind].check(made, layout)
     except IncompatibleArtifact as error:
         problem = f"agent {workload.champion} can't be used: {error}"
         logger.exception("workload %s: %s", workload.name, problem)

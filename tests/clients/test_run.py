@@ -10,7 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 from steward_client import Client, QueueRun, Retry, Run, StewardError, Unreachable
 
-from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE
+from app.kinds.iterative.example import SPEC as EXAMPLE
+from app.kinds.workflow.example import SPEC as CLUSTER_EXAMPLE
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -183,10 +184,10 @@ def test_failing_a_run_hides_no_error_while_the_service_is_away(
 
 def test_the_generated_core_calls_the_application(forwarded: Handler) -> None:
     from steward_client.generated.api.workloads import read_workload, register_workload
-    from steward_client.generated.models import Problem, Spec, WorkloadRead
+    from steward_client.generated.models import IterativeSpec, Problem, WorkloadRead
 
     core = through(forwarded)
-    spec = Spec.from_dict(copy.deepcopy(EXAMPLE))
+    spec = IterativeSpec.from_dict(copy.deepcopy(EXAMPLE))
     registered = register_workload.sync(client=core, body=spec)
     assert isinstance(registered, WorkloadRead)
     assert registered.spec.to_dict()["resources"][0]["maximum"] == 16

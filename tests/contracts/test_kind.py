@@ -1,126 +1,221 @@
-"""What every kind must hold, over specs that differ in every way a spec can. A new kind adds its specs to ``SPECS``."""
+"""What every registered kind must hold, run with the examples that the kind itself gives.
 
-import json
+Its other half, which learns, is held by ``test_learned_kind.py``.
+"""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
+import msgspec
 import pytest
+from numpy.testing import assert_equal
+from pydantic import TypeAdapter, ValidationError
 
-from app.kinds.contract.base import Situation
-from app.kinds.iterative.heuristics import HEURISTICS
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import names, view
-from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import terms
-from app.kinds.iterative.state import State, advance, begin, pack, unpack
-from app.kinds.iterative.step import step
-from tests.planted import planted_spec, planted_table
+from app.kinds.contract.decision import DecisionBase
+from app.kinds.contract.engine import Answered, CompiledWorkload, Pending, Snapshot
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.contract.kind import Kind, RunStart
+from app.kinds.contract.reading import Sample
+from app.kinds.contract.samples import ExecutionBase, SampleCodec
+from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, read_spec
+from app.samples.codecs import EXPORTS, FORMATS
 
-GPUS = {"name": "gpus", "minimum": 1, "maximum": 8, "max_steps": 2, "change_seconds": 3.0}
-CPUS = {"name": "cpus", "minimum": 0, "maximum": 4, "step": 0.5, "price_per_hour": 0.0}
-SECONDS = {"name": "iteration_seconds", "target": 330.0, "scope": "run"}
-BATCH = {"name": "batch", "minimum": 1, "maximum": 512}
-SPECS: dict[str, dict[str, Any]] = {
-    "deadline": {},
-    "no target": {"metrics": []},
-    "two resources and a feature": {"resources": [GPUS, CPUS], "features": [BATCH]},
-    "three metrics": {
-        "metrics": [
-            SECONDS,
-            {"name": "loss", "target": 1.0, "goal": "track"},
-            {"name": "speed", "target": 2.0, "goal": "at_least", "scope": "run"},
-            {"name": "memory"},
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+def spec_of(kind: Kind) -> Any:
+    return read_spec(copy.deepcopy(dict(kind.example.spec)))
+
+
+def compiled(kind: Kind) -> CompiledWorkload:
+    spec = spec_of(kind)
+    return kind.engine.compile(Snapshot("w", spec.name, 1, spec, layout_of(spec), None, None, None, None, 1))
+
+
+def begin(kind: Kind, on: CompiledWorkload) -> Answered:
+    start = kind.start.model_validate({"workload": on.snapshot.name, **kind.example.start})
+    return kind.engine.begin(on, "r", start, NOW)
+
+
+def pending(kind: Kind, on: CompiledWorkload, state: Any, n: int, run: str = "r") -> Pending:
+    read = kind.engine.read(on, state, n, kind.engine.decode(msgspec.json.encode(kind.example.reports[n])))
+    return Pending(run, n, state, read, dict(kind.example.start), None)
+
+
+def step(kind: Kind, on: CompiledWorkload, state: Any, n: int, run: str = "r") -> Answered:
+    """The answer to report n."""
+    return kind.engine.answer(on, [pending(kind, on, state, n, run)], NOW)[0]
+
+
+def walked(kind: Kind, on: CompiledWorkload, reports: int) -> Any:
+    """The state after so many reports."""
+    state = begin(kind, on).state
+    for n in range(reports):
+        state = step(kind, on, state, n).state
+    return state
+
+
+class TestModels:
+    """Spec, patch, start, report, decision and execution."""
+
+    def test_a_spec_is_read_back_as_it_was(self, kind: Kind) -> None:
+        spec = spec_of(kind)
+        assert (spec.kind, type(spec)) == (kind.name, kind.spec)
+        assert read_spec(spec.model_dump(mode="json")) == spec
+        assert layout_of(spec).spec is spec
+
+    def test_every_model_is_told_apart_by_its_kind(self, kind: Kind) -> None:
+        for model in (kind.spec, kind.report, kind.decision, kind.execution):
+            schema = model.model_json_schema()["properties"]["kind"]
+            assert schema.get("const") == kind.name or schema.get("enum") == [kind.name]
+        assert issubclass(kind.start, RunStart)
+        assert issubclass(kind.execution, ExecutionBase)
+        assert DecisionBase.model_fields.keys() <= kind.decision.model_fields.keys()
+
+    def test_its_example_changes_something_and_an_empty_patch_does_not(self, kind: Kind) -> None:
+        spec = spec_of(kind)
+        assert kind.changed(spec, kind.patch.model_validate(kind.example.patch)) != spec
+        assert kind.changed(spec, kind.patch.model_validate({})) == spec
+
+    def test_unknown_fields_are_refused(self, kind: Kind) -> None:
+        for model in (kind.patch, kind.start, kind.report):
+            with pytest.raises(ValidationError):
+                model.model_validate({"workload": "w", "colour": 1})
+        with pytest.raises(ValidationError):
+            read_spec({**kind.example.spec, "colour": 1})
+
+    def test_it_is_described_in_words(self, kind: Kind) -> None:
+        assert all(kind.describe(spec_of(kind)))
+        decision = TypeAdapter(AnyDecision).validate_json(begin(kind, compiled(kind)).decision)
+        assert isinstance(kind.summarise(decision), str)
+
+
+class TestEngine:
+    """Reports into decisions: states survive storage, answers depend on nothing else, nothing changes in place."""
+
+    def test_every_answer_is_a_decision_of_the_schema_with_its_fields_in_order(self, kind: Kind) -> None:
+        on = compiled(kind)
+        begun = begin(kind, on)
+        answers, state = [begun.decision], begun.state
+        for n in range(len(kind.example.reports)):
+            answered = step(kind, on, state, n)
+            answers.append(answered.decision)
+            state = answered.state
+        for n, answer in enumerate(answers):
+            plain = msgspec.json.decode(answer)
+            assert type(TypeAdapter(AnyDecision).validate_json(answer)) is kind.decision
+            assert list(plain) == list(kind.decision.model_fields)
+            assert (plain["kind"], plain["run"], plain["reported"]) == (kind.name, "r", None if n == 0 else n - 1)
+            assert plain["iteration"] == n
+            assert plain["reason"]["text"]
+
+    def test_a_stored_state_goes_on_as_if_nothing_had_happened(self, kind: Kind) -> None:
+        on = compiled(kind)
+        for reports in range(len(kind.example.reports)):
+            state = walked(kind, on, reports)
+            stored = bytes(kind.engine.serialise(state))
+            restored = kind.engine.restore(msgspec.json.decode(stored))
+            assert bytes(kind.engine.serialise(restored)) == stored
+            assert step(kind, on, restored, reports).decision == step(kind, on, state, reports).decision
+
+    def test_no_state_changes_in_place(self, kind: Kind) -> None:
+        on, last = compiled(kind), len(kind.example.reports) - 1
+        state = walked(kind, on, last)
+        before = bytes(kind.engine.serialise(state))
+        step(kind, on, state, last)
+        assert bytes(kind.engine.serialise(state)) == before
+
+    def test_a_report_that_does_not_fit_names_its_field_and_leaves_the_state(self, kind: Kind) -> None:
+        on = compiled(kind)
+        state = walked(kind, on, 1)
+        before = bytes(kind.engine.serialise(state))
+        with pytest.raises(InvalidInput) as caught:
+            kind.engine.read(on, state, 1, kind.engine.decode(msgspec.json.encode(kind.example.unfit)))
+        assert caught.value.errors[0].pointer.startswith("/")
+        assert bytes(kind.engine.serialise(state)) == before
+
+    @pytest.mark.parametrize("body", [b"{", b"[]", b'{"colour": 1}', b'"x"', b"\xff"])
+    def test_what_is_no_report_is_refused(self, kind: Kind, body: bytes) -> None:
+        with pytest.raises(ValidationError):
+            kind.engine.decode(body)
+
+    def test_reports_that_say_the_same_are_the_same_bytes(self, kind: Kind) -> None:
+        report = dict(kind.example.reports[0])
+        same = [report, dict(reversed(report.items())), {"kind": kind.name, **report}]
+        assert type(TypeAdapter(AnyReport).validate_python(same[2])) is kind.report
+        encoded = [
+            msgspec.json.encode(kind.engine.decode(msgspec.json.encode(one)), order="deterministic") for one in same
         ]
-    },
-    "one allocation": {"resources": [GPUS | {"minimum": 8}]},
-    "nothing costs": {"resources": [GPUS | {"price_per_hour": 0.0}]},
-    "one iteration": {"iterations": 1},
-    "many iterations": {"iterations": 5000, "resources": [GPUS, CPUS | {"maximum": 50}]},
-}
+        assert encoded[0] == encoded[1] == encoded[2]
+
+    def test_several_runs_are_answered_as_each_by_itself(self, kind: Kind) -> None:
+        on = compiled(kind)
+        waiting = [pending(kind, on, walked(kind, on, n), n, f"r{n}") for n in range(len(kind.example.reports))]
+        together = kind.engine.answer(on, waiting, NOW)
+        for n, one in enumerate(waiting):
+            assert together[n].decision == kind.engine.answer(on, [one], NOW)[0].decision
 
 
-@pytest.fixture(params=SPECS)
-def projector(request: pytest.FixtureRequest) -> Projector:
-    spec = planted_spec(**SPECS[request.param])
-    return Projector(Layout(spec), planted_table(spec))
+def codec(kind: Kind) -> SampleCodec:
+    return kind.samples(layout_of(spec_of(kind)))
 
 
-def walk(projector: Projector, seed: int, batch: int = 16, reports: int = 5) -> tuple[State, State]:
-    """Runs somewhere in the middle, and the same one legal step later."""
-    layout, random = projector.layout, np.random.default_rng(seed)
-    levels = np.stack([random.integers(0, n, batch) for n in layout.levels], axis=1)
-    state = before = begin(projector, levels)
-    for _ in range(min(reports, layout.iterations)):
-        before = state
-        legal = view(projector, state).mask
-        action = np.array([random.choice(np.flatnonzero(row)) for row in legal])
-        metrics = np.exp(random.normal(2, 1, (batch, len(layout.metrics))))
-        features = np.array([[random.uniform(f.minimum, f.maximum) for f in layout.spec.features]] * batch)
-        state = advance(projector, state, step(layout, state.levels, action), metrics, features)
-    return before, state
+def read(kind: Kind, media_type: str, body: bytes) -> list[Sample]:
+    """The executions of a body."""
+    form = codec(kind).formats[media_type]
+    pieces = iter(body.split(b"\n")) if form.lines else iter([body])
+    found = list(form.reader(codec(kind), "x" if form.named else None).read(pieces))
+    assert all(isinstance(one, Sample) for one in found)
+    return [one for one in found if isinstance(one, Sample)]
 
 
-def test_observations_have_the_declared_space(projector: Projector) -> None:
-    layout = projector.layout
-    seen = view(projector, walk(projector, 1)[1])
-    assert seen.observation.shape == (16, len(names(layout)))
-    assert layout.observation_space.contains(seen.observation[0].astype(np.float32))
-    assert np.isfinite(seen.observation).all()
-    assert seen.mask.shape == seen.outlook.shape == (16, layout.action_space.n)
+def stored(sample: Sample) -> Any:
+    """As it comes out of its table."""
+    return SimpleNamespace(
+        name=sample.execution, source="upload", iterations=sample.iterations, data=sample.data, created_at=NOW
+    )
 
 
-def test_staying_is_always_legal_and_the_outlook_is_closed_exactly_where_the_mask_is(projector: Projector) -> None:
-    seen = view(projector, walk(projector, 2)[1])
-    assert seen.mask[:, projector.layout.noop].all()
-    np.testing.assert_array_equal(np.isneginf(seen.outlook), ~seen.mask)
-    assert np.isfinite(seen.outlook[seen.mask]).all()
+class TestSamples:
+    """Executions: read, kept, told and handed out."""
 
+    def test_every_format_has_an_example_that_is_read_and_kept(self, kind: Kind) -> None:
+        assert kind.example.samples.keys() == codec(kind).formats.keys()
+        for media_type, body in kind.example.samples.items():
+            once, again = read(kind, media_type, body), read(kind, media_type, body)
+            assert once
+            assert [(one.digest, one.data) for one in once] == [(one.digest, one.data) for one in again]
+            told = codec(kind).read(stored(once[0]), reports=True)
+            assert type(told) is kind.execution
+            assert (told.execution, told.iterations) == (once[0].execution, once[0].iterations)
+            assert TypeAdapter(AnyExecution).validate_json(told.model_dump_json()) == told
 
-def test_a_run_does_not_depend_on_its_neighbours(projector: Projector) -> None:
-    _, state = walk(projector, 3)
-    together = view(projector, state)
-    for row in (0, 7, 15):
-        alone = view(projector, State(*(field[row : row + 1] for field in state)))
-        np.testing.assert_allclose(alone.observation[0], together.observation[row], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(alone.outlook[0], together.outlook[row], rtol=1e-9, atol=1e-12)
+    def test_what_is_exported_reads_back_as_it_was_kept(self, kind: Kind) -> None:
+        here = codec(kind)
+        for media_type, how in here.exports.items():
+            sample = read(kind, media_type, kind.example.samples[media_type])[0]
+            text = how.head(here) + "".join(how.body(here, stored(sample)))
+            [again] = read(kind, media_type, text.encode())
+            assert again.digest == sample.digest
+            assert_equal(here.unpacked(again.data), here.unpacked(sample.data))
 
+    def test_a_run_becomes_an_execution_of_its_name(self, kind: Kind) -> None:
+        sample = codec(kind).of_run("r", kind.example.reports)
+        assert sample is not None
+        assert sample.execution == "r"
+        assert codec(kind).read(stored(sample), reports=False).iterations == sample.iterations > 0
+        assert codec(kind).of_run("r", []) is None
 
-def test_a_state_goes_to_json_and_back(projector: Projector) -> None:
-    _, state = walk(projector, 4)
-    rows = np.array(json.loads(json.dumps(pack(state).tolist())))
-    for before, after in zip(state, unpack(projector.layout, rows), strict=True):
-        np.testing.assert_array_equal(before, after)
-
-
-def test_nothing_changes_what_it_was_given(projector: Projector) -> None:
-    _, state = walk(projector, 5)
-    kept = pack(state).copy()
-    view(projector, state)
-    advance(projector, state, state.levels, np.ones_like(state.elapsed), state.features)
-    np.testing.assert_array_equal(pack(state), kept)
-
-
-def test_single_precision_sees_the_same(projector: Projector) -> None:
-    _, state = walk(projector, 6)
-    single = Projector(projector.layout, projector.table, np.float32)
-    rounded = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in state))
-    rough, exact = view(single, rounded), view(projector, state)
-    assert rough.observation.dtype == np.float32
-    np.testing.assert_allclose(rough.observation, exact.observation, rtol=2e-3, atol=2e-2)
-
-
-def test_terms_are_finite_and_never_negative(projector: Projector) -> None:
-    before, after = walk(projector, 7)
-    paid = terms(projector, before, after)
-    assert paid.shape == (16, 3)
-    assert np.isfinite(paid).all()
-    assert (paid >= 0).all()
-
-
-@pytest.mark.parametrize("name", HEURISTICS)
-def test_heuristics_choose_legally_and_repeatably(projector: Projector, name: str) -> None:
-    _, state = walk(projector, 8)
-    situation = Situation(projector, state, view(projector, state))
-    action = HEURISTICS[name].act(situation).action
-    assert situation.view.mask[np.arange(16), action].all()
-    np.testing.assert_array_equal(action, HEURISTICS[name].act(situation).action)
+    def test_no_two_kinds_read_a_media_type_under_different_limits(self, kind: Kind) -> None:
+        for media_type, form in codec(kind).formats.items():
+            assert (FORMATS[media_type].limit, FORMATS[media_type].lines) == (form.limit, form.lines)
+        assert codec(kind).exports.keys() <= EXPORTS.keys()

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pytest
 
 from app.database.engine import Database
-from app.workloads.schemas import EXAMPLE
+from app.kinds.iterative.example import SPEC as EXAMPLE
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.servers import PostgresServer, StewardServer, wait_until
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy, Situation
+from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import play
 from workers.evaluation.levels import Level
 from workers.evaluation.problem import Encoder, Problem

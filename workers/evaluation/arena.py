@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy, Situation
+from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers import wrapped
 from workers.evaluation.wrappers.base import World

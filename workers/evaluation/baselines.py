@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from app.kinds.contract.base import Choice, Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from workers.evaluation.arena import play
 from workers.evaluation.levels import Level
 from workers.evaluation.problem import Problem

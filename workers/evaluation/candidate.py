@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from app.kinds.contract.base import Policy
+from app.kinds.contract.policy import Policy
 from workers.evaluation.levels import CLASSES, Level
 from workers.evaluation.problem import Problem
 

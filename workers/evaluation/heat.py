@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from workers.evaluation.problem import Axis, Problem
 
 

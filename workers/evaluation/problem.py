@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy, Situation
+from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import Player
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.base import World

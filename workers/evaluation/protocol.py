@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.base import Policy
+from app.kinds.contract.policy import Policy
 from workers.evaluation.aliasing import check
 from workers.evaluation.arena import Player, Scores, play
 from workers.evaluation.baselines import RandomLegal, Tuned, tune, tuner

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy
+from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.heat import shown
 from workers.evaluation.levels import CLASSES, TITLES, Level

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.kinds.contract.base import Policy
+from app.kinds.contract.policy import Policy
 from workers.learning.algorithms.base import Experience
 from workers.learning.simulator import Simulator
 

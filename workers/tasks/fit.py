@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from app.database.tables import Workload
 from app.domain_models import service as domain_models
 from app.kinds.iterative.spec import Spec as IterativeSpec
-from app.kinds.registry import Spec, read_spec
+from app.kinds.registry import read_spec
 from app.samples import service as samples
 from workers.kinds.iterative.estimation.executions import Executions
 from workers.kinds.iterative.estimation.fit import fit_domain_model
@@ -19,7 +19,7 @@ from workers.tasks.base import RunningJob
 class FitInput(NamedTuple):
     """What a fit needs; no session is open any more."""
 
-    spec: Spec
+    spec: Any
     spec_version: int
     executions: tuple[tuple[str, Any], ...]
 

@@ -25,10 +25,11 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     spec_version: Mapped[int]
     agent_version: Mapped[int | None]
     shadow_version: Mapped[int | None]
-    """Agent that is asked beside the one that answers."""
+    """Agent that is consulted too."""
     state: Mapped[str] = mapped_column(String(16), default="running")
     """running, finished or failed."""
-    targets: Mapped[dict[str, Any] | None]
+    start: Mapped[dict[str, Any]]
+    """What it was started with, as its kind has it."""
     state_vector: Mapped[list[Any]]
     next_iteration: Mapped[int] = mapped_column(default=0)
     decision: Mapped[dict[str, Any]]

@@ -1,57 +1,80 @@
-"""The contract of a desk: how the service decides for workloads of one kind.
+"""The contract of a decision engine: how the service decides for workloads of one kind.
 
 What happens to a report is the same for all kinds and stands in ``app.runs.reporter``: it is numbered, compared with
-what is there, decided, written durably with its decision, and answered. A desk says what a report *is*, what is kept of
-a run between two reports, and what the answer is:
-
-=============  ==================================================================================================
-``compile``    a serving into a basis: everything that a decision needs and that no report changes
-``begin``      a run's first state and decision
-``decode``     a report's bytes; ``read`` makes sure that it fits the workload and the run as it stands
-``answer``     reports into decisions and the states after them, several at once
-``freeze``     a state as JSON; ``thaw`` gives it back, in another process too
-``given``      a state that is given in full by a query, where the kind has such
-=============  ==================================================================================================
-
-States are never changed in place: a report that can't be written must leave no trace.
+what is there, decided, written durably with its decision, and answered. An engine says what a report *is*, what is kept
+of a run between two reports, and what the answer is. States are never changed in place: a report that can't be written
+must leave no trace.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from app.decisions.shadow import Shadow
-from app.workloads.snapshot import Serving
+from app.policies.artifact import Artifact
 
-Query = dict[str, list[str]]
+Query = Mapping[str, list[str]]
 
 
-class Basis(Protocol):
-    """A serving ready to decide with; the rest is its kind's own."""
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A workload as it stands at one revision. Spec, layout and model are its kind's own.
 
-    serving: Serving
+    Attributes:
+        model: the domain model that the champion was trained on; without a champion the latest; None before the first.
+        agent_version: version of the champion; None when a heuristic answers.
+        artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
+        problem: why the champion or the model can't be used; empty when all is well.
+    """
+
+    workload_id: str
+    name: str
+    spec_version: int
+    spec: Any
+    layout: Any
+    model: Any
+    model_version: int | None
+    agent_version: int | None
+    artifact: Artifact | None
+    revision: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Shadow:
+    """An agent that is consulted too; `artifact` is None where it can't be used, and `problem` says why."""
+
+    version: int
+    artifact: Artifact | None
+    problem: str = ""
+
+
+class CompiledWorkload(Protocol):
+    """A snapshot ready to decide with; the rest is its kind's own."""
+
+    snapshot: Snapshot
 
     def __hash__(self) -> int:
-        """By identity: reports of one basis are decided together."""
+        """By identity: reports of one compiled workload are decided together."""
         ...
 
 
-class Asked(NamedTuple):
-    """A report that is to be answered.
+class Pending(NamedTuple):
+    """A report that waits for its decision.
 
     Attributes:
         state: of the run before it.
         report: as ``read`` gave it.
-        targets: the run's own.
+        start: what the run was started with.
     """
 
     run: str
     iteration: int
     state: Any
     report: Any
-    targets: Mapping[str, float]
+    start: Mapping[str, Any]
     shadow: Shadow | None
 
 
@@ -62,35 +85,26 @@ class Answered(NamedTuple):
     state: Any
 
 
-class Desk(Protocol):
+class DecisionEngine(Protocol):
     """How the service decides for workloads of one kind.
 
     Attributes:
         quick: whether an answer takes so little time that it is given on the event loop, many at once.
         weight: how much memory a run's state takes, in units of 2 kB.
-        fields: names of a decision's fields, in order.
     """
 
     quick: bool
     weight: int
-    fields: Sequence[str]
 
-    def compile(self, serving: Serving) -> Basis:
-        """What decisions for a workload rest on."""
+    def compile(self, snapshot: Snapshot) -> CompiledWorkload:
+        """Everything that a decision needs and that no report changes."""
         ...
 
-    def begin(
-        self,
-        basis: Any,
-        run: str,
-        targets: Mapping[str, float],
-        features: Mapping[str, float] | None,
-        now: datetime,
-    ) -> Answered:
-        """The first decision of a run.
+    def begin(self, compiled: Any, run: str, start: Any, now: datetime) -> Answered:
+        """The first decision of a run, and its first state; ``start`` is of the kind's own model.
 
         Raises:
-            Invalid, InvalidInput: targets or features that the workload hasn't.
+            InvalidInput: it doesn't fit the workload.
         """
         ...
 
@@ -102,35 +116,35 @@ class Desk(Protocol):
         """
         ...
 
-    def read(self, basis: Any, state: Any, iteration: int, report: Any) -> Any:
+    def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
         """A report as ``answer`` takes it.
 
         Raises:
-            Invalid, InvalidInput: it doesn't fit the workload.
-            Conflict: it doesn't fit what the run has reported before.
+            InvalidInput: it doesn't fit the workload.
+            Contradiction: it doesn't fit what the run has reported before.
         """
         ...
 
-    def answer(self, basis: Any, asked: Sequence[Asked], now: datetime) -> list[Answered]:
+    def answer(self, compiled: Any, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """The decisions for reports of different runs of one workload, in order."""
         ...
 
-    def freeze(self, state: Any) -> msgspec.Raw:
+    def serialise(self, state: Any) -> msgspec.Raw:
         """A state as JSON: an array."""
         ...
 
-    def thaw(self, stored: list[Any]) -> Any:
-        """The state whose ``freeze`` was stored."""
+    def restore(self, stored: list[Any]) -> Any:
+        """The state that ``serialise`` gave, in any process."""
         ...
 
-    def given(self, basis: Any, query: Query) -> Any:
-        """The state that a query gives in full, for ``answer_given``.
+    def parse_state(self, compiled: Any, query: Query) -> Any:
+        """The state that a query gives in full, for ``answer_states``.
 
         Raises:
-            Invalid, InvalidInput: it doesn't fit the workload, or the kind takes no such query.
+            InvalidInput: it doesn't fit the workload, or the kind takes no such query.
         """
         ...
 
-    def answer_given(self, basis: Any, given: Sequence[Any], now: datetime) -> list[bytes]:
+    def answer_states(self, compiled: Any, given: Sequence[Any], now: datetime) -> list[bytes]:
         """The decisions for states that are given in full, in order."""
         ...

@@ -1,8 +1,8 @@
 """The contract of a format, and what it yields.
 
 A reader takes the body's lines, or its pieces, and yields executions one by one, in order, holding one at a time:
-either ``Sound`` with checked data, or ``Refused`` with the reason. It raises ``Invalid`` only for what makes the whole
-upload unreadable.
+either ``Sample`` with checked data, or ``Refused`` with the reason. It raises ``InvalidInput`` only for what makes the
+whole upload unreadable.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue
-from app.kinds.iterative.samples.check import plain, printable
-from app.samples.schemas import Rejection
+from app.kinds.contract.inputs import FieldIssue
 
 
-class Sound(NamedTuple):
+class Sample(NamedTuple):
     """An execution that may be stored.
 
     Attributes:
@@ -41,10 +39,10 @@ class Sound(NamedTuple):
     warnings: tuple[FieldIssue, ...] = ()
 
 
-def tabular(execution: str, line: int, data: NDArray[np.float64]) -> Sound:
+def tabular(execution: str, line: int, data: NDArray[np.float64]) -> Sample:
     """An execution that is a table, [n, C]."""
     stored = data.astype("<f8", copy=False).tobytes()
-    return Sound(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest())
+    return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest())
 
 
 class Refused(NamedTuple):
@@ -54,16 +52,9 @@ class Refused(NamedTuple):
     line: int
     issue: FieldIssue
 
-    def rejection(self) -> Rejection:
-        """As answered."""
-        pointer, message, value = self.issue
-        return Rejection(
-            execution=printable(self.execution[:300]), line=self.line, field=pointer, reason=message, value=plain(value)
-        )
-
 
 class Reader(Protocol):
     """Reads executions from a body."""
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order; ``lines`` come without their ends, or are pieces where a format isn't read by lines."""

@@ -1,41 +1,76 @@
-"""The contract of a shelf: how the executions of workloads of one kind are read, kept, told and handed out.
+"""The contract of a sample codec: how the executions of workloads of one kind are read, kept, told and handed out.
 
-Storing, counting, listing and paging are the same for all kinds and stand in ``app.samples.service`` and
-``app.samples.intake``. A shelf is made of a workload's layout; ``app.samples.shelves.SHELVES`` has one for each kind.
-
-============  ===================================================================================
-``formats``   what uploads may be, by media type
-``exports``   what samples may be handed out as, by media type, beside the pages of a list
-``unpacked``  what an execution's stored bytes say
-``read``      an execution as the API answers it
-``of_run``    what a run has reported, as an execution
-============  ===================================================================================
+Storing, counting, listing and paging are the same for all kinds and stand in ``app.samples``. A codec is made of a
+workload's layout.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-from app.database.tables import Execution
-from app.kinds.contract.reading import Reader, Sound
-from app.samples.schemas import ExecutionRead
+from pydantic import BaseModel, Field
+
+from app.kinds.contract.reading import Reader, Sample
+
+
+class Stored(Protocol):
+    """An execution as it is kept."""
+
+    @property
+    def name(self) -> str:
+        """The caller's identifier, or the run's."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """`upload` or `run`."""
+        ...
+
+    @property
+    def iterations(self) -> int:
+        """How many it has."""
+        ...
+
+    @property
+    def data(self) -> bytes:
+        """What it says, as ``Sample.data``."""
+        ...
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was stored."""
+        ...
+
+
+class ExecutionBase(BaseModel):
+    """A stored execution; a kind's own model adds what it tells of one, and its discriminator ``kind``."""
+
+    execution: str = Field(description="The caller's identifier, or the run's.", examples=["run-17"])
+    source: str = Field(description="`upload` or `run`.", examples=["upload"])
+    iterations: int = Field(description="Its iterations; of a trace, its tasks.")
+    seconds: float = Field(description="Sum of `iteration_seconds`; of a trace, of run times.")
+    created_at: datetime
 
 
 class Format(NamedTuple):
     """How bodies of one media type are read.
 
     Attributes:
-        reader: reads a body for a shelf; it is given the name that the caller has for what is in it, or None.
+        reader: reads a body for a codec; it is given the name that the caller has for what is in it, or None.
         limit: which of the service's limits holds for the unpacked body.
         lines: which limit holds for a line; None where the body is not read by lines.
         named: whether a body holds one execution, which the caller may name, and may be gzip without saying so.
+        schema, example: of a body, for the documentation.
     """
 
     reader: Callable[[Any, str | None], Reader]
     limit: Literal["upload", "json", "trace"]
     lines: Literal["short", "json"] | None
     named: bool = False
+    schema: Mapping[str, Any] = {"type": "string"}
+    example: Any = None
 
 
 class Export(NamedTuple):
@@ -48,11 +83,11 @@ class Export(NamedTuple):
     """
 
     head: Callable[[Any], str]
-    body: Callable[[Any, Execution], Iterator[str]]
+    body: Callable[[Any, Stored], Iterator[str]]
     single: bool = False
 
 
-class Shelf(Protocol):
+class SampleCodec(Protocol):
     """How the executions of workloads of one kind are read, kept, told and handed out."""
 
     formats: ClassVar[Mapping[str, Format]]
@@ -64,10 +99,10 @@ class Shelf(Protocol):
         """What stored bytes say, in the kind's own terms."""
         ...
 
-    def read(self, execution: Execution, *, reports: bool) -> ExecutionRead:
-        """An execution as answered; ``reports``: with all that it says, where the API tells that."""
+    def read(self, execution: Stored, *, reports: bool) -> ExecutionBase:
+        """An execution as answered, of the kind's own model; ``reports``: with all that it says, where that is told."""
         ...
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sound | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """What a run reported, in order, as an execution named by it; None where that is nothing to learn from."""
         ...

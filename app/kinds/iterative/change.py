@@ -1,26 +1,53 @@
 """What of an ``iterative`` workload may change without a new training: targets, prices and weights."""
 
-from app.kinds.contract.base import Change, InvalidInput, unknown_names
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from app.kinds.contract.inputs import InvalidInput, unknown_names
+from app.kinds.fields import NonNegative, Positive
 from app.kinds.iterative.spec import Spec, Weights
 
+EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
 
-def changed(spec: Spec, change: Change) -> Spec:
-    """A spec with a change applied.
+
+class IterativePatch(BaseModel):
+    """What may change without a new training; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
+
+    targets: Annotated[
+        dict[str, Positive | None],
+        Field(description="New targets by metric; null: no target any more.", examples=[{"iteration_seconds": 1500}]),
+    ] = {}
+    prices: Annotated[
+        dict[str, NonNegative],
+        Field(description="New prices per unit and hour, by resource.", examples=[{"gpus": 3.1}]),
+    ] = {}
+    weights: Annotated[
+        dict[str, NonNegative | None],
+        Field(description="New weights of the objective's terms, by name.", examples=[{"cost": 0.2}]),
+    ] = {}
+
+
+def changed(spec: Spec, patch: IterativePatch) -> Spec:
+    """A spec with a patch applied.
 
     Raises:
         InvalidInput: a metric, a resource or a weight that the spec hasn't.
     """
     issues = [
-        *unknown_names("targets", change.targets, [metric.name for metric in spec.metrics]),
-        *unknown_names("prices", change.prices, [resource.name for resource in spec.resources]),
-        *unknown_names("weights", change.weights, list(Weights.model_fields)),
+        *unknown_names("targets", patch.targets, [metric.name for metric in spec.metrics]),
+        *unknown_names("prices", patch.prices, [resource.name for resource in spec.resources]),
+        *unknown_names("weights", patch.weights, list(Weights.model_fields)),
     ]
     if issues:
         raise InvalidInput(issues)
     fields = spec.model_dump()
     for metric in fields["metrics"]:
-        metric["target"] = change.targets.get(metric["name"], metric["target"])
+        metric["target"] = patch.targets.get(metric["name"], metric["target"])
     for resource in fields["resources"]:
-        resource["price_per_hour"] = change.prices.get(resource["name"], resource["price_per_hour"])
-    fields["weights"] |= change.weights
+        resource["price_per_hour"] = patch.prices.get(resource["name"], resource["price_per_hour"])
+    fields["weights"] |= {name: value for name, value in patch.weights.items() if value is not None}
     return Spec.model_validate(fields)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.observation import everywhere, outlook
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin

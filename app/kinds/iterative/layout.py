@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.iterative.spec import SECONDS, Spec
 
 

@@ -13,9 +13,10 @@ from app.kinds.iterative.preferences import Stakes, log_within, stakes
 from app.kinds.iterative.preferences import reference_cost as reference_cost
 from app.kinds.iterative.projector import AHEAD, Projector
 from app.kinds.iterative.state import State
+from app.policies.base import RETURN_SCALE
 
 Array = NDArray[Any]
-RETURN_SCALE = 100.0  # returns are of order 0.1 and differ by thousandths: learners see them in hundredths
+
 EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
 
 

@@ -1,54 +1,74 @@
-"""What a domain model expects of one iteration, for the kinds whose runs have such."""
+"""What a domain model expects of one iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
-from app.database.tables import Workload
-from app.domain_models.schemas import Interval, Prediction
-from app.errors import FieldError, Invalid
+from app.kinds.contract.engine import Query
+from app.kinds.contract.inputs import invalid, of_query, pairs, whole_number
+from app.kinds.contract.kind import Parameter
+from app.kinds.iterative.decisions.query import PARTS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.spec import Spec
+
+_PAIRS: dict[str, Any] = {"type": "array", "maxItems": 64, "items": {"type": "string"}}
+PARAMETERS = (
+    Parameter("allocation", "`name:value`, once per resource.", _PAIRS, ["gpus:4"], required=True),
+    Parameter("feature", "`name:value`, once per feature.", _PAIRS, ["batch:128"]),
+    Parameter("iteration", "Counts from 0.", {"type": "integer", "minimum": 0, "default": 0}, 0),
+)
 
 
-class Question(NamedTuple):
-    """What a prediction is asked for."""
+class Interval(BaseModel):
+    """A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet."""
 
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+class Prediction(BaseModel):
+    """What a model expects of one iteration."""
+
+    workload: str
+    model: int = Field(description="Version of the model that answers.")
     allocation: dict[str, float]
-    features: dict[str, float]
     iteration: int
+    features: dict[str, float]
+    predicted: dict[str, Interval] = Field(description="By metric.")
+    seen: bool = Field(description="Whether allocation and features lie within what the samples hold.")
 
 
-def _of_iteration(workload: Workload, version: int, stored: bytes, question: Question) -> Prediction:
-    layout = Layout(Spec.model_validate(workload.spec))
-    _check_iteration(question.iteration, layout)
-    levels, _, features = layout.encode_report(
-        question.allocation, dict.fromkeys(layout.metrics, 1.0), question.features
-    )
-    table = ModelTable.from_bytes(stored)
-    at = np.array(levels, np.int32)
-    return Prediction(
-        workload=workload.name,
-        model=version,
-        allocation=layout.allocation_dict(at),
-        iteration=question.iteration,
-        features=question.features,
-        predicted=_predicted(table, layout, at, np.array(features), question.iteration),
-        seen=_seen(table, layout, at, np.array(features)),
-    )
+def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:
+    """What an iteration of a run that is not seen yet is expected to measure: the fields of ``Prediction``.
+
+    Raises:
+        InvalidInput: unknown or missing names, values out of bounds or off the grid, an iteration beyond the last.
+    """
+    iteration = whole_number(query["iteration"], "iteration") if "iteration" in query else 0
+    _check_iteration(iteration, layout)
+    allocation, features = pairs(query, "allocation"), pairs(query, "feature")
+    with of_query(PARTS):
+        levels, _, encoded = layout.encode_report(allocation, dict.fromkeys(layout.metrics, 1.0), features)
+    at, given = np.array(levels, np.int32), np.array(encoded)
+    return {
+        "allocation": layout.allocation_dict(at),
+        "iteration": iteration,
+        "features": features,
+        "predicted": _predicted(table, layout, at, given, iteration),
+        "seen": _seen(table, layout, at, given),
+    }
 
 
 def _check_iteration(iteration: int, layout: Layout) -> None:
     if not 0 <= iteration < layout.iterations:
         message = f"must be between 0 and {layout.iterations - 1}"
-        raise Invalid(
-            f"iteration {message}, not {iteration}", errors=[FieldError("/query/iteration", message, iteration)]
-        )
+        raise invalid("/query/iteration", message, iteration)
 
 
 def _predicted(
@@ -70,19 +90,3 @@ def _seen(table: ModelTable, layout: Layout, levels: NDArray[np.int32], features
     within = (table.seen_low <= allocation) & (allocation <= table.seen_high)
     usual = (table.feature_low <= features) & (features <= table.feature_high)
     return bool(table.informed and within.all() and usual.all())
-
-
-PREDICTIONS: dict[str, Callable[[Workload, int, bytes, Question], Prediction]] = {"iterative": _of_iteration}
-
-
-def predicted(workload: Workload, version: int, stored: bytes, question: Question) -> Prediction:
-    """What a version of a workload's model, as it is stored, answers.
-
-    Raises:
-        InvalidInput: unknown or missing names, values out of bounds or off the grid.
-        Invalid: an iteration beyond the workload's, or a kind whose runs have none.
-    """
-    if workload.kind not in PREDICTIONS:
-        message = f"workloads of kind {workload.kind} have no iterations to predict; what tasks take shows in decisions"
-        raise Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
-    return PREDICTIONS[workload.kind](workload, version, stored, question)

@@ -117,7 +117,7 @@ def _unique(items: "tuple[Resource | Metric | Feature, ...]") -> "tuple[Resource
     return items
 
 
-class Spec(Strict):
+class IterativeSpec(Strict):
     """A workload of kind ``iterative``: its resources, metrics with targets, features and preferences."""
 
     name: Slug
@@ -153,3 +153,6 @@ class Spec(Strict):
         if actions > MAXIMUM_ACTIONS:
             raise ValueError(f"max_steps gives {actions} joint actions; at most {MAXIMUM_ACTIONS} are accepted")
         return self
+
+
+Spec = IterativeSpec  # each kind's is found under this name; in the API's schema names must differ

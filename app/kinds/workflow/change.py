@@ -1,24 +1,42 @@
 """What of a ``workflow`` workload may change while it is served: prices of node types, and weights."""
 
-from app.kinds.contract.base import Change, InvalidInput, unknown_names
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.kinds.contract.inputs import InvalidInput, unknown_names
+from app.kinds.fields import NonNegative
 from app.kinds.workflow.spec import Objective, Spec
 
 
-def changed(spec: Spec, change: Change) -> Spec:
-    """A spec with a change applied.
+class WorkflowPatch(BaseModel):
+    """What may change without a new training; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    prices: Annotated[
+        dict[str, NonNegative], Field(description="New prices per node and hour, by type.", examples=[{"large": 0.7}])
+    ] = {}
+    weights: Annotated[
+        dict[str, NonNegative | None],
+        Field(description="New weights of the objective's terms, by name.", examples=[{"cost": 0.2}]),
+    ] = {}
+
+
+def changed(spec: Spec, patch: WorkflowPatch) -> Spec:
+    """A spec with a patch applied.
 
     Raises:
-        InvalidInput: a node type or a weight that the spec hasn't, or targets, which this kind hasn't.
+        InvalidInput: a node type or a weight that the spec hasn't.
     """
     issues = [
-        *unknown_names("targets", change.targets, []),
-        *unknown_names("prices", change.prices, [node.name for node in spec.nodes]),
-        *unknown_names("weights", change.weights, list(Objective.model_fields)),
+        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
+        *unknown_names("weights", patch.weights, list(Objective.model_fields)),
     ]
     if issues:
         raise InvalidInput(issues)
     fields = spec.model_dump()
     for node in fields["nodes"]:
-        node["price_per_hour"] = change.prices.get(node["name"], node["price_per_hour"])
-    fields["weights"] |= change.weights
+        node["price_per_hour"] = patch.prices.get(node["name"], node["price_per_hour"])
+    fields["weights"] |= {name: value for name, value in patch.weights.items() if value is not None}
     return Spec.model_validate(fields)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.spec import NodeType, Spec
 
 MEGA, GIGA, HOUR = 1e6, 1e9, 3600.0

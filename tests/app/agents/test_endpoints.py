@@ -11,8 +11,8 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
+from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.policies import artifact
 from app.samples.service import layout_of
 from app.workloads import service as workloads
 from tests.app.both import on_both

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from app.agents.schemas import Algorithm, Expert
+from app.agents.schemas import EXPERTS, Algorithm
 from app.kinds.iterative.heuristics import HEURISTICS
 from workers.kinds.iterative.training.request import COMPETING
 from workers.learning.algorithms.config import NAMED, named
@@ -25,4 +25,4 @@ def test_every_algorithm_of_the_engine_may_be_asked_for() -> None:
 
 
 def test_every_heuristic_may_be_imitated() -> None:
-    assert set(get_args(Expert)) == {*HEURISTICS, "planner"}
+    assert set(EXPERTS) == {*HEURISTICS, "planner"}

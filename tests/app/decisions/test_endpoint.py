@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.decisions.schemas import Decision, EncodedDecision
+from app.kinds.iterative.decisions.schemas import Decision, EncodedDecision
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 

@@ -86,19 +86,19 @@ def test_a_prediction_has_an_interval(client: TestClient, workload: str, backend
 @pytest.mark.parametrize(
     ("query", "pointer"),
     [
-        ("allocation=gpus:17&feature=batch:128", "/allocation/gpus"),
-        ("allocation=gpus:2.5&feature=batch:128", "/allocation/gpus"),
-        ("allocation=gpus:nan&feature=batch:128", "/allocation/gpus"),
-        ("allocation=tpus:4&allocation=gpus:4&feature=batch:128", "/allocation/tpus"),
-        ("allocation=gpus:4", "/features/batch"),
-        ("allocation=gpus:4&feature=batch:inf", "/features/batch"),
-        ("allocation=gpus:4&feature=batch:1000", "/features/batch"),
+        ("allocation=gpus:17&feature=batch:128", "/query/allocation/gpus"),
+        ("allocation=gpus:2.5&feature=batch:128", "/query/allocation/gpus"),
+        ("allocation=gpus:nan&feature=batch:128", "/query/allocation/gpus"),
+        ("allocation=tpus:4&allocation=gpus:4&feature=batch:128", "/query/allocation/tpus"),
+        ("allocation=gpus:4", "/query/feature/batch"),
+        ("allocation=gpus:4&feature=batch:inf", "/query/feature/batch"),
+        ("allocation=gpus:4&feature=batch:1000", "/query/feature/batch"),
         ("allocation=gpus:4&feature=batch:128&iteration=90", "/query/iteration"),
         ("allocation=gpus:4&feature=batch:128&iteration=-1", "/query/iteration"),
         ("allocation=gpus:four&feature=batch:128", "/query/allocation"),
         ("allocation=gpus&feature=batch:128", "/query/allocation"),
-        ("allocation=gpus:4&allocation=gpus:5&feature=batch:128", "/query/allocation"),
-        ("feature=batch:128", "/query/allocation"),
+        ("allocation=gpus:4&allocation=gpus:5&feature=batch:128", "/query/allocation/gpus"),
+        ("feature=batch:128", "/query/allocation/gpus"),
     ],
 )
 def test_a_question_beyond_the_workload_is_refused_by_field(

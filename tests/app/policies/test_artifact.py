@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import advice_slice
+from app.kinds.iterative.policies.artifact import FAMILIES, check, load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.iterative.policies.network import NetworkPolicy
-from app.kinds.iterative.policies.table import TablePolicy
-from app.policies.artifact import POLICIES, load, save
 from app.policies.base import IncompatibleArtifact, Published
+from app.policies.network import NetworkPolicy
+from app.policies.table import TablePolicy
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation.optimum import Grid, solve
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
@@ -47,14 +47,14 @@ EVERY: dict[str, Published] = {
 
 
 def test_every_kind_of_policy_is_tried() -> None:
-    assert EVERY.keys() == POLICIES.keys()
+    assert EVERY.keys() == FAMILIES.keys()
 
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_policy_answers_the_same_after_its_file(kind: str) -> None:
     policy = EVERY[kind]
     artifact = load(save(policy, LAYOUT))
-    artifact.check(LAYOUT)
+    check(artifact, LAYOUT)
     simulator = IterativeSimulator(LAYOUT, planted_table(SPEC), 128, seed=5, ranges=TRAINING)
     simulator.reset()
     situation = Situation(simulator.projector, simulator.state, simulator.view)
@@ -71,7 +71,7 @@ def test_an_artifact_of_another_spec_is_refused() -> None:
     artifact = load(save(network(), LAYOUT))
     other = Layout(planted_spec(features=[{"name": "batch", "minimum": 1, "maximum": 2}]))
     with pytest.raises(IncompatibleArtifact, match="another spec"):
-        artifact.check(other)
+        check(artifact, other)
 
 
 @pytest.mark.parametrize("data", [b"", b"not a file at all", safetensors_numpy.save({"q": np.zeros(2)})])

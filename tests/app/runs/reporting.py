@@ -7,26 +7,26 @@ from typing import Any
 import msgspec
 
 from app.database.engine import Database
-from app.decisions.bases import Bases, BasisCache
+from app.decisions.compiled import CompiledCache, CompiledWorkloads
+from app.kinds.iterative.decisions.report import EncodedReport
+from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.spec import Spec
 from app.runs import service
 from app.runs.reporter import Reporter
-from app.runs.schemas import EncodedReport, RunStart
 from app.workloads import service as workloads
-from app.workloads.schemas import EXAMPLE
 from app.workloads.snapshot import WorkloadCache
 
 TENANT = "default"
 
 
-def bases(database: Database) -> Bases:
+def compiled_workloads(database: Database) -> CompiledWorkloads:
     """A process's own view of the workloads."""
-    return Bases(WorkloadCache(database, 0.5), BasisCache())
+    return CompiledWorkloads(WorkloadCache(database, 0.5), CompiledCache())
 
 
 def reporter(database: Database) -> Reporter:
     """What takes the reports of one process."""
-    return Reporter(database, bases(database))
+    return Reporter(database, compiled_workloads(database))
 
 
 def register(database: Database, **changes: Any) -> str:
@@ -38,8 +38,8 @@ def register(database: Database, **changes: Any) -> str:
 
 def start(database: Database, workload: str = "resnet18", **body: Any) -> str:
     """A new run's id."""
-    basis = bases(database).fetch(workload, TENANT)
-    return service.start(database, TENANT, basis, RunStart(workload=workload, **body)).id
+    compiled = compiled_workloads(database).fetch(workload, TENANT)
+    return service.start(database, TENANT, compiled, {"workload": workload, **body}).id
 
 
 def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> bytes:

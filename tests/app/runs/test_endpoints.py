@@ -10,8 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.decisions.schemas import Decision
-from app.runs.schemas import EncodedReport, IterationReport
+from app.kinds.iterative.decisions.report import EncodedReport, IterationReport
+from app.kinds.iterative.decisions.schemas import Decision
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
@@ -56,7 +56,7 @@ def test_iterations_page_through_in_order(client: TestClient, run: str) -> None:
     while link:
         page = client.get(link).json()
         seen += [item["iteration"] for item in page["items"]]
-        assert page["items"][0]["report"] == REPORT
+        assert page["items"][0]["report"] == {"kind": "iterative", **REPORT}
         assert page["items"][0]["decision"]["run"] == run
         link = page["next"]
     assert seen == list(range(7))
@@ -164,7 +164,7 @@ def test_a_runs_own_target_is_what_it_is_decided_by(client: TestClient, backend:
     for targets in ({}, {"iteration_seconds": 900.0}):
         started = client.post("/runs", json={"workload": workload, "targets": targets, "features": {"batch": 64}})
         identifier = started.json()["id"]
-        assert client.get(f"/runs/{identifier}").json()["targets"] == targets
+        assert client.get(f"/runs/{identifier}").json()["start"].get("targets", {}) == targets
         texts.append(client.put(f"/runs/{identifier}/iterations/0", json=REPORT).json()["reason"]["text"])
     assert "against a target of 1,800 s" in texts[0]
     assert "against a target of 900 s" in texts[1]

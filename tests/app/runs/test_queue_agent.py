@@ -46,12 +46,12 @@ def test_an_agent_answers_from_its_promotion_to_its_rollback(client: TestClient,
     assert starts(first(client)) == ["short"]
     version = publish(backend, LJF)
     assert client.post(f"/workloads/{pool}/agents/{version}/promote", json={}).status_code == 200
-    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
     decision = first(client)
     assert (starts(decision), decision["source"], decision["agent"]) == (["long"], "agent", version)
     assert (decision["policy"], decision["reason"]["strategy"]) == ("ljf", "ljf")
     assert client.post(f"/workloads/{pool}/agents/{version}/rollback", json={}).status_code == 200
-    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
     assert (starts(first(client)), first(client)["source"]) == (["short"], "heuristic")
 
 
@@ -59,7 +59,7 @@ def test_a_portfolio_tells_what_it_expected_of_each_member(client: TestClient, b
     gate, margin = np.zeros((2, STATE_WIDTH)), np.array([0.0, -2.5])
     version = publish(backend, PortfolioPolicy((SJF, LJF), gate, margin))
     client.post(f"/workloads/{pool}/agents/{version}/promote", json={})
-    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
     reason = first(client)["reason"]
     assert (reason["strategy"], reason["estimates"]) == ("ljf", {"sjf": 0.0, "ljf": -2.5})
     assert "by ljf (ljf -2.5, sjf 0 expected)" in reason["text"]
@@ -81,7 +81,7 @@ def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(
 ) -> None:
     version = publish(backend, LJF)
     client.post(f"/workloads/{pool}/agents/{version}/promote", json={})
-    client.app.state.serving.poll()  # type: ignore[attr-defined]
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
 
     def broken(*_: object) -> None:
         raise RuntimeError("the network is broken")

@@ -14,9 +14,9 @@ from sqlalchemy.exc import DataError, OperationalError
 
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.errors import Conflict, Invalid, NotFound
-from app.kinds.contract.base import InvalidInput
-from app.kinds.iterative.decisions import engine as desk
+from app.errors import Conflict, NotFound
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.iterative.decisions import engine as engine
 from app.kinds.iterative.state import State, advance
 from app.runs import repository, service
 from app.runs.reporter import Reporter
@@ -189,7 +189,7 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
             raise FloatingPointError("thirteen")
         return advance(projector, state, levels, metrics, features)
 
-    monkeypatch.setattr(desk, "advance", choosy)
+    monkeypatch.setattr(engine, "advance", choosy)
     bodies = [report(), report(13.0), report()]
 
     async def go() -> Sequence[object]:
@@ -275,7 +275,7 @@ def test_numbers_beyond_the_workloads_are_refused(database: Database) -> None:
         return [(await taker.report(TENANT, run, n, report()))[1] for n in range(2)]
 
     assert b'"complete"' in asyncio.run(go())[1]
-    with pytest.raises(Invalid, match="must be less than 2"):
+    with pytest.raises(InvalidInput, match="must be less than 2"):
         asyncio.run(taker.report(TENANT, run, 2, report()))
 
 

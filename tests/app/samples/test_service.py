@@ -47,7 +47,7 @@ def finished_run(database: Database, target: Target, seconds: list[float]) -> st
             tenant=TENANT,
             workload_id=target.workload_id,
             spec_version=1,
-            targets=None,
+            start={},
             state_vector=[],
             decision={},
             next_iteration=len(seconds),

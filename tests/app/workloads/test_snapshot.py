@@ -13,11 +13,10 @@ from app.domain_models import service as domain_models
 from app.errors import NotFound
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
-from app.policies.artifact import save
 from app.workloads import service
-from app.workloads.schemas import WorkloadPatch
 from app.workloads.snapshot import WorkloadCache
 
 TENANT = "default"
@@ -67,10 +66,10 @@ def publish_agent(database: Database, spec: Spec, model: int, *, promote: bool =
 
 
 def test_a_workload_without_model_or_agent_is_served(cache: WorkloadCache, registered: Spec) -> None:
-    serving = cache.get(registered.name)
-    assert (serving.spec, serving.model, serving.artifact, serving.problem) == (registered, None, None, "")
-    assert cache.get(serving.workload_id) is serving
-    assert cache.peek(registered.name) is serving
+    snapshot = cache.get(registered.name)
+    assert (snapshot.spec, snapshot.model, snapshot.artifact, snapshot.problem) == (registered, None, None, "")
+    assert cache.get(snapshot.workload_id) is snapshot
+    assert cache.peek(registered.name) is snapshot
 
 
 def test_what_is_unknown_is_not_found(cache: WorkloadCache) -> None:
@@ -113,8 +112,8 @@ def test_without_champion_the_newest_model_is_served(
 ) -> None:
     publish_agent(database, registered, publish_model(database, registered), promote=False)
     publish_model(database, registered)
-    serving = cache.get(registered.name)
-    assert (serving.agent_version, serving.model_version) == (None, 2)
+    snapshot = cache.get(registered.name)
+    assert (snapshot.agent_version, snapshot.model_version) == (None, 2)
 
 
 def test_poll_follows_changes_and_drops_what_is_gone(
@@ -125,7 +124,7 @@ def test_poll_follows_changes_and_drops_what_is_gone(
     clock.now = 1.0
     cache.poll()
     assert cache.peek(registered.name) is first
-    service.change(database, TENANT, registered.name, WorkloadPatch(targets={"iteration_seconds": 9.0}))
+    service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 9.0}})
     cache.poll()
     second = cache.peek(registered.name)
     assert second is not None
@@ -147,7 +146,7 @@ def test_a_workload_registered_anew_is_another_one(
 
 def test_invalidate_shows_a_change_at_once(cache: WorkloadCache, database: Database, registered: Spec) -> None:
     first = cache.get(registered.name)
-    service.change(database, TENANT, registered.name, WorkloadPatch(targets={"iteration_seconds": 9.0}))
+    service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 9.0}})
     cache.invalidate(first.workload_id)
     assert cache.get(registered.name).spec_version == 2
 
@@ -156,9 +155,9 @@ def test_a_broken_artifact_is_said_not_served(
     cache: WorkloadCache, database: Database, registered: Spec, caplog: pytest.LogCaptureFixture
 ) -> None:
     publish_agent(database, registered, publish_model(database, registered), artifact=b"broken")
-    serving = cache.get(registered.name)
-    assert serving.artifact is None
-    assert "agent 1 can't be used" in serving.problem
+    snapshot = cache.get(registered.name)
+    assert snapshot.artifact is None
+    assert "agent 1 can't be used" in snapshot.problem
     assert "agent 1 can't be used" in caplog.text
 
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
+from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.iterative.policies.table import TablePolicy
-from app.policies.artifact import save
+from app.policies.table import TablePolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.aliasing import check
 from workers.evaluation.problem import Encoder

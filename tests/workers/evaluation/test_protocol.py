@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.base import Choice, Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.policies.artifact import save
 from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.candidate import Candidate, Settings

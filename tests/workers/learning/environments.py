@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation.judge import Court

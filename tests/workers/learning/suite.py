@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from app.policies.artifact import POLICIES
+from app.kinds.iterative.policies.artifact import FAMILIES
 from tests.workers.learning import environments
 from workers.learning.algorithms.config import Config
 from workers.learning.execution.serial import Plan, Serial
@@ -42,7 +42,7 @@ def greedy_return(runner: Serial, environment: environments.Planted) -> float:
 def exported_gap(runner: Serial, problem: environments.Workload) -> float:
     """What the exported policy leaves of the workload's exact optimum, as a share."""
     kind, described, arrays = runner.agent.export()
-    return problem.gap(POLICIES[kind].build({"algorithm": "tested", **described}, dict(arrays)))
+    return problem.gap(FAMILIES[kind].build({"algorithm": "tested", **described}, dict(arrays)))
 
 
 def exported(runner: Serial) -> NDArray[np.float32]:

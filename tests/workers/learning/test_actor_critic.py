@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 
 from app.kinds.iterative.heuristics import HEURISTICS
-from app.kinds.iterative.policies.network import NetworkPolicy
+from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import make_agent

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from app.kinds.contract.base import Situation
-from app.kinds.iterative.observation import RETURN_SCALE
-from app.policies.artifact import POLICIES
+from app.kinds.contract.policy import Situation
+from app.kinds.iterative.policies.artifact import FAMILIES
+from app.policies.base import RETURN_SCALE
 from workers.learning.agent import make_agent
 from workers.learning.algorithms.base import Agent, Experience
 from workers.learning.algorithms.config import NAMED, QTable
@@ -49,7 +49,7 @@ def test_the_service_says_what_the_learner_says(name: str, backend: str) -> None
     agent = taught(name, backend)
     observation, mask = drawn(np.random.default_rng(2), 64)
     kind, described, arrays = agent.export()
-    policy = POLICIES[kind].build({"algorithm": name, **described}, dict(arrays))
+    policy = FAMILIES[kind].build({"algorithm": name, **described}, dict(arrays))
     view = SimpleNamespace(observation=observation, mask=mask)
     choice = policy.act(Situation(None, None, cast("Any", view)))
     assert choice.values is not None

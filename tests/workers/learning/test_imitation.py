@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from tests.workers.learning import environments
 from workers.learning.imitation import demonstrate

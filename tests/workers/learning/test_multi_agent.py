@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.iterative.policies.network import NetworkPolicy
+from app.policies.network import NetworkPolicy
 from tests.workers.learning import games
 from workers.learning.algorithms.config import (
     DQN,

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.iterative.policies.network import NetworkPolicy
+from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.algorithms.config import (

@@ -24,12 +24,11 @@ from app.evaluations.schemas import EvaluationRequest, HeldOut
 from app.jobs import listing
 from app.jobs import service as jobs
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
-from app.policies.artifact import save
 from app.settings import Settings
 from app.workloads import service as workloads
-from app.workloads.schemas import WorkloadPatch
 from tests.planted import planted_spec, planted_table
 from workers.evaluation import protocol
 from workers.kinds.iterative.evaluation.held_out import choose
@@ -236,7 +235,7 @@ def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) ->
     prepare(database)
     job_id = ask(database)
     do(database, job_id, stopping_after(20))
-    workloads.change(database, TENANT, "tiny", WorkloadPatch(targets={"iteration_seconds": 50.0}))
+    workloads.change(database, TENANT, "tiny", {"targets": {"iteration_seconds": 50.0}})
     before = len(events(database, job_id))
     done = do(database, job_id)
     again = [event["units"] for event in events(database, job_id)[before:] if "units" in event]

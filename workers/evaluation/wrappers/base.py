@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from workers.evaluation.levels import Level
 from workers.learning.simulator import Simulator, Step
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import RETURN_SCALE, advice_slice, view
+from app.kinds.iterative.observation import advice_slice, view
 from app.kinds.iterative.preferences import Stakes, stakes
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
+from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.expected import Outcomes, expectation, outcomes
 from workers.kinds.iterative.simulator import IterativeSimulator, Ranges, ran
 from workers.learning.compiled_simulator.base import Array, Moved, Seen, Tree

@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import RETURN_SCALE, view
+from app.kinds.iterative.observation import view
 from app.kinds.iterative.preferences import Stakes
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.state import State, advance, expect
 from app.kinds.iterative.step import step
+from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.simulator import IterativeSimulator, Ranges
 from workers.learning.simulator import Foresight, Step
 

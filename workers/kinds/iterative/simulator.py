@@ -7,16 +7,17 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import RETURN_SCALE, View, advice_slice, view
+from app.kinds.iterative.observation import View, advice_slice, view
 from app.kinds.iterative.preferences import Stakes, stakes
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
 from app.kinds.iterative.step import step
+from app.policies.base import RETURN_SCALE
 from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]

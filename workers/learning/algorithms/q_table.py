@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.iterative.policies.table import cell
+from app.policies.table import cell
 from workers.learning.algorithms.base import Acted, Actions, Experience, LearnStats, Masks, Observations
 from workers.learning.algorithms.config import QTable
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.engine import Snapshot
 from app.kinds.iterative.decisions.reasons import Place, in_words
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.model import uninformed
@@ -15,13 +16,12 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Resource
 from app.kinds.iterative.state import State, begin
 from app.policies.artifact import Artifact
-from app.workloads.snapshot import Serving
 
 Array = NDArray[np.floating]
 
 
-class Basis:
-    """A serving ready to decide with.
+class Compiled:
+    """A snapshot ready to decide with.
 
     Attributes:
         artifact: the champion's policy; None when the heuristic answers in its place.
@@ -31,11 +31,11 @@ class Basis:
         unknown: not a number for each metric.
     """
 
-    def __init__(self, serving: Serving) -> None:
-        self.serving, self.layout = serving, serving.layout
-        self.projector = Projector(self.layout, serving.model or uninformed(self.layout))
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot, self.layout = snapshot, snapshot.layout
+        self.projector = Projector(self.layout, snapshot.model or uninformed(self.layout))
         self.heuristic = default_heuristic(self.projector).name
-        self.artifact: Artifact | None = serving.artifact
+        self.artifact: Artifact | None = snapshot.artifact
         self.source, self.preface = self._standing()
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
@@ -46,12 +46,12 @@ class Basis:
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
     def _standing(self) -> tuple[str, tuple[str, str]]:
-        serving, name = self.serving, self.heuristic
-        if serving.artifact is not None:
+        snapshot, name = self.snapshot, self.heuristic
+        if snapshot.artifact is not None:
             return "agent", ("", "")
-        if serving.problem:
-            return "fallback", ("fallback", f"{serving.problem}; {name} answers")
-        if serving.model is None:
+        if snapshot.problem:
+            return "fallback", ("fallback", f"{snapshot.problem}; {name} answers")
+        if snapshot.model is None:
             return "heuristic", ("no_model", f"no domain model yet, {name} answers")
         return "heuristic", ("no_agent", f"no agent is promoted, {name} answers")
 

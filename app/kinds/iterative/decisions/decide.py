@@ -14,15 +14,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
-from app.decisions.shadow import Shadow
-from app.kinds.contract.base import Situation
+from app.kinds.contract.engine import Shadow
+from app.kinds.contract.policy import Situation
 from app.kinds.contract.text import timestamp
 from app.kinds.iterative.decisions import reasons
-from app.kinds.iterative.decisions.compiled import Basis
+from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
 from app.kinds.iterative.decisions.reasons import Circumstances, Reason
-from app.kinds.iterative.decisions.shadow import beside
+from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
+from app.kinds.iterative.decisions.shadow import consulted
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import guard
@@ -61,44 +61,51 @@ class Subject(NamedTuple):
     shadow: Shadow | None = None
 
 
-def decide(basis: Basis, state: State, subjects: Sequence[Subject], now: datetime) -> list[bytes]:
+def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[bytes]:
     """One encoded decision per run of ``state`` (leading dimension B)."""
     try:
-        return _answered(basis, state, subjects, now, basis.artifact, "")
+        return _answered(compiled, state, subjects, now, compiled.artifact, "")
     except Exception as error:
-        logger.exception("workload %s: deciding for %d runs failed", basis.serving.name, len(subjects))
+        logger.exception("workload %s: deciding for %d runs failed", compiled.snapshot.name, len(subjects))
         if len(subjects) > 1:
-            return [decide(basis, row(state, i), [subject], now)[0] for i, subject in enumerate(subjects)]
-        return [_fallback(basis, state, subjects[0], now, f"{type(error).__name__}: {error}")]
+            return [decide(compiled, row(state, i), [subject], now)[0] for i, subject in enumerate(subjects)]
+        return [_fallback(compiled, state, subjects[0], now, f"{type(error).__name__}: {error}")]
 
 
-def _fallback(basis: Basis, state: State, subject: Subject, now: datetime, failure: str) -> bytes:
+def _fallback(compiled: Compiled, state: State, subject: Subject, now: datetime, failure: str) -> bytes:
     told = f"the policy failed ({failure})"
     try:
-        return _answered(basis, state, [subject], now, None, f"{told}; {basis.heuristic} answers")[0]
+        return _answered(compiled, state, [subject], now, None, f"{told}; {compiled.heuristic} answers")[0]
     except Exception:
-        logger.exception("workload %s: the heuristic failed too", basis.serving.name)
-        return _held(basis, state, subject, now, f"{told}, and so did {basis.heuristic}; the allocation is held")
+        logger.exception("workload %s: the heuristic failed too", compiled.snapshot.name)
+        return _held(compiled, state, subject, now, f"{told}, and so did {compiled.heuristic}; the allocation is held")
 
 
 def _answered(
-    basis: Basis, state: State, subjects: Sequence[Subject], now: datetime, artifact: Artifact | None, failure: str
+    compiled: Compiled,
+    state: State,
+    subjects: Sequence[Subject],
+    now: datetime,
+    artifact: Artifact | None,
+    failure: str,
 ) -> list[bytes]:
-    steps = _steps(basis, state, subjects, artifact)
+    steps = _steps(compiled, state, subjects, artifact)
     if failure:
-        return _render(basis, state, steps, subjects, now, _Voice("fallback", basis.heuristic, "fallback", failure))
-    name = artifact.policy.name if artifact else basis.heuristic
-    return _render(basis, state, steps, subjects, now, _Voice(basis.source, name, *basis.preface))
+        return _render(
+            compiled, state, steps, subjects, now, _Voice("fallback", compiled.heuristic, "fallback", failure)
+        )
+    name = artifact.policy.name if artifact else compiled.heuristic
+    return _render(compiled, state, steps, subjects, now, _Voice(compiled.source, name, *compiled.preface))
 
 
-def _steps(basis: Basis, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
-    situation = Situation(basis.projector, state, view(basis.projector, state))
+def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
+    situation = Situation(compiled.projector, state, view(compiled.projector, state))
     decided = guard.decide(situation, artifact)
-    levels = step(basis.layout, state.levels, decided.action)
+    levels = step(compiled.layout, state.levels, decided.action)
     same = decided.chosen is decided.action
-    chosen = levels if same else step(basis.layout, state.levels, decided.chosen)
+    chosen = levels if same else step(compiled.layout, state.levels, decided.chosen)
     wanted = [subject.shadow for subject in subjects]
-    shadows = beside(basis, situation, decided.action, wanted) if any(wanted) else []
+    shadows = consulted(compiled, situation, decided.action, wanted) if any(wanted) else []
     return Steps(levels, chosen, decided.verdict.tolist(), decided.outside, shadows)
 
 
@@ -118,29 +125,30 @@ class _Voice(NamedTuple):
 
 
 def _render(
-    basis: Basis, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, voice: _Voice
+    compiled: Compiled, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, voice: _Voice
 ) -> list[bytes]:
-    hold, after = basis.layout.index(state.levels), basis.layout.index(steps.levels)
-    pause = basis.pause(steps.levels - state.levels, state.iteration > 0)
-    seen = forecast(basis.projector, state, hold, after, pause)
-    told = circumstances(basis, state, seen, hold, after)
-    intended = after if steps.chosen is steps.levels else basis.layout.index(steps.chosen)
+    hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
+    pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
+    seen = forecast(compiled.projector, state, hold, after, pause)
+    told = circumstances(compiled, state, seen, hold, after)
+    intended = after if steps.chosen is steps.levels else compiled.layout.index(steps.chosen)
     moment = timestamp(now)
-    predictions = _predictions(basis, seen)
+    predictions = _predictions(compiled, seen)
     out = []
     for i, (subject, circumstance) in enumerate(zip(subjects, told, strict=True)):
-        source, reason = _reason(basis, steps, i, circumstance, voice, basis.place(int(intended[i])).words)
+        source, reason = _reason(compiled, steps, i, circumstance, voice, compiled.place(int(intended[i])).words)
         done = steps.verdict[i] == Verdict.FINISHED
         decision = EncodedDecision(
             run=subject.run,
-            workload=basis.serving.name,
+            workload=compiled.snapshot.name,
+            kind="iterative",
             reported=subject.reported,
             iteration=int(state.iteration[i]),
-            allocation=basis.place(int(after[i])).encoded,
-            delta=basis.delta(int(hold[i]), int(after[i])),
+            allocation=compiled.place(int(after[i])).encoded,
+            delta=compiled.delta(int(hold[i]), int(after[i])),
             noop=not circumstance.moved,
             source=source,
-            agent=basis.serving.agent_version,
+            agent=compiled.snapshot.agent_version,
             policy=voice.policy,
             reason=EncodedReason(reason.code, reason.text),
             predicted={} if done else predictions[i],
@@ -153,24 +161,24 @@ def _render(
 
 
 def _reason(
-    basis: Basis, steps: Steps, i: int, circumstance: Circumstances, voice: _Voice, intended: str
+    compiled: Compiled, steps: Steps, i: int, circumstance: Circumstances, voice: _Voice, intended: str
 ) -> tuple[str, Reason]:
     """Who answers, and the reason: of the guard if it spoke, else of the policy, after whatever is to be said first."""
     verdict = steps.verdict[i]
     if verdict == Verdict.FINISHED:
-        return voice.source, reasons.complete(basis.layout)
-    own = reasons.explain(basis.layout, circumstance)
+        return voice.source, reasons.complete(compiled.layout)
+    own = reasons.explain(compiled.layout, circumstance)
     if verdict == Verdict.WITHIN_NOISE:
         return "guard", reasons.within_noise(own, circumstance, intended)
     if verdict == Verdict.OUTSIDE_EXPERIENCE:
         ways = [way for way, runs in steps.outside.items() if runs[i]]
-        return "guard", reasons.outside_experience(own, ways, basis.heuristic)
+        return "guard", reasons.outside_experience(own, ways, compiled.heuristic)
     if voice.preface:
         return voice.source, Reason(voice.code, f"{voice.preface}: {own.text}")
     return voice.source, own
 
 
-def circumstances(basis: Basis, state: State, seen: Forecast, hold: Levels, after: Levels) -> list[Circumstances]:
+def circumstances(compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels) -> list[Circumstances]:
     """Each decision in plain numbers, told by the metric that is nearest to missing its target, or furthest beyond."""
     rows = np.arange(len(hold))
     worst = seen.excess[0].argmax(axis=1)
@@ -185,13 +193,15 @@ def circumstances(basis: Basis, state: State, seen: Forecast, hold: Levels, afte
         after.tolist(),
     )
     return [
-        Circumstances(metric, target, projected, excess, cost, here != there, basis.place(here), basis.place(there))
+        Circumstances(
+            metric, target, projected, excess, cost, here != there, compiled.place(here), compiled.place(there)
+        )
         for metric, target, projected, excess, cost, here, there in zip(*columns, strict=True)
     ]
 
 
-def _predictions(basis: Basis, seen: Forecast) -> list[dict[str, EncodedInterval]]:
-    names, level = basis.layout.metrics, basis.projector.table.level
+def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, EncodedInterval]]:
+    names, level = compiled.layout.metrics, compiled.projector.table.level
     rows = np.stack([seen.mean, seen.low, seen.high], axis=2).tolist()
     return [
         {
@@ -202,47 +212,49 @@ def _predictions(basis: Basis, seen: Forecast) -> list[dict[str, EncodedInterval
     ]
 
 
-def begin_with(basis: Basis, state: State, run: str | None, now: datetime) -> tuple[bytes, Levels]:
+def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime) -> tuple[bytes, Levels]:
     """The first decision of one run that has reported nothing (B = 1), and the levels [R] that it allocates."""
-    projector, layout = basis.projector, basis.layout
+    projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
     seen = forecast(projector, state, hold, after, np.zeros(1))
-    told = circumstances(basis, state, seen, hold, after)[0]
+    told = circumstances(compiled, state, seen, hold, after)[0]
     informed = projector.table.informed
     reason = reasons.first(layout, told) if informed else reasons.first_without_model(told)
     decision = EncodedDecision(
         run=run,
-        workload=basis.serving.name,
+        workload=compiled.snapshot.name,
+        kind="iterative",
         reported=None,
         iteration=int(state.iteration[0]),
         allocation=told.decided.encoded,
-        delta=basis.delta(int(hold[0]), int(after[0])),
+        delta=compiled.delta(int(hold[0]), int(after[0])),
         noop=not told.moved,
         source="heuristic",
-        agent=basis.serving.agent_version,
+        agent=compiled.snapshot.agent_version,
         policy="static_best" if informed else "initial",
         reason=EncodedReason(reason.code, reason.text),
-        predicted=_predictions(basis, seen)[0] if informed else {},
+        predicted=_predictions(compiled, seen)[0] if informed else {},
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
     return msgspec.json.encode(decision), levels[0]
 
 
-def _held(basis: Basis, state: State, subject: Subject, now: datetime, text: str) -> bytes:
+def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, text: str) -> bytes:
     """Hold the present allocation: what is left when everything else has failed. It needs no domain model."""
-    here = int(basis.layout.index(state.levels)[0])
+    here = int(compiled.layout.index(state.levels)[0])
     decision = EncodedDecision(
         run=subject.run,
-        workload=basis.serving.name,
+        workload=compiled.snapshot.name,
+        kind="iterative",
         reported=subject.reported,
         iteration=int(state.iteration[0]),
-        allocation=basis.place(here).encoded,
-        delta=basis.delta(here, here),
+        allocation=compiled.place(here).encoded,
+        delta=compiled.delta(here, here),
         noop=True,
         source="fallback",
-        agent=basis.serving.agent_version,
+        agent=compiled.snapshot.agent_version,
         policy="hold",
         reason=EncodedReason("fallback", text),
         predicted={},

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+from msgspec import UNSET, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -11,17 +14,19 @@ class IterationReport(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    kind: Literal["iterative"] = "iterative"
     allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
     metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
     features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
 
 
 class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
-    """`IterationReport` on the hot path."""
+    """`IterationReport` on the hot path; what it is kept as does not repeat the kind of its run."""
 
     allocation: dict[str, float]
     metrics: dict[str, float]
     features: dict[str, float] = {}
+    kind: Literal["iterative"] | UnsetType = UNSET
 
 
 _decode = msgspec.json.Decoder(EncodedReport).decode
@@ -30,6 +35,8 @@ _decode = msgspec.json.Decoder(EncodedReport).decode
 def decode(body: bytes) -> EncodedReport:
     """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
     try:
-        return _decode(body)
+        report = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump())
+        return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump(exclude={"kind"}))
+    report.kind = UNSET
+    return report

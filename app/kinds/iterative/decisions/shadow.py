@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.decisions.schemas import EncodedShadow
-from app.decisions.shadow import Shadow
-from app.kinds.contract.base import Situation
-from app.kinds.iterative.decisions.compiled import Basis
+from app.kinds.contract.engine import Shadow
+from app.kinds.contract.policy import Situation
+from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.decisions.schemas import EncodedShadow
 from app.kinds.iterative.policies import guard
+from app.kinds.iterative.policies.artifact import check
 from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
@@ -20,28 +21,32 @@ from app.policies.artifact import Artifact
 logger = logging.getLogger(__name__)
 
 
-def beside(
-    basis: Basis, situation: Situation, done: NDArray[np.integer], shadows: Sequence[Shadow | None]
+def consulted(
+    compiled: Compiled, situation: Situation, done: NDArray[np.integer], shadows: Sequence[Shadow | None]
 ) -> list[EncodedShadow | None]:
-    """What each run's shadow would have decided beside the actions ``done`` [B]; None where a run has none."""
+    """What each run's shadow would have decided consulted the actions ``done`` [B]; None where a run has none."""
     told: list[EncodedShadow | None] = [None] * len(shadows)
     for shadow in {id(one): one for one in shadows if one is not None}.values():
         rows = [i for i, one in enumerate(shadows) if one is shadow]
-        for row, entry in zip(rows, _asked(basis, situation, done, shadow, np.array(rows)), strict=True):
+        for row, entry in zip(rows, _asked(compiled, situation, done, shadow, np.array(rows)), strict=True):
             told[row] = entry
     return told
 
 
 def _asked(
-    basis: Basis, situation: Situation, done: NDArray[np.integer], shadow: Shadow, rows: NDArray[np.integer]
+    compiled: Compiled,
+    situation: Situation,
+    done: NDArray[np.integer],
+    shadow: Shadow,
+    rows: NDArray[np.integer],
 ) -> list[EncodedShadow]:
     if shadow.artifact is None:
         return [_unable(shadow, shadow.problem)] * len(rows)
     try:
-        shadow.artifact.check(basis.layout)
-        return _steps(basis, _rows(situation, rows), done[rows], shadow.version, shadow.artifact)
+        check(shadow.artifact, compiled.layout)
+        return _steps(compiled, _rows(situation, rows), done[rows], shadow.version, shadow.artifact)
     except Exception as error:
-        logger.exception("workload %s: shadow %d failed", basis.serving.name, shadow.version)
+        logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         return [_unable(shadow, f"{type(error).__name__}: {error}")] * len(rows)
 
 
@@ -59,14 +64,14 @@ def _rows(situation: Situation, rows: NDArray[np.integer]) -> Situation:
 
 
 def _steps(
-    basis: Basis, situation: Situation, done: NDArray[np.integer], version: int, made: Artifact
+    compiled: Compiled, situation: Situation, done: NDArray[np.integer], version: int, made: Artifact
 ) -> list[EncodedShadow]:
     """The shadow's guarded steps, and what the domain model expects of each over the step that was taken."""
     action = guard.decide(situation, made).action
-    levels = step(basis.layout, situation.state.levels, action)
-    index, places = np.arange(len(action)), basis.layout.index(levels)
+    levels = step(compiled.layout, situation.state.levels, action)
+    index, places = np.arange(len(action)), compiled.layout.index(levels)
     gain = situation.view.outlook[index, action] - situation.view.outlook[index, done]
     return [
-        EncodedShadow(version, basis.place(int(place)).encoded, agrees=bool(same), gain=float(won), problem=None)
+        EncodedShadow(version, compiled.place(int(place)).encoded, agrees=bool(same), gain=float(won), problem=None)
         for place, same, won in zip(places, action == done, gain, strict=True)
     ]

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy, Situation
+from app.kinds.contract.policy import Policy, Situation
 from app.kinds.iterative.heuristics import default_heuristic
-from app.policies.artifact import Artifact, Experience
+from app.kinds.iterative.policies.artifact import Experience
+from app.policies.artifact import Artifact
 
 UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
 MODEL_NOISE = 5e-4  # of return: a heuristic's predicted gain below it is within the noise of the model

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.observation import Options, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.text import plain
 from app.kinds.iterative.layout import Layout
 
 Floats = NDArray[np.float64]
 ITERATION = "/iteration"
-MAXIMUM_NAME = 255
 
 
 class Fault(NamedTuple):
@@ -100,26 +100,6 @@ def iteration_issue(expected: int, value: Any) -> FieldIssue:
 def too_many_issue(iterations: int, value: Any) -> FieldIssue:
     """An execution longer than the workload's."""
     return FieldIssue(ITERATION, f"must be less than the workload's {iterations} iterations", value)
-
-
-def name_issue(name: str) -> FieldIssue | None:
-    """What is wrong with an execution's identifier; any printable Unicode is accepted."""
-    if name and len(name) <= MAXIMUM_NAME and name.isprintable():
-        return None
-    return FieldIssue("/execution", f"must be 1 to {MAXIMUM_NAME} printable characters", printable(name[:80]))
-
-
-def printable(text: str) -> str:
-    """Text that can be written as UTF-8 and stored: what can't is replaced."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON can carry: not-a-number and infinities as words."""
-    if isinstance(value, (float, np.floating)):
-        number = float(value)
-        return number if np.isfinite(number) else str(number)
-    return printable(value) if isinstance(value, str) else value
 
 
 def table(rows: Sequence[Sequence[float]], columns: int) -> Floats:

@@ -10,26 +10,40 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.database.tables import Execution
-from app.kinds.contract.reading import Sound, tabular
-from app.kinds.contract.samples import Export, Format
+from app.kinds.contract.reading import Sample, tabular
+from app.kinds.contract.samples import Export, Format, Stored
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples.check import Checker, table
 from app.kinds.iterative.samples.csv import CsvReader, column_names
 from app.kinds.iterative.samples.json import JsonReader, NdjsonReader
-from app.samples.schemas import ExecutionRead, Report
+from app.kinds.iterative.samples.schemas import (
+    CSV_EXAMPLE,
+    JSON_SCHEMA,
+    NDJSON_SCHEMA,
+    SAMPLE_EXAMPLE,
+    ExecutionRead,
+    Report,
+)
 
 
-class IterativeShelf:
+class IterationSamples:
     """Executions as float64, little-endian, [iterations, C]: iteration, allocation, metrics, features."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "application/json": Format(lambda shelf, _: JsonReader(shelf.checker), "json", "json"),
-        "application/x-ndjson": Format(lambda shelf, _: NdjsonReader(shelf.checker), "upload", "json"),
-        "text/csv": Format(lambda shelf, _: CsvReader(shelf.checker), "upload", "short"),
+        "application/json": Format(
+            lambda codec, _: JsonReader(codec.checker),
+            "json",
+            "json",
+            schema=JSON_SCHEMA,
+            example={"samples": [SAMPLE_EXAMPLE]},
+        ),
+        "application/x-ndjson": Format(
+            lambda codec, _: NdjsonReader(codec.checker), "upload", "json", schema=NDJSON_SCHEMA
+        ),
+        "text/csv": Format(lambda codec, _: CsvReader(codec.checker), "upload", "short", example=CSV_EXAMPLE),
     }
     exports: ClassVar[Mapping[str, Export]] = {
-        "text/csv": Export(lambda shelf: shelf.csv_head(), lambda shelf, execution: shelf.csv_rows(execution))
+        "text/csv": Export(lambda codec: codec.csv_head(), lambda codec, execution: codec.csv_rows(execution))
     }
 
     def __init__(self, layout: Layout) -> None:
@@ -39,10 +53,11 @@ class IterativeShelf:
         """An execution's table, [iterations, C]."""
         return np.frombuffer(data, "<f8").reshape(-1, self.checker.columns)
 
-    def read(self, execution: Execution, *, reports: bool) -> ExecutionRead:
+    def read(self, execution: Stored, *, reports: bool) -> ExecutionRead:
         """An execution as answered; with every iteration if asked."""
         data = self.unpacked(execution.data)
         return ExecutionRead(
+            kind="iterative",
             execution=execution.name,
             source=execution.source,
             iterations=execution.iterations,
@@ -55,7 +70,7 @@ class IterativeShelf:
         allocation, metrics, features = self.checker.named(values)
         return Report(iteration=int(values[0]), allocation=allocation, metrics=metrics, features=features)
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sound | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """One row per report."""
         if not reports:
             return None
@@ -71,7 +86,7 @@ class IterativeShelf:
         """The header of an export."""
         return ",".join(column_names(self.checker.layout)) + "\n"
 
-    def csv_rows(self, execution: Execution) -> Iterator[str]:
+    def csv_rows(self, execution: Stored) -> Iterator[str]:
         """The rows of an execution."""
         name = _cell(execution.name)
         for values in self.unpacked(execution.data).tolist():

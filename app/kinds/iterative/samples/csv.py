@@ -12,11 +12,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from app.errors import FieldError, Invalid
-from app.kinds.contract.base import FieldIssue
-from app.kinds.contract.reading import Refused, Sound, tabular
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.reading import Refused, Sample, tabular
+from app.kinds.contract.text import name_issue, printable
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.samples.check import Checker, Floats, iteration_issue, name_issue, printable, too_many_issue
+from app.kinds.iterative.samples.check import Checker, Floats, iteration_issue, too_many_issue
 
 
 def column_names(layout: Layout) -> list[str]:
@@ -38,11 +38,11 @@ class CsvReader:
         self._limit = checker.layout.iterations
         self._names = column_names(checker.layout)
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order.
 
         Raises:
-            Invalid: the header is missing, or names unknown, repeated or too few columns.
+            InvalidInput: the header is missing, or names unknown, repeated or too few columns.
         """
         header = self._header(next(lines, b""))
         name_at, width = header.index("execution"), len(header)
@@ -77,10 +77,10 @@ class CsvReader:
             *(_header_error(name, "column is missing", None) for name in self._names if name not in names),
         ]
         if errors:
-            raise Invalid("; ".join(f"line 1, {e.pointer}: {e.message}" for e in errors[:20]), errors=errors[:20])
+            raise InvalidInput(errors[:20], "; ".join(f"line 1, {e.pointer}: {e.message}" for e in errors[:20]))
         return names
 
-    def _close(self, current: _Open) -> Sound | Refused:
+    def _close(self, current: _Open) -> Sample | Refused:
         if current.refused is not None:
             return current.refused
         issue = name_issue(current.name)
@@ -154,5 +154,5 @@ def _width_issue(line: str, expected: int, given: int) -> FieldIssue:
     return FieldIssue("", f"malformed line: must have {expected} cells, has {found}", printable(line[:80]))
 
 
-def _header_error(name: str, message: str, value: str | None) -> FieldError:
-    return FieldError(f"/header/{printable(name[:80])}", message, None if value is None else printable(value[:80]))
+def _header_error(name: str, message: str, value: str | None) -> FieldIssue:
+    return FieldIssue(f"/header/{printable(name[:80])}", message, None if value is None else printable(value[:80]))

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from app.errors import FieldError, Invalid
-from app.kinds.contract.base import FieldIssue
-from app.kinds.contract.reading import Refused, Sound, tabular
-from app.kinds.iterative.samples.check import Checker, iteration_issue, name_issue, plain, table, too_many_issue
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.reading import Refused, Sample, tabular
+from app.kinds.contract.text import name_issue, plain
+from app.kinds.iterative.samples.check import Checker, iteration_issue, table, too_many_issue
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
     iteration: int | None = None
 
 
-class Sample(msgspec.Struct, forbid_unknown_fields=True):
+class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
     """An execution: its identifier, and its reports in order."""
 
     execution: str
@@ -40,7 +40,7 @@ class Samples(msgspec.Struct, forbid_unknown_fields=True):
 
 
 MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
-_sample = msgspec.json.Decoder(Sample)
+_sample = msgspec.json.Decoder(SampleBody)
 _samples = msgspec.json.Decoder(Samples)
 
 
@@ -50,13 +50,13 @@ class NdjsonReader:
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order; blank lines are skipped."""
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 yield self.sample(line, number)
 
-    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sound | Refused:
+    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
         """One execution out of its JSON."""
         try:
             sample = _sample.decode(data)
@@ -64,7 +64,7 @@ class NdjsonReader:
             return Refused(_guessed_name(bytes(data)), number, _issue(bytes(data), error))
         return self._checked(sample, number)
 
-    def _checked(self, sample: Sample, number: int) -> Sound | Refused:
+    def _checked(self, sample: SampleBody, number: int) -> Sample | Refused:
         issue = name_issue(sample.execution) or self._shape_issue(sample)
         if issue is not None:
             return Refused(sample.execution, number, issue)
@@ -84,7 +84,7 @@ class NdjsonReader:
             return tabular(sample.execution, number, data)
         return Refused(sample.execution, number, _at_report(fault.row, fault.issue))
 
-    def _shape_issue(self, sample: Sample) -> FieldIssue | None:
+    def _shape_issue(self, sample: SampleBody) -> FieldIssue | None:
         layout = self._checker.layout
         if not sample.reports:
             return FieldIssue("/reports", "must hold at least one report", [])
@@ -105,11 +105,11 @@ class NdjsonReader:
 class JsonReader(NdjsonReader):
     """Reads a whole body at once; its size is bounded by the caller."""
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order.
 
         Raises:
-            Invalid: the body isn't JSON, or has no list ``samples``.
+            InvalidInput: the body isn't JSON, or has no list ``samples``.
         """
         body = b"\n".join(lines)
         try:
@@ -117,7 +117,7 @@ class JsonReader(NdjsonReader):
         except MALFORMED as error:
             issue = _issue(body, error)
             detail = f"{issue.pointer or 'body'}: {issue.message}"
-            raise Invalid(detail, errors=[FieldError(*issue)]) from error
+            raise InvalidInput([issue], detail) from error
         for number, raw in enumerate(samples, start=1):
             yield self.sample(raw, number)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.kinds.workflow.policies.base import Pick, Picker
-from app.kinds.workflow.policies.serving import schedule, view_of
+from app.kinds.workflow.policies.scheduling import schedule, view_of
 from app.kinds.workflow.queue.state import Floats
 from app.kinds.workflow.scheduling import fleet
 from app.kinds.workflow.scheduling.decide import Choice, is_pool

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from app.kinds.contract.engine import Snapshot
 from app.kinds.workflow.decisions.choose import ask
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.scheduling.decide import Choice, Chooser, by_strategy
 from app.kinds.workflow.scheduling.situation import Scene
 from app.policies.artifact import Artifact
-from app.workloads.snapshot import Serving
 
 
-class Basis:
-    """A serving ready to decide with.
+class Compiled:
+    """A snapshot ready to decide with.
 
     Attributes:
         standing: name of the spec's strategy and mechanism, which answer without a champion, or when it fails.
@@ -20,20 +20,20 @@ class Basis:
         preface: code and words of why no agent answers; empty when one does.
     """
 
-    def __init__(self, serving: Serving) -> None:
-        self.serving = serving
-        self.layout: Layout = serving.layout
-        self.predictor: Predictor | None = serving.model
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.layout: Layout = snapshot.layout
+        self.predictor: Predictor | None = snapshot.model
         spec = self.layout.spec
         self.standing = f"{spec.strategy}+{spec.backfilling}"
         self._own = by_strategy(spec.strategy, spec.backfilling, spec.backfill_order)
         self.source, self.preface = self._standing()
 
     def _standing(self) -> tuple[str, tuple[str, str]]:
-        if self.serving.artifact is not None:
+        if self.snapshot.artifact is not None:
             return "agent", ("", "")
-        if self.serving.problem:
-            return "fallback", ("fallback", f"{self.serving.problem}; {self.standing} answers")
+        if self.snapshot.problem:
+            return "fallback", ("fallback", f"{self.snapshot.problem}; {self.standing} answers")
         return "heuristic", ("", "")
 
     def scene(self, state: object) -> Scene:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from app.decisions.shadow import Shadow
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.engine import Shadow
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.text import timestamp
-from app.kinds.workflow.decisions.compiled import Basis
+from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.reasons import reason
 from app.kinds.workflow.decisions.schemas import (
     EncodedNodes,
@@ -26,6 +26,7 @@ from app.kinds.workflow.decisions.schemas import (
     EncodedQueueShadow,
     EncodedWarning,
 )
+from app.kinds.workflow.policies.artifact import check
 from app.kinds.workflow.queue.state import State
 from app.kinds.workflow.scheduling.decide import Decided, decide
 from app.kinds.workflow.scheduling.situation import Scene
@@ -43,42 +44,44 @@ class Subject(NamedTuple):
     warnings: tuple[FieldIssue, ...] = ()
 
 
-def answer(basis: Basis, state: State, subject: Subject, now: datetime) -> tuple[bytes, State]:
+def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) -> tuple[bytes, State]:
     """The encoded decision for one run, and its state with what the decision commits to."""
-    scene = basis.scene(state)
-    serving, failed = basis.serving, ""
+    scene = compiled.scene(state)
+    snapshot, failed = compiled.snapshot, ""
     try:
-        decided = checked(basis, scene, serving.artifact)
+        decided = checked(compiled, scene, snapshot.artifact)
     except Exception as error:
-        if serving.artifact is None:
-            logger.exception("workload %s: deciding failed", serving.name)
-            return _nothing(basis, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
-        logger.exception("workload %s: agent %s failed", serving.name, serving.agent_version)
-        failed = f"the policy failed ({type(error).__name__}: {error}); {basis.standing} answers"
-        return _fallen_back(basis, scene, subject, now, failed)
-    name = serving.artifact.policy.name if serving.artifact else basis.standing
-    told = reason(scene, decided, basis.preface)
-    return _encoded(basis, scene, decided, subject, now, (basis.source, name, told)), decided.state
+        if snapshot.artifact is None:
+            logger.exception("workload %s: deciding failed", snapshot.name)
+            return _nothing(compiled, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
+        logger.exception("workload %s: agent %s failed", snapshot.name, snapshot.agent_version)
+        failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.standing} answers"
+        return _fallen_back(compiled, scene, subject, now, failed)
+    name = snapshot.artifact.policy.name if snapshot.artifact else compiled.standing
+    told = reason(scene, decided, compiled.preface)
+    return _encoded(compiled, scene, decided, subject, now, (compiled.source, name, told)), decided.state
 
 
-def _fallen_back(basis: Basis, scene: Scene, subject: Subject, now: datetime, failure: str) -> tuple[bytes, State]:
+def _fallen_back(
+    compiled: Compiled, scene: Scene, subject: Subject, now: datetime, failure: str
+) -> tuple[bytes, State]:
     try:
-        decided = checked(basis, scene, None)
+        decided = checked(compiled, scene, None)
     except Exception as error:
-        logger.exception("workload %s: the strategy failed too", basis.serving.name)
+        logger.exception("workload %s: the strategy failed too", compiled.snapshot.name)
         text = f"{failure}, and failed too ({type(error).__name__}: {error})"
-        return _nothing(basis, scene.state, subject, now, text), scene.state
+        return _nothing(compiled, scene.state, subject, now, text), scene.state
     told = reason(scene, decided, ("fallback", failure))
-    return _encoded(basis, scene, decided, subject, now, ("fallback", basis.standing, told)), decided.state
+    return _encoded(compiled, scene, decided, subject, now, ("fallback", compiled.standing, told)), decided.state
 
 
-def checked(basis: Basis, scene: Scene, artifact: Artifact | None) -> Decided:
+def checked(compiled: Compiled, scene: Scene, artifact: Artifact | None) -> Decided:
     """Ask who chooses, and make sure that it said something of every ready task.
 
     Raises:
         ValueError: it did not.
     """
-    choose = basis.chooser(artifact)
+    choose = compiled.chooser(artifact)
     decided = decide(scene, choose)
     if not np.isfinite(decided.choice.scores).all():
         raise ValueError("scores that are no numbers")
@@ -86,7 +89,7 @@ def checked(basis: Basis, scene: Scene, artifact: Artifact | None) -> Decided:
 
 
 def _encoded(
-    basis: Basis,
+    compiled: Compiled,
     scene: Scene,
     decided: Decided,
     subject: Subject,
@@ -98,7 +101,7 @@ def _encoded(
     placements = _placements(scene, decided)
     decision = EncodedQueueDecision(
         run=subject.run,
-        workload=basis.serving.name,
+        workload=compiled.snapshot.name,
         kind="workflow",
         reported=subject.reported,
         iteration=0 if subject.reported is None else subject.reported + 1,
@@ -107,13 +110,13 @@ def _encoded(
         nodes=EncodedNodes([names[j] for j in start], [names[j] for j in release]),
         noop=not (placements or start or release),
         source=source,
-        agent=basis.serving.agent_version,
+        agent=compiled.snapshot.agent_version,
         policy=policy,
         reason=told,
         warnings=[EncodedWarning(*warning) for warning in subject.warnings],
         valid_for_iterations=1,
         decided_at=timestamp(now),
-        shadow=None if subject.shadow is None else _beside(basis, scene, decided, subject.shadow),
+        shadow=None if subject.shadow is None else _consulted(compiled, scene, decided, subject.shadow),
     )
     return msgspec.json.encode(decision)
 
@@ -123,15 +126,15 @@ def _placements(scene: Scene, decided: Decided) -> list[EncodedPlacement]:
     return [EncodedPlacement(names[row], nodes[node], now) for row, node in decided.started.starts]
 
 
-def _beside(basis: Basis, scene: Scene, done: Decided, shadow: Shadow) -> EncodedQueueShadow:
+def _consulted(compiled: Compiled, scene: Scene, done: Decided, shadow: Shadow) -> EncodedQueueShadow:
     """What a shadow would have decided; whatever goes wrong with it is told here, and changes nothing."""
     if shadow.artifact is None:
         return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=shadow.problem)
     try:
-        shadow.artifact.check(basis.layout)
-        decided = checked(basis, scene, shadow.artifact)
+        check(shadow.artifact, compiled.layout)
+        decided = checked(compiled, scene, shadow.artifact)
     except Exception as error:
-        logger.exception("workload %s: shadow %d failed", basis.serving.name, shadow.version)
+        logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"
         return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=problem)
     same = set(decided.started.starts) == set(done.started.starts)
@@ -139,12 +142,14 @@ def _beside(basis: Basis, scene: Scene, done: Decided, shadow: Shadow) -> Encode
     return EncodedQueueShadow(shadow.version, decided.choice.strategy, placements, agrees=same, gain=None, problem=None)
 
 
-def _nothing(basis: Basis, state: State, subject: Subject, now: datetime, text: str, code: str = "fallback") -> bytes:
+def _nothing(
+    compiled: Compiled, state: State, subject: Subject, now: datetime, text: str, code: str = "fallback"
+) -> bytes:
     """Start nothing: before the first report, and when everything else has failed."""
-    spec, begun = basis.layout.spec, code != "fallback"
+    spec, begun = compiled.layout.spec, code != "fallback"
     decision = EncodedQueueDecision(
         run=subject.run,
-        workload=basis.serving.name,
+        workload=compiled.snapshot.name,
         kind="workflow",
         reported=subject.reported,
         iteration=0 if subject.reported is None else subject.reported + 1,
@@ -153,8 +158,8 @@ def _nothing(basis: Basis, state: State, subject: Subject, now: datetime, text: 
         nodes=EncodedNodes([], []),
         noop=True,
         source="heuristic" if begun else "fallback",
-        agent=basis.serving.agent_version,
-        policy=basis.standing,
+        agent=compiled.snapshot.agent_version,
+        policy=compiled.standing,
         reason=EncodedQueueReason(code, text, spec.strategy, spec.backfilling),
         warnings=[EncodedWarning(*warning) for warning in subject.warnings],
         valid_for_iterations=1,
@@ -163,7 +168,7 @@ def _nothing(basis: Basis, state: State, subject: Subject, now: datetime, text: 
     return msgspec.json.encode(decision)
 
 
-def begun(basis: Basis, state: State, run: str, now: datetime) -> bytes:
+def begun(compiled: Compiled, state: State, run: str, now: datetime) -> bytes:
     """The decision that a run starts with."""
     text = "nothing is reported yet: report the queue as iteration 0"
-    return _nothing(basis, state, Subject(run, None), now, text, "begun")
+    return _nothing(compiled, state, Subject(run, None), now, text, "begun")

@@ -1,24 +1,22 @@
-"""The desk of kind ``workflow``; its contract is ``app.kinds.contract.engine``."""
+"""The engine of kind ``workflow``; its contract is ``app.kinds.contract.engine``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from app.http.query import invalid
-from app.kinds.contract.base import FieldIssue, InvalidInput
-from app.kinds.contract.engine import Answered, Asked, Query
-from app.kinds.workflow.decisions.compiled import Basis
+from app.kinds.contract.engine import Answered, Pending, Query, Snapshot
+from app.kinds.contract.inputs import FieldIssue, invalid
+from app.kinds.contract.kind import RunStart
+from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.decide import Subject, answer, begun
 from app.kinds.workflow.decisions.report import EncodedQueue, decode
-from app.kinds.workflow.decisions.schemas import EncodedQueueDecision
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.plausibility import doubts
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
-from app.workloads.snapshot import Serving
 
 NO_STATE = (
     "workloads of kind workflow are decided for in runs: start one with POST /runs, report its queue whole as "
@@ -33,80 +31,62 @@ class Read(NamedTuple):
     warnings: tuple[FieldIssue, ...]
 
 
-class WorkflowDesk:
+class WorkflowEngine:
     """A run's state is its queue; reading a report is advancing it."""
 
     quick = False
     weight = 100
-    fields: Sequence[str] = EncodedQueueDecision.__struct_fields__
 
-    def compile(self, serving: Serving) -> Basis:
+    def compile(self, snapshot: Snapshot) -> Compiled:
         """Nodes, run-time predictor, and who chooses."""
-        return Basis(serving)
+        return Compiled(snapshot)
 
-    def begin(
-        self,
-        basis: Basis,
-        run: str,
-        targets: Mapping[str, float],
-        features: Mapping[str, float] | None,
-        now: datetime,
-    ) -> Answered:
-        """Nothing starts before the first report.
-
-        Raises:
-            InvalidInput: targets or features, which this kind hasn't.
-        """
-        given = [("targets", targets), ("features", features or {})]
-        issues = [
-            FieldIssue(f"/{part}/{name}", "workloads of kind workflow have none", value)
-            for part, values in given
-            for name, value in values.items()
-        ]
-        if issues:
-            raise InvalidInput(issues)
-        state = begin(basis.layout)
-        return Answered(begun(basis, state, run, now), state)
+    def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
+        """Nothing starts before the first report."""
+        state = begin(compiled.layout)
+        return Answered(begun(compiled, state, run, now), state)
 
     def decode(self, body: bytes) -> EncodedQueue:
         """A queue, whole or as what has changed."""
         return decode(body)
 
-    def read(self, basis: Basis, state: State, iteration: int, report: Any) -> Read:  # noqa: ARG002
+    def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:  # noqa: ARG002
         """The state after the report.
 
         Raises:
             InvalidInput: what can't be in any run.
             Contradiction: what contradicts the reports before.
         """
-        after = advance(basis.layout, state, report)
+        after = advance(compiled.layout, state, report)
         return Read(after, tuple(doubts(after, report)))
 
-    def answer(self, basis: Basis, asked: Sequence[Asked], now: datetime) -> list[Answered]:
+    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """One after the other."""
         return [
             Answered(
-                *answer(basis, one.report.state, Subject(one.run, one.iteration, one.shadow, one.report.warnings), now)
+                *answer(
+                    compiled, one.report.state, Subject(one.run, one.iteration, one.shadow, one.report.warnings), now
+                )
             )
-            for one in asked
+            for one in pending
         ]
 
-    def freeze(self, state: State) -> msgspec.Raw:
+    def serialise(self, state: State) -> msgspec.Raw:
         """Columns of the queue."""
         return msgspec.Raw(msgspec.json.encode(pack(state)))
 
-    def thaw(self, stored: list[Any]) -> State:
+    def restore(self, stored: list[Any]) -> State:
         """The queue."""
         return unpack(stored)
 
-    def given(self, basis: Basis, query: Query) -> NoReturn:  # noqa: ARG002
+    def parse_state(self, compiled: Compiled, query: Query) -> NoReturn:  # noqa: ARG002
         """No query holds a queue.
 
         Raises:
-            Invalid: always; it says what to do instead.
+            InvalidInput: always; it says what to do instead.
         """
-        raise invalid("/query/workload", NO_STATE, basis.serving.name)
+        raise invalid("/query/workload", NO_STATE, compiled.snapshot.name)
 
-    def answer_given(self, basis: Basis, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
-        """None: ``given`` gives none."""
+    def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
+        """None: ``parse_state`` gives none."""
         return []

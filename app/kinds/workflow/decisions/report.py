@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -64,6 +64,7 @@ class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, froze
     """`QueueReport`."""
 
     now: Moment
+    kind: Literal["workflow"] = "workflow"
     delta: bool = False
     queued: tuple[EncodedQueued, ...] = ()
     running: tuple[EncodedRunning, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, Field
 
-from app.decisions.schemas import Source
+from app.kinds.contract.decision import Source
 
 
 class EncodedPlacement(msgspec.Struct, frozen=True):

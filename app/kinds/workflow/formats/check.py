@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.reading import LISTED, Where, counted
 from app.kinds.workflow.layout import Nodes
 from app.kinds.workflow.trace import Trace

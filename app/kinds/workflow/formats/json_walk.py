@@ -7,7 +7,7 @@ import json
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
 
 LONGEST_VALUE = 64 << 20
 """Characters of the largest single value that is held."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.workflow.trace import Trace
 
 LISTED = 20

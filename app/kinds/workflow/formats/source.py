@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO
 
-from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
 
 Source = str | PathLike[str] | Iterable[bytes] | Iterable[str]
 """Path of a file, plain or gzip, or its content: lines, or pieces for what is not read by lines; bytes or text."""

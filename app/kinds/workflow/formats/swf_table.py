@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.reading import LISTED, refuse
 from app.kinds.workflow.formats.source import Source, lines
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.check import Edges, cycle_issue, doubtful_units
 from app.kinds.workflow.formats.json_walk import token
 from app.kinds.workflow.formats.reading import LISTED, Reading, Where, counted, refuse, share_lacking

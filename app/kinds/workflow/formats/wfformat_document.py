@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.json_walk import Found, token, walk
 from app.kinds.workflow.formats.reading import LISTED, refuse
 from app.kinds.workflow.formats.source import Source, pieces

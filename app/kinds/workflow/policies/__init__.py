@@ -2,5 +2,5 @@
 
 *strategy*: a priority rule; *scorer*: a network over the candidates; *portfolio*: at each decision one of several such
 members, by a calibrated gate; *inspector*: another policy's pick, accepted or put off. All act in plain NumPy, and as
-compiled simulators play them. ``artifact.py`` writes and reads them, ``serving.py`` starts tasks by them.
+compiled simulators play them. ``artifact.py`` writes and reads them, ``snapshot.py`` starts tasks by them.
 """

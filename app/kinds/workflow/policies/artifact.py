@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import written
 from app.kinds.workflow.policies.combined import InspectorPolicy, Member, PortfolioPolicy
 from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
+from app.policies.artifact import Artifact, parts
 from app.policies.base import IncompatibleArtifact
 
 FORMAT = 1
@@ -39,15 +39,29 @@ def load(data: bytes) -> Scheduler:
     Raises:
         IncompatibleArtifact: bytes that are no artifact, of another kind or format, or whose parts do not fit.
     """
-    try:
-        metadata = read_header(data)
-        header: dict[str, Any] = json.loads(metadata["header"])
-        arrays: dict[str, Any] = safetensors_numpy.load(data)
-    except (ValueError, KeyError, SafetensorError) as error:
-        raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
-    if metadata.get("format") != str(FORMAT) or header.get("kind") != KIND or header.get("policy") not in SCHEDULERS:
+    version, header = parts(data)
+    if version != str(FORMAT) or header.get("kind") != KIND or header.get("policy") not in SCHEDULERS:
         raise IncompatibleArtifact(
-            f"format {metadata.get('format')}, kind {header.get('kind')!r}, policy {header.get('policy')!r}; read here "
-            f"are format {FORMAT}, kind {KIND} and {', '.join(SCHEDULERS)}"
+            f"format {version}, kind {header.get('kind')!r}, policy {header.get('policy')!r}; read here are format "
+            f"{FORMAT}, kind {KIND} and {', '.join(SCHEDULERS)}"
         )
+    arrays: dict[str, Any] = safetensors_numpy.load(data)
     return SCHEDULERS[header["policy"]].build(header["config"], arrays)
+
+
+def artifact(data: bytes) -> Artifact:
+    """A scheduler as the service holds it: it reads any number of candidates, and is made for any queue.
+
+    Raises:
+        IncompatibleArtifact: see ``load``.
+    """
+    return Artifact(load(data), (), 0, None, KIND)
+
+
+def check(made: Artifact, layout: object) -> None:  # noqa: ARG001 - a scheduler reads every layout
+    """Make sure that a policy schedules queues.
+
+    Raises:
+        IncompatibleArtifact: it was made for another kind.
+    """
+    made.check(KIND, (), 0)

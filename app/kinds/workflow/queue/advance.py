@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.contract.base import Contradiction, FieldIssue, InvalidInput
+from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.check import Edges, cycle_issue
 from app.kinds.workflow.layout import GIGA, Layout
 from app.kinds.workflow.queue.report import QueuedTask, QueueReport, RunningTask

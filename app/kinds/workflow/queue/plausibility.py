@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.check import LATEST_ORIGIN, LONG_MEDIAN, SHOWN
 from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.queue.state import State

@@ -68,6 +68,7 @@ class NodeReport(Strict):
 class QueueReport(Strict):
     """A queue at a moment."""
 
+    kind: Literal["workflow"] = "workflow"
     now: NonNegative
     delta: bool = Field(default=False, description="whether only what has changed is listed")
     queued: Annotated[tuple[QueuedTask, ...], Field(max_length=LARGEST_REPORT)] = ()

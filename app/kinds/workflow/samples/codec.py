@@ -7,36 +7,46 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.database.tables import Execution
-from app.kinds.contract.reading import Sound
-from app.kinds.contract.samples import Export, Format
+from app.kinds.contract.reading import Sample
+from app.kinds.contract.samples import Export, Format, Stored
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.swf_writing import write_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.wfformat_writing import write_wfformat
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.queue.log import from_reports
+from app.kinds.workflow.samples.schemas import SWF_EXAMPLE, SWF_SCHEMA, WFFORMAT_SCHEMA, TraceExecution
 from app.kinds.workflow.samples.trace import TraceReader, kept
 from app.kinds.workflow.samples.trace_bytes import unpacked
 from app.kinds.workflow.samples.trace_summary import summary
 from app.kinds.workflow.trace import Trace
-from app.samples.schemas import ExecutionRead
 
 SWF, WFFORMAT = "application/x-swf", "application/vnd.wfformat+json"
 
 
-class WorkflowShelf:
+class TraceSamples:
     """Traces as compressed safetensors: ``app.kinds.workflow.samples.trace_bytes``."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        SWF: Format(lambda shelf, name: TraceReader(read_swf, shelf.layout, name), "trace", "short", named=True),
+        SWF: Format(
+            lambda codec, name: TraceReader(read_swf, codec.layout, name),
+            "trace",
+            "short",
+            named=True,
+            schema=SWF_SCHEMA,
+            example=SWF_EXAMPLE,
+        ),
         WFFORMAT: Format(
-            lambda shelf, name: TraceReader(read_wfformat, shelf.layout, name, titled=True), "trace", None, named=True
+            lambda codec, name: TraceReader(read_wfformat, codec.layout, name, titled=True),
+            "trace",
+            None,
+            named=True,
+            schema=WFFORMAT_SCHEMA,
         ),
     }
     exports: ClassVar[Mapping[str, Export]] = {
-        SWF: Export(lambda _: "", lambda shelf, execution: shelf.as_swf(execution), single=True),
-        WFFORMAT: Export(lambda _: "", lambda shelf, execution: shelf.as_wfformat(execution), single=True),
+        SWF: Export(lambda _: "", lambda codec, execution: codec.as_swf(execution), single=True),
+        WFFORMAT: Export(lambda _: "", lambda codec, execution: codec.as_wfformat(execution), single=True),
     }
 
     def __init__(self, layout: Layout) -> None:
@@ -46,10 +56,11 @@ class WorkflowShelf:
         """An execution's trace."""
         return unpacked(data)
 
-    def read(self, execution: Execution, *, reports: bool) -> ExecutionRead:  # noqa: ARG002 - exports tell all tasks
+    def read(self, execution: Stored, *, reports: bool) -> TraceExecution:  # noqa: ARG002 - exports tell all tasks
         """An execution as answered: what its trace comes to."""
         trace = unpacked(execution.data)
-        return ExecutionRead(
+        return TraceExecution(
+            kind="workflow",
             execution=execution.name,
             source=execution.source,
             iterations=trace.tasks,
@@ -58,15 +69,15 @@ class WorkflowShelf:
             trace=summary(trace),
         )
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sound | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """The tasks that have ended in the run."""
         log = from_reports(self.layout, reports)
         return None if log is None else kept(run, log.trace)
 
-    def as_swf(self, execution: Execution) -> Iterator[str]:
+    def as_swf(self, execution: Stored) -> Iterator[str]:
         """A trace in Standard Workload Format."""
         return write_swf(unpacked(execution.data), name=execution.name, machine=int(self.layout.nodes.processors.sum()))
 
-    def as_wfformat(self, execution: Execution) -> Iterator[str]:
+    def as_wfformat(self, execution: Stored) -> Iterator[str]:
         """A trace in WfFormat."""
         return write_wfformat(unpacked(execution.data), name=execution.name)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
-from app.errors import FieldError, Invalid
-from app.kinds.contract.base import FieldIssue, InvalidInput
-from app.kinds.contract.reading import Refused, Sound
-from app.kinds.iterative.samples.check import name_issue, printable
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.text import name_issue, printable
 from app.kinds.workflow.formats.check import misfits
 from app.kinds.workflow.formats.reading import Reading, refuse
 from app.kinds.workflow.formats.source import Source
@@ -30,11 +29,11 @@ class TraceReader:
         self._name = name
         self._titled = titled
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """The trace.
 
         Raises:
-            Invalid: with lines or pointers: it can't be read, or a task fits no node.
+            InvalidInput: with lines or pointers: it can't be read, or a task fits no node.
         """
         try:
             reading = self._reading(lines)
@@ -49,14 +48,14 @@ class TraceReader:
         yield sound._replace(lacks=reading.lacks, warnings=reading.warnings)
 
 
-def kept(name: str, trace: Trace) -> Sound:
+def kept(name: str, trace: Trace) -> Sample:
     """A trace as it is stored, under a name; an empty one stands for a name by its content."""
     plain = packed(trace)
     digest = hashlib.sha256(plain).hexdigest()
-    return Sound(name or UNNAMED + digest[:12], 1, compressed(plain), trace.tasks, digest)
+    return Sample(name or UNNAMED + digest[:12], 1, compressed(plain), trace.tasks, digest)
 
 
-def _invalid(issues: list[FieldIssue]) -> Invalid:
+def _invalid(issues: list[FieldIssue]) -> InvalidInput:
     said = "; ".join(f"{issue.pointer or 'trace'}: {issue.message}" for issue in issues[:3])
     more = "; and more" if len(issues) > 3 else ""
-    return Invalid(printable(said) + more, errors=[FieldError(*issue) for issue in issues])
+    return InvalidInput(issues, printable(said) + more)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.formats.wfformat_writing import critical_path
+from app.kinds.workflow.samples.schemas import Spread, TraceRead
 from app.kinds.workflow.trace import Trace
-from app.samples.schemas import Spread, TraceRead
 
 
 def summary(trace: Trace) -> TraceRead:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.kinds.workflow.formats.reading import Reading, counted
+from app.kinds.workflow.samples.schemas import Spread, TraceRead
 from app.kinds.workflow.samples.trace_summary import summary
-from app.samples.schemas import Spread, TraceRead
 
 
 def words(reading: Reading) -> Iterator[str]:

@@ -237,38 +237,38 @@ def decide(
         head: row of the task that the last decision committed; −1 for none.
         thrifty: whether a task goes where it costs least.
     """
-    desk = Dispatcher(scene, thrifty=thrifty)
+    engine = Dispatcher(scene, thrifty=thrifty)
     window = OPEN
     for task in [head, *order] if head >= 0 and mechanism != EASY else order:
-        if task not in desk.allowed:
+        if task not in engine.allowed:
             continue
-        node = desk.node_for(task)
+        node = engine.node_for(task)
         if node < 0:
-            window = desk.window(task)
+            window = engine.window(task)
             break
-        desk.start(task, node)
-    first = len(desk.starts)
+        engine.start(task, node)
+    first = len(engine.starts)
     if window.task >= 0 and mechanism != NONE:
-        _overtake(desk, fill, window, spare=mechanism == EASY)
-    return Started(desk.starts, [task for task, _ in desk.starts[first:]], window)
+        _overtake(engine, fill, window, spare=mechanism == EASY)
+    return Started(engine.starts, [task for task, _ in engine.starts[first:]], window)
 
 
-def _overtake(desk: Dispatcher, fill: Sequence[int], window: Window, *, spare: bool) -> None:
-    most = desk.free.most
+def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare: bool) -> None:
+    most = engine.free.most
     for task in fill:
         if most == 0:
             break
-        if desk.need[task] > most or task == window.task or task not in desk.allowed:
+        if engine.need[task] > most or task == window.task or task not in engine.allowed:
             continue
-        node = desk.node_for(task, window, spare=spare)
+        node = engine.node_for(task, window, spare=spare)
         if node < 0:
             continue
-        late = desk.scene.now + desk.expected[task] / desk.speed[desk.free.kind[node]] > window.until
-        desk.start(task, node)
-        most = desk.free.most
+        late = engine.scene.now + engine.expected[task] / engine.speed[engine.free.kind[node]] > window.until
+        engine.start(task, node)
+        most = engine.free.most
         if node == window.node and late:
             window = window._replace(
-                spare=window.spare - desk.need[task], spare_memory=window.spare_memory - desk.memory[task]
+                spare=window.spare - engine.need[task], spare_memory=window.spare_memory - engine.memory[task]
             )
 
 

@@ -1,4 +1,4 @@
-"""What a policy sees of the tasks that wait: features of each candidate, computed once for serving and for training.
+"""What a policy sees of the tasks that wait: features of each candidate, computed once for snapshot and for training.
 
 ``survey`` looks at the queue as a whole, ``describe`` at its members: with arrays [Q] in the service, and with the
 numbers of one task in compiled simulators, whose own ``survey`` in one pass

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.contract.base import InvalidInput
+from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import mask
 from app.kinds.iterative.step import action_towards, step

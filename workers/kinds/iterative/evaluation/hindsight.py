@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.observation import reference_cost
 from app.kinds.iterative.reward import miss
 from app.kinds.iterative.state import State

@@ -14,8 +14,8 @@ from app.evaluations.schemas import EvaluationRequest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.log import Log
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import load as load_artifact
 from app.kinds.iterative.spec import Spec
-from app.policies.artifact import load as load_artifact
 from app.runs.logs import logged
 from app.samples.service import layout_of
 from workers.evaluation.candidate import Candidate

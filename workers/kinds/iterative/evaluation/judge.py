@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy, Situation
+from app.kinds.contract.policy import Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
-from app.policies.artifact import Artifact, load, save
+from app.policies.artifact import Artifact
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
 from workers.kinds.iterative.simulator import IterativeSimulator
 
@@ -120,7 +121,7 @@ def _present(court: Court, champion: bytes | None) -> Scores | None:
     if champion is None:
         return None
     artifact = load(champion)
-    artifact.check(court.layout)
+    check(artifact, court.layout)
     return court.score_artifact(artifact)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.log import Log
 from app.kinds.iterative.model import ModelTable

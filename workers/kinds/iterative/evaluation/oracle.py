@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import miss
 from workers.kinds.iterative.evaluation.world import IterativeWorld

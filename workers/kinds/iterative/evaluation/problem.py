@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import names
+from app.kinds.iterative.policies.artifact import check, load
 from app.kinds.iterative.policies.guard import Verdict, decide
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.policies.planner import PlannerPolicy
-from app.kinds.iterative.policies.table import TablePolicy, cell
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.step import action_towards
-from app.policies.artifact import Artifact, load
+from app.policies.artifact import Artifact
+from app.policies.table import TablePolicy, cell
 from workers.evaluation.arena import Bare, Move, Player
 from workers.evaluation.levels import TITLES, Level
 from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
@@ -90,7 +91,7 @@ class IterativeProblem:
         """See ``Problem``."""
         if isinstance(contender, bytes):
             artifact = load(contender)
-            artifact.check(self.layout)
+            check(artifact, self.layout)
             return Guarded(artifact)
         return Bare(contender)
 

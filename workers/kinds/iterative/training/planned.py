@@ -6,8 +6,8 @@ import numpy as np
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import load, save
 from app.kinds.iterative.policies.planner import PlannerPolicy
-from app.policies.artifact import load, save
 from workers.kinds.iterative.evaluation.judge import Court
 from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.training.request import PLANNER

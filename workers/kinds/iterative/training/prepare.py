@@ -6,15 +6,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Policy
+from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.network import NetworkPolicy
-from app.kinds.iterative.policies.table import TablePolicy
+from app.kinds.iterative.policies.artifact import check, load
 from app.kinds.iterative.spec import Spec
-from app.policies.artifact import load
 from app.policies.base import IncompatibleArtifact
+from app.policies.network import NetworkPolicy
+from app.policies.table import TablePolicy
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import TRAINING
 from workers.kinds.iterative.training.planned import Planned
@@ -59,7 +59,7 @@ def take_over(agent: Agent, layout: Layout, request: Request) -> None:
     if not isinstance(made.policy, NetworkPolicy | TablePolicy):
         raise Untrainable(f"agent {request.start.version} is a {made.policy.name}: nothing was learned to go on from")
     try:
-        made.check(layout)
+        check(made, layout)
         agent.start_from(made.policy.arrays, made.policy.config)
     except (ValueError, IncompatibleArtifact) as error:
         raise Untrainable(f"can't go on from agent {request.start.version}: {error}") from error

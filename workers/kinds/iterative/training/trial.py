@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import FAMILIES, load, save
 from app.kinds.iterative.spec import Spec
-from app.policies.artifact import POLICIES, load, save
 from workers.kinds.iterative.evaluation.judge import Court
 from workers.kinds.iterative.simulator import TRAINING
 from workers.kinds.iterative.training.planned import Planned
@@ -134,7 +134,7 @@ class Trial:
         weighed = STRENGTHS if self.share >= 1.0 else STRENGTHS[::2]  # on the way, a rough look is enough
         strengths = weighed if config.get("advice") is not None else STRENGTHS[:1]
         tried = [
-            _tried(court, save(POLICIES[kind].build(header, _weakened(arrays, strength)), self.layout), strength)
+            _tried(court, save(FAMILIES[kind].build(header, _weakened(arrays, strength)), self.layout), strength)
             for strength in strengths
         ]
         return max(tried, key=lambda candidate: candidate.validation)

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.policies.artifact import artifact as load
+from app.kinds.workflow.policies.artifact import check
 from app.kinds.workflow.policies.combined import InspectorPolicy, Member, PortfolioPolicy
 from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.observation import WIDTH
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Limits
-from app.policies.artifact import load
 from app.policies.base import IncompatibleArtifact
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.evaluation.schedulers import Ruled, Way
@@ -77,7 +78,7 @@ def way_of(data: bytes, layout: Layout, *, pool: bool) -> Way:
         IncompatibleArtifact: it was made for something else, or can't be played on this workload.
     """
     artifact, spec = load(data), layout.spec
-    artifact.check(layout)
+    check(artifact, layout)
     if not pool or spec.backfilling == CONSERVATIVE or spec.backfill_order not in RULES:
         raise IncompatibleArtifact(
             "agents that pick tasks are judged on batch jobs on one pool of processors, with none, rls or easy "

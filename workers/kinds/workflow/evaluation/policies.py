@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from workers.kinds.workflow.evaluation.schedulers import Way
 from workers.kinds.workflow.evaluation.world import WorkflowWorld
 

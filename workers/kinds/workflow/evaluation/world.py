@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace

@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from types import ModuleType
 
-from app.kinds.contract.base import InvalidInput
+from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.source import pieces
 from workers.kinds.workflow.simulator import batches, graphs
 from workers.kinds.workflow.simulator.output import text, told

@@ -31,6 +31,14 @@ from .iteration_report import IterationReport
 from .iteration_report_allocation import IterationReportAllocation
 from .iteration_report_features import IterationReportFeatures
 from .iteration_report_metrics import IterationReportMetrics
+from .iteration_run_start import IterationRunStart
+from .iteration_run_start_features_type_0 import IterationRunStartFeaturesType0
+from .iteration_run_start_targets import IterationRunStartTargets
+from .iterative_patch import IterativePatch
+from .iterative_patch_prices import IterativePatchPrices
+from .iterative_patch_targets import IterativePatchTargets
+from .iterative_patch_weights import IterativePatchWeights
+from .iterative_spec import IterativeSpec
 from .job_read import JobRead
 from .job_read_error_type_0 import JobReadErrorType0
 from .job_read_result_type_0 import JobReadResultType0
@@ -49,8 +57,10 @@ from .node_steps import NodeSteps
 from .node_type import NodeType
 from .objective import Objective
 from .page_agent_read import PageAgentRead
+from .page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator import (
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator,
+)
 from .page_evaluation_read import PageEvaluationRead
-from .page_execution_read import PageExecutionRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
@@ -86,19 +96,17 @@ from .resource import Resource
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
 from .run_read import RunRead
+from .run_read_start import RunReadStart
 from .run_read_state import RunReadState
-from .run_read_targets import RunReadTargets
 from .run_start import RunStart
-from .run_start_features_type_0 import RunStartFeaturesType0
-from .run_start_targets import RunStartTargets
 from .run_started import RunStarted
 from .running_task import RunningTask
 from .scored import Scored
 from .shadow_read import ShadowRead
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
-from .spec import Spec
 from .spread import Spread
+from .trace_execution import TraceExecution
 from .trace_read import TraceRead
 from .train_request import TrainRequest
 from .train_request_algorithm import TrainRequestAlgorithm
@@ -125,13 +133,12 @@ from .upload_samples_json_body_samples_item_reports_item_metrics import (
 from .verdict import Verdict
 from .verdict_level_type_0 import VerdictLevelType0
 from .weights import Weights
+from .workflow_patch import WorkflowPatch
+from .workflow_patch_prices import WorkflowPatchPrices
+from .workflow_patch_weights import WorkflowPatchWeights
 from .workflow_spec import WorkflowSpec
 from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
 from .workflow_spec_backfilling import WorkflowSpecBackfilling
-from .workload_patch import WorkloadPatch
-from .workload_patch_prices import WorkloadPatchPrices
-from .workload_patch_targets import WorkloadPatchTargets
-from .workload_patch_weights import WorkloadPatchWeights
 from .workload_read import WorkloadRead
 
 __all__ = (
@@ -166,6 +173,14 @@ __all__ = (
     "IterationReportAllocation",
     "IterationReportFeatures",
     "IterationReportMetrics",
+    "IterationRunStart",
+    "IterationRunStartFeaturesType0",
+    "IterationRunStartTargets",
+    "IterativePatch",
+    "IterativePatchPrices",
+    "IterativePatchTargets",
+    "IterativePatchWeights",
+    "IterativeSpec",
     "JobRead",
     "JobReadErrorType0",
     "JobReadResultType0",
@@ -184,8 +199,8 @@ __all__ = (
     "NodeType",
     "Objective",
     "PageAgentRead",
+    "PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator",
     "PageEvaluationRead",
-    "PageExecutionRead",
     "PageIterationRead",
     "PageJobRead",
     "PageModelRead",
@@ -222,18 +237,16 @@ __all__ = (
     "RunPatch",
     "RunPatchState",
     "RunRead",
+    "RunReadStart",
     "RunReadState",
-    "RunReadTargets",
     "RunStart",
     "RunStarted",
-    "RunStartFeaturesType0",
-    "RunStartTargets",
     "Scored",
     "ShadowRead",
     "ShadowStep",
     "ShadowStepAllocationType0",
-    "Spec",
     "Spread",
+    "TraceExecution",
     "TraceRead",
     "TrainRequest",
     "TrainRequestAlgorithm",
@@ -252,12 +265,11 @@ __all__ = (
     "Verdict",
     "VerdictLevelType0",
     "Weights",
+    "WorkflowPatch",
+    "WorkflowPatchPrices",
+    "WorkflowPatchWeights",
     "WorkflowSpec",
     "WorkflowSpecBackfilling",
     "WorkflowSpecBackfillOrder",
-    "WorkloadPatch",
-    "WorkloadPatchPrices",
-    "WorkloadPatchTargets",
-    "WorkloadPatchWeights",
     "WorkloadRead",
 )

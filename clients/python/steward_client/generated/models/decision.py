@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
@@ -28,6 +34,7 @@ class Decision:
     run: None | str
     """ The run; null when the state was given in full. """
     workload: str
+    kind: Literal["iterative"]
     reported: int | None
     """ The last iteration that was reported; null before the first. """
     iteration: int
@@ -63,6 +70,8 @@ class Decision:
         run = self.run
 
         workload = self.workload
+
+        kind = self.kind
 
         reported: int | None
         reported = self.reported
@@ -104,6 +113,7 @@ class Decision:
             {
                 "run": run,
                 "workload": workload,
+                "kind": kind,
                 "reported": reported,
                 "iteration": iteration,
                 "allocation": allocation,
@@ -141,6 +151,10 @@ class Decision:
         run = _parse_run(d.pop("run"))
 
         workload = d.pop("workload")
+
+        kind = cast(Literal["iterative"], d.pop("kind"))
+        if kind != "iterative":
+            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
 
         def _parse_reported(data: object) -> int | None:
             if data is None:
@@ -196,6 +210,7 @@ class Decision:
         decision = cls(
             run=run,
             workload=workload,
+            kind=kind,
             reported=reported,
             iteration=iteration,
             allocation=allocation,

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
@@ -11,7 +17,6 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.report import Report
-    from ..models.trace_read import TraceRead
 
 
 T = TypeVar("T", bound="ExecutionRead")
@@ -19,7 +24,7 @@ T = TypeVar("T", bound="ExecutionRead")
 
 @_attrs_define
 class ExecutionRead:
-    """A stored execution."""
+    """A stored execution of iterations."""
 
     execution: str
     """ The caller's identifier, or the run's. """
@@ -30,15 +35,12 @@ class ExecutionRead:
     seconds: float
     """ Sum of `iteration_seconds`; of a trace, of run times. """
     created_at: datetime.datetime
+    kind: Literal["iterative"]
     reports: list[Report] | None | Unset = UNSET
     """ With `reports=true`: every iteration. """
-    trace: None | TraceRead | Unset = UNSET
-    """ Of a workload of kind `workflow`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.trace_read import TraceRead  # noqa: PLC0415
-
         execution = self.execution
 
         source = self.source
@@ -48,6 +50,8 @@ class ExecutionRead:
         seconds = self.seconds
 
         created_at = self.created_at.isoformat()
+
+        kind = self.kind
 
         reports: list[dict[str, Any]] | None | Unset
         if isinstance(self.reports, Unset):
@@ -61,14 +65,6 @@ class ExecutionRead:
         else:
             reports = self.reports
 
-        trace: dict[str, Any] | None | Unset
-        if isinstance(self.trace, Unset):
-            trace = UNSET
-        elif isinstance(self.trace, TraceRead):
-            trace = self.trace.to_dict()
-        else:
-            trace = self.trace
-
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -78,19 +74,17 @@ class ExecutionRead:
                 "iterations": iterations,
                 "seconds": seconds,
                 "created_at": created_at,
+                "kind": kind,
             }
         )
         if reports is not UNSET:
             field_dict["reports"] = reports
-        if trace is not UNSET:
-            field_dict["trace"] = trace
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.report import Report  # noqa: PLC0415
-        from ..models.trace_read import TraceRead  # noqa: PLC0415
 
         d = dict(src_dict)
         execution = d.pop("execution")
@@ -102,6 +96,10 @@ class ExecutionRead:
         seconds = d.pop("seconds")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        kind = cast(Literal["iterative"], d.pop("kind"))
+        if kind != "iterative":
+            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
 
         def _parse_reports(data: object) -> list[Report] | None | Unset:
             if data is None:
@@ -125,31 +123,14 @@ class ExecutionRead:
 
         reports = _parse_reports(d.pop("reports", UNSET))
 
-        def _parse_trace(data: object) -> None | TraceRead | Unset:
-            if data is None:
-                return data
-            if isinstance(data, Unset):
-                return data
-            try:
-                if not isinstance(data, dict):
-                    raise TypeError()
-                trace_type_0 = TraceRead.from_dict(data)
-
-                return trace_type_0
-            except (TypeError, ValueError, AttributeError, KeyError):
-                pass
-            return cast(None | TraceRead | Unset, data)
-
-        trace = _parse_trace(d.pop("trace", UNSET))
-
         execution_read = cls(
             execution=execution,
             source=source,
             iterations=iterations,
             seconds=seconds,
             created_at=created_at,
+            kind=kind,
             reports=reports,
-            trace=trace,
         )
 
         execution_read.additional_properties = d

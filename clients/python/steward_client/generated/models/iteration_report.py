@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
 
 from attrs import define as _attrs_define
 
@@ -22,12 +28,15 @@ class IterationReport:
 
     allocation: IterationReportAllocation
     metrics: IterationReportMetrics
+    kind: Literal["iterative"] | Unset = "iterative"
     features: IterationReportFeatures | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:
         allocation = self.allocation.to_dict()
 
         metrics = self.metrics.to_dict()
+
+        kind = self.kind
 
         features: dict[str, Any] | Unset = UNSET
         if not isinstance(self.features, Unset):
@@ -41,6 +50,8 @@ class IterationReport:
                 "metrics": metrics,
             }
         )
+        if kind is not UNSET:
+            field_dict["kind"] = kind
         if features is not UNSET:
             field_dict["features"] = features
 
@@ -57,6 +68,10 @@ class IterationReport:
 
         metrics = IterationReportMetrics.from_dict(d.pop("metrics"))
 
+        kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
+        if kind != "iterative" and not isinstance(kind, Unset):
+            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
+
         _features = d.pop("features", UNSET)
         features: IterationReportFeatures | Unset
         if isinstance(_features, Unset):
@@ -67,6 +82,7 @@ class IterationReport:
         iteration_report = cls(
             allocation=allocation,
             metrics=metrics,
+            kind=kind,
             features=features,
         )
 

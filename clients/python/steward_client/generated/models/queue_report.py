@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
 
 from attrs import define as _attrs_define
 
@@ -22,6 +28,7 @@ class QueueReport:
     """A queue at a moment."""
 
     now: float
+    kind: Literal["workflow"] | Unset = "workflow"
     delta: bool | Unset = False
     """ whether only what has changed is listed """
     queued: list[QueuedTask] | Unset = UNSET
@@ -34,6 +41,8 @@ class QueueReport:
 
     def to_dict(self) -> dict[str, Any]:
         now = self.now
+
+        kind = self.kind
 
         delta = self.delta
 
@@ -81,6 +90,8 @@ class QueueReport:
                 "now": now,
             }
         )
+        if kind is not UNSET:
+            field_dict["kind"] = kind
         if delta is not UNSET:
             field_dict["delta"] = delta
         if queued is not UNSET:
@@ -105,6 +116,10 @@ class QueueReport:
 
         d = dict(src_dict)
         now = d.pop("now")
+
+        kind = cast(Literal["workflow"] | Unset, d.pop("kind", UNSET))
+        if kind != "workflow" and not isinstance(kind, Unset):
+            raise ValueError(f"kind must match const 'workflow', got '{kind}'")
 
         delta = d.pop("delta", UNSET)
 
@@ -161,6 +176,7 @@ class QueueReport:
 
         queue_report = cls(
             now=now,
+            kind=kind,
             delta=delta,
             queued=queued,
             running=running,

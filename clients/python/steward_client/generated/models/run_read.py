@@ -13,7 +13,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.decision import Decision
     from ..models.queue_decision import QueueDecision
-    from ..models.run_read_targets import RunReadTargets
+    from ..models.run_read_start import RunReadStart
 
 
 T = TypeVar("T", bound="RunRead")
@@ -30,7 +30,8 @@ class RunRead:
     """ Version of the workload's spec when the run started. """
     agent: int | None
     """ Version of the agent when the run started. """
-    targets: RunReadTargets
+    start: RunReadStart
+    """ What it was started with, beside workload and shadow. """
     iterations: int
     """ How many iterations are reported; the number of the next one. """
     decision: Decision | QueueDecision
@@ -38,7 +39,7 @@ class RunRead:
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     shadow: int | None | Unset = UNSET
-    """ Version of the agent that is asked beside it. """
+    """ Version of the agent that is consulted too. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class RunRead:
         agent: int | None
         agent = self.agent
 
-        targets = self.targets.to_dict()
+        start = self.start.to_dict()
 
         iterations = self.iterations
 
@@ -88,7 +89,7 @@ class RunRead:
                 "state": state,
                 "spec_version": spec_version,
                 "agent": agent,
-                "targets": targets,
+                "start": start,
                 "iterations": iterations,
                 "decision": decision,
                 "created_at": created_at,
@@ -104,7 +105,7 @@ class RunRead:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
-        from ..models.run_read_targets import RunReadTargets  # noqa: PLC0415
+        from ..models.run_read_start import RunReadStart  # noqa: PLC0415
 
         d = dict(src_dict)
         id = d.pop("id")
@@ -122,7 +123,7 @@ class RunRead:
 
         agent = _parse_agent(d.pop("agent"))
 
-        targets = RunReadTargets.from_dict(d.pop("targets"))
+        start = RunReadStart.from_dict(d.pop("start"))
 
         iterations = d.pop("iterations")
 
@@ -175,7 +176,7 @@ class RunRead:
             state=state,
             spec_version=spec_version,
             agent=agent,
-            targets=targets,
+            start=start,
             iterations=iterations,
             decision=decision,
             created_at=created_at,

@@ -8,7 +8,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
-    from ..models.spec import Spec
+    from ..models.iterative_spec import IterativeSpec
     from ..models.workflow_spec import WorkflowSpec
 
 
@@ -22,7 +22,7 @@ class WorkloadRead:
     id: str
     name: str
     kind: str
-    spec: Spec | WorkflowSpec
+    spec: IterativeSpec | WorkflowSpec
     """ The spec as it stands, defaults filled in. """
     spec_version: int
     """ Counts from 1; every PATCH that changes something adds 1. """
@@ -34,7 +34,7 @@ class WorkloadRead:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        from ..models.spec import Spec  # noqa: PLC0415
+        from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
 
         id = self.id
 
@@ -43,7 +43,7 @@ class WorkloadRead:
         kind = self.kind
 
         spec: dict[str, Any]
-        if isinstance(self.spec, Spec):
+        if isinstance(self.spec, IterativeSpec):
             spec = self.spec.to_dict()
         else:
             spec = self.spec.to_dict()
@@ -76,7 +76,7 @@ class WorkloadRead:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.spec import Spec  # noqa: PLC0415
+        from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -86,11 +86,11 @@ class WorkloadRead:
 
         kind = d.pop("kind")
 
-        def _parse_spec(data: object) -> Spec | WorkflowSpec:
+        def _parse_spec(data: object) -> IterativeSpec | WorkflowSpec:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0 = Spec.from_dict(data)
+                spec_type_0 = IterativeSpec.from_dict(data)
 
                 return spec_type_0
             except (TypeError, ValueError, AttributeError, KeyError):

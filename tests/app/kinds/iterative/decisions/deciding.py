@@ -1,4 +1,4 @@
-"""Bases of decisions for tests, without any database."""
+"""CompiledWorkloads of decisions for tests, without any database."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.kinds.contract.base import Choice, Situation
-from app.kinds.iterative.decisions.compiled import Basis
+from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import experience_of
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, advance, begin
-from app.policies.artifact import Artifact, experience_of
-from app.workloads.snapshot import Serving
+from app.policies.artifact import Artifact
 from tests.planted import planted_spec, planted_table
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -44,17 +45,17 @@ class Scripted:
         return cls(**config)
 
 
-def basis(
+def compiled(
     spec: Spec | None = None,
     table: ModelTable | str | None = "planted",
     policy: Scripted | None = None,
     problem: str = "",
-) -> Basis:
-    """A basis of the planted workload; ``table=None`` is before the first model."""
+) -> Compiled:
+    """A compiled of the planted workload; ``table=None`` is before the first model."""
     spec = spec or planted_spec()
     layout = Layout(spec)
-    artifact = Artifact(policy, (), len(layout.deltas), experience_of(layout)) if policy else None
-    serving = Serving(
+    artifact = Artifact(policy, (), len(layout.deltas), experience_of(layout), "iterative") if policy else None
+    snapshot = Snapshot(
         workload_id="w",
         name=spec.name,
         spec_version=1,
@@ -67,7 +68,7 @@ def basis(
         revision=1,
         problem=problem,
     )
-    return Basis(serving)
+    return Compiled(snapshot)
 
 
 def seconds(allocation: float) -> float:
@@ -75,7 +76,7 @@ def seconds(allocation: float) -> float:
     return 2 + 60 / allocation + 0.1 * allocation
 
 
-def reported(on: Basis, allocations: list[int], slower: float = 1.0, iterations: int = 5) -> State:
+def reported(on: Compiled, allocations: list[int], slower: float = 1.0, iterations: int = 5) -> State:
     """Runs that held each of ``allocations`` for some iterations, ``slower`` times as long as the model says."""
     levels = np.array([[on.layout.encode_allocation({"executors": a})[0]] for a in allocations])
     state = begin(on.projector, levels)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.decisions.schemas import Decision
 from app.kinds.iterative.decisions import decide as decider
-from app.kinds.iterative.decisions.compiled import Basis
+from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
+from app.kinds.iterative.decisions.schemas import Decision
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin
-from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, basis, plain, reported
+from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported
 from tests.planted import planted_spec
 
 FASTER = 8
@@ -21,7 +21,7 @@ FASTER = 8
 
 
 def test_an_agent_answers_with_numbers_that_a_person_accepts() -> None:
-    on = basis(policy=Scripted(FASTER))
+    on = compiled(policy=Scripted(FASTER))
     decision = plain(decide(on, reported(on, [6], slower=1.1), [Subject("r", 4)], NOW)[0])
     assert (decision["source"], decision["agent"], decision["policy"]) == ("agent", 3, "scripted")
     assert (decision["allocation"], decision["delta"], decision["noop"]) == ({"executors": 10}, {"executors": 4}, False)
@@ -35,7 +35,7 @@ def test_an_agent_answers_with_numbers_that_a_person_accepts() -> None:
 
 
 def test_a_batch_is_decided_as_its_runs_are_one_by_one() -> None:
-    on = basis(policy=Scripted(FASTER))
+    on = compiled(policy=Scripted(FASTER))
     state = reported(on, [4, 6, 8, 12, 20, 32, 36], slower=1.2)
     subjects = [Subject(f"r{i}", 4) for i in range(7)]
     together = decide(on, state, subjects, NOW)
@@ -47,7 +47,7 @@ def test_a_batch_is_decided_as_its_runs_are_one_by_one() -> None:
 
 
 def test_every_decision_is_as_documented() -> None:
-    for on in (basis(), basis(policy=Scripted(FASTER)), basis(table=None)):
+    for on in (compiled(), compiled(policy=Scripted(FASTER)), compiled(table=None)):
         for encoded in decide(on, reported(on, [4, 16]), [Subject("r", 4), Subject(None, 4)], NOW):
             assert set(plain(encoded)) == set(Decision.model_fields)
             assert Decision.model_validate_json(encoded, strict=False).workload == "planted"
@@ -56,19 +56,19 @@ def test_every_decision_is_as_documented() -> None:
 @pytest.mark.parametrize(
     ("on", "source", "code", "words"),
     [
-        (basis(), "heuristic", "no_agent", "no agent is promoted, model_predictive answers: "),
-        (basis(table=None), "heuristic", "no_model", "no domain model yet, threshold answers: "),
-        (basis(problem="agent 3 can't be loaded: x"), "fallback", "fallback", "agent 3 can't be loaded: x; "),
+        (compiled(), "heuristic", "no_agent", "no agent is promoted, model_predictive answers: "),
+        (compiled(table=None), "heuristic", "no_model", "no domain model yet, threshold answers: "),
+        (compiled(problem="agent 3 can't be loaded: x"), "fallback", "fallback", "agent 3 can't be loaded: x; "),
     ],
 )
-def test_without_an_agent_the_heuristic_answers_and_says_why(on: Basis, source: str, code: str, words: str) -> None:
+def test_without_an_agent_the_heuristic_answers_and_says_why(on: Compiled, source: str, code: str, words: str) -> None:
     decision = plain(decide(on, reported(on, [8]), [Subject("r", 4)], NOW)[0])
     assert (decision["source"], decision["reason"]["code"]) == (source, code)
     assert decision["reason"]["text"].startswith(words)
 
 
 def test_a_policy_that_fails_is_replaced_by_the_heuristic_for_each_run() -> None:
-    on, healthy = basis(policy=Scripted(0, failing=True)), basis()
+    on, healthy = compiled(policy=Scripted(0, failing=True)), compiled()
     state = reported(on, [6, 20])
     failed = [plain(d) for d in decide(on, state, [Subject("a", 4), Subject("b", 4)], NOW)]
     well = [plain(d) for d in decide(healthy, state, [Subject("a", 4), Subject("b", 4)], NOW)]
@@ -82,7 +82,7 @@ def test_when_all_fails_the_allocation_is_held(monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object) -> None:
         raise FloatingPointError("no numbers today")
 
-    on = basis()
+    on = compiled()
     state = reported(on, [8])
     monkeypatch.setattr(decider, "view", broken)
     decision = plain(decide(on, state, [Subject("r", 4)], NOW)[0])
@@ -93,7 +93,7 @@ def test_when_all_fails_the_allocation_is_held(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_run_that_can_not_be_decided_leaves_its_neighbours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    on = basis()
+    on = compiled()
 
     def choosy(projector: Projector, state: State) -> object:
         if (state.cost == -1).any():
@@ -109,28 +109,28 @@ def test_one_run_that_can_not_be_decided_leaves_its_neighbours_alone(monkeypatch
 
 
 def test_a_gain_within_the_noise_changes_nothing() -> None:
-    on = basis(policy=Scripted(FASTER, gain=0.0))
+    on = compiled(policy=Scripted(FASTER, gain=0.0))
     decision = plain(decide(on, reported(on, [12]), [Subject("r", 4)], NOW)[0])
     assert (decision["source"], decision["reason"]["code"], decision["noop"]) == ("guard", "within_noise", True)
     assert "what 16 executors would gain is within the noise, so 12 executors stay" in decision["reason"]["text"]
 
 
 def test_a_run_beyond_all_samples_is_answered_by_the_heuristic() -> None:
-    on = basis(policy=Scripted(FASTER))
+    on = compiled(policy=Scripted(FASTER))
     decision = plain(decide(on, reported(on, [12], slower=30.0), [Subject("r", 4)], NOW)[0])
     assert (decision["source"], decision["reason"]["code"]) == ("guard", "outside_experience")
     assert decision["reason"]["text"].startswith("the run is further from the model than any sample, so ")
 
 
 def test_the_last_report_leaves_nothing_to_decide() -> None:
-    on = basis(policy=Scripted(FASTER))
+    on = compiled(policy=Scripted(FASTER))
     decision = plain(decide(on, reported(on, [12], iterations=30), [Subject("r", 29)], NOW)[0])
     assert (decision["reason"]["code"], decision["noop"], decision["valid_for_iterations"]) == ("complete", True, 0)
     assert (decision["iteration"], decision["predicted"]) == (30, {})
 
 
 def test_the_first_decision_is_the_models_allocation() -> None:
-    on = basis()
+    on = compiled()
     state = begin(on.projector, on.layout.start_levels[None])
     encoded, levels = begin_with(on, state, "r", NOW)
     decision = plain(encoded)
@@ -141,7 +141,7 @@ def test_the_first_decision_is_the_models_allocation() -> None:
 
 
 def test_the_first_decision_without_a_model_is_the_specs() -> None:
-    on = basis(table=None)
+    on = compiled(table=None)
     decision = plain(begin_with(on, begin(on.projector, on.layout.start_levels[None]), None, NOW)[0])
     assert (decision["allocation"], decision["noop"], decision["predicted"]) == ({"executors": 8}, True, {})
     assert decision["reason"] == {
@@ -152,7 +152,7 @@ def test_the_first_decision_without_a_model_is_the_specs() -> None:
 
 def test_without_any_target_the_reason_is_the_cost() -> None:
     spec = planted_spec(metrics=[{"name": "iteration_seconds", "unit": "s"}])
-    on = basis(spec, policy=Scripted(0))
+    on = compiled(spec, policy=Scripted(0))
     decision = plain(decide(on, reported(on, [20]), [Subject("r", 4)], NOW)[0])
     assert decision["reason"]["code"] == "slack_to_save_cost"
     assert decision["reason"]["text"].startswith("no metric has a target; 16 executors save ")

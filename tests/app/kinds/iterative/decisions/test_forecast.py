@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.decisions.forecast import forecast
-from tests.app.kinds.iterative.decisions.deciding import basis, reported, seconds
+from tests.app.kinds.iterative.decisions.deciding import compiled, reported, seconds
 
 
 def test_the_projection_is_what_is_spent_and_what_is_left() -> None:
-    on = basis()
+    on = compiled()
     state = reported(on, [8], slower=1.0, iterations=10)
     hold, chosen = on.layout.index(state.levels), on.layout.index(state.levels + 4)
     seen = forecast(on.projector, state, hold, chosen, np.array([2.0]))
@@ -25,7 +25,7 @@ def test_the_projection_is_what_is_spent_and_what_is_left() -> None:
 
 
 def test_the_next_iteration_holds_the_pause_of_a_change() -> None:
-    on = basis()
+    on = compiled()
     state = reported(on, [8])
     hold, chosen = on.layout.index(state.levels), on.layout.index(state.levels + 4)
     calm = forecast(on.projector, state, hold, chosen, np.zeros(1))
@@ -35,7 +35,7 @@ def test_the_next_iteration_holds_the_pause_of_a_change() -> None:
 
 
 def test_intervals_narrow_as_the_run_is_known() -> None:
-    on = basis()
+    on = compiled()
     widths = []
     for iterations in (0, 1, 5, 20):
         state = reported(on, [8], iterations=iterations)

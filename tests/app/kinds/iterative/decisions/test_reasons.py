@@ -9,9 +9,9 @@ import pytest
 
 from app.kinds.contract.text import number
 from app.kinds.iterative.decisions.reasons import Circumstances, Place, explain, first
+from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
-from app.workloads.schemas import EXAMPLE
 
 RUN = Layout(Spec.model_validate(EXAMPLE))
 LATENCY = Layout(

@@ -4,14 +4,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import names, view
+from app.kinds.iterative.policies.artifact import experience_of
 from app.kinds.iterative.policies.guard import Verdict, decide
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, begin
-from app.policies.artifact import Artifact, experience_of
+from app.policies.artifact import Artifact
 from tests.planted import planted_spec, planted_table
 
 LAYOUT = Layout(planted_spec())
@@ -35,7 +36,7 @@ class Planted(HeuristicPolicy):
 def artifact(action: int, values: Any = None, hysteresis: float = 0.0) -> Artifact:
     policy = Planted({"heuristic": "hold"}, action, values)
     made_for = experience_of(LAYOUT, hysteresis)
-    return Artifact(policy, tuple(names(LAYOUT)), len(LAYOUT.deltas), made_for)
+    return Artifact(policy, tuple(names(LAYOUT)), len(LAYOUT.deltas), made_for, "iterative")
 
 
 def reported(level: int = 16, reports: int = 3, factor: float = 1.0) -> State:

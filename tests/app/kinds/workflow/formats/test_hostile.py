@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from app.kinds.contract.base import InvalidInput
+from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.swf_writing import swf_omits, write_swf

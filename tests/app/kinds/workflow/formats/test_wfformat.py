@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
-from app.kinds.contract.base import InvalidInput
+from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.wfformat_writing import critical_path, wfformat_omits, write_wfformat

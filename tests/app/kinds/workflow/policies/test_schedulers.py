@@ -9,7 +9,7 @@ from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load, save
 from app.kinds.workflow.policies.base import View
 from app.kinds.workflow.policies.combined import InspectorPolicy, PortfolioPolicy
 from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy, shapes
-from app.kinds.workflow.policies.serving import schedule
+from app.kinds.workflow.policies.scheduling import schedule
 from app.kinds.workflow.scheduling.dispatch import EASY, RLS, UNLIMITED, Head, Pool, Tasks
 from app.kinds.workflow.scheduling.observation import (
     FEATURES,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec, planted_table

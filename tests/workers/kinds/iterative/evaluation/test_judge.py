@@ -3,8 +3,8 @@ import pytest
 
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.policies.artifact import load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.policies.artifact import load, save
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import Optimum, solve

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from app.kinds.contract.base import Situation
+from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS, first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable

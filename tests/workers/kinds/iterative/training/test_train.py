@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
-from app.policies.artifact import load
+from app.kinds.iterative.policies.artifact import check, load
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.training.request import COMPETING
 from workers.kinds.iterative.training.train import Request, Start, Training, Untrainable
@@ -36,7 +36,7 @@ def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
     training = finished(Training(SPEC, TABLE, request(algorithm)))
     artifact, report = training.result().artifact, training.result().report
     made = load(artifact)
-    made.check(Layout(SPEC))
+    check(made, Layout(SPEC))
     assert made.policy.name == report["algorithm"] == algorithm
     assert {"return", "terms", "heuristics", "optimum", "promoted", "reason"} <= set(report)
     assert training.progress == 1.0

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
-from app.policies.artifact import save
 from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
 from tests.workers.evaluation.report.test_page import Seen

@@ -9,13 +9,13 @@ import pytest
 from app.kinds.workflow.policies.artifact import Scheduler, save
 from app.kinds.workflow.scheduling.dispatch import EASY, RLS
 from app.kinds.workflow.scheduling.rules import RULES
-from tests.workers.kinds.workflow.training.test_schedulers import MACHINE, POLICIES, SJF, sequences, spec, trace
+from tests.workers.kinds.workflow.training.test_schedulers import FAMILIES, MACHINE, SJF, sequences, spec, trace
 from workers.evaluation.report.plot import drawn
 from workers.kinds.workflow.training.judge import compiled
 from workers.kinds.workflow.training.pictures import middle, pictures
 from workers.kinds.workflow.training.sequences import Sequence, loss
 
-PORTFOLIO = POLICIES[2]
+PORTFOLIO = FAMILIES[2]
 PRICED = {"name": "big", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0, "speed": 4.0}
 SMALL = {"name": "small", "processors": 2, "maximum": 3}
 
@@ -27,7 +27,7 @@ def shown(policy: Scheduler, mechanism: int = EASY, *, champion: bool = False, p
     return found
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", FAMILIES, ids=lambda policy: policy.name)
 def test_what_is_shown_is_what_was_judged(policy: Scheduler) -> None:
     for mechanism in (RLS, EASY):
         played, found = middle(sequences(mechanism, 3)), shown(policy, mechanism, champion=True)

@@ -9,7 +9,7 @@ from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load
 from app.kinds.workflow.policies.combined import InspectorPolicy, PortfolioPolicy
 from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
-from app.kinds.workflow.policies.serving import view_of
+from app.kinds.workflow.policies.scheduling import view_of
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE, RLS
 from app.kinds.workflow.scheduling.observation import STATE_WIDTH
 from app.kinds.workflow.spec import Spec
@@ -55,7 +55,7 @@ def random_scorer(seed: int, *, advice: bool = True) -> ScorerPolicy:
     return scorer_of(point, advice=advice)
 
 
-POLICIES: list[Scheduler] = [
+FAMILIES: list[Scheduler] = [
     SAF,
     random_scorer(0),
     PortfolioPolicy((SJF, random_scorer(1)), np.random.default_rng(2).normal(size=(2, STATE_WIDTH)), np.zeros(2)),
@@ -76,7 +76,7 @@ def served(policy: Scheduler, sequence: Sequence) -> Play:
 
 
 @pytest.mark.parametrize("mechanism", [NONE, RLS, EASY])
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", FAMILIES, ids=lambda policy: policy.name)
 def test_simulators_play_what_is_served(policy: Scheduler, mechanism: int) -> None:
     for sequence in sequences(mechanism, 2):
         play, member = opened(sequence.trace, MACHINE), np.full(60, -1, np.int64)

@@ -143,8 +143,7 @@ def sync_detailed(
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
-    needed.
+    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
 
     Args:
         run (str | Unset):
@@ -197,8 +196,7 @@ def sync(
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
-    needed.
+    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
 
     Args:
         run (str | Unset):
@@ -246,8 +244,7 @@ async def asyncio_detailed(
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
-    needed.
+    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
 
     Args:
         run (str | Unset):
@@ -298,8 +295,7 @@ async def asyncio(
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    which only workloads of kind `iterative` take. It never writes. Either `run` or `workload` is
-    needed.
+    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
 
     Args:
         run (str | Unset):

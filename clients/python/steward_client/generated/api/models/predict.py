@@ -95,16 +95,17 @@ def sync_detailed(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Response[Prediction | Problem]:
-    """Predict an iteration
+    """Predict
 
-     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
+    kind's matter.
 
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]): `name:value`, once per resource.
-        feature (list[str] | Unset): `name:value`, once per feature.
-        iteration (int | Unset): Counts from 0. Default: 0.
+        allocation (list[str]):
+        feature (list[str] | Unset):
+        iteration (int | Unset):  Default: 0.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -138,16 +139,17 @@ def sync(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Prediction | Problem | None:
-    """Predict an iteration
+    """Predict
 
-     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
+    kind's matter.
 
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]): `name:value`, once per resource.
-        feature (list[str] | Unset): `name:value`, once per feature.
-        iteration (int | Unset): Counts from 0. Default: 0.
+        allocation (list[str]):
+        feature (list[str] | Unset):
+        iteration (int | Unset):  Default: 0.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -176,16 +178,17 @@ async def asyncio_detailed(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Response[Prediction | Problem]:
-    """Predict an iteration
+    """Predict
 
-     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
+    kind's matter.
 
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]): `name:value`, once per resource.
-        feature (list[str] | Unset): `name:value`, once per feature.
-        iteration (int | Unset): Counts from 0. Default: 0.
+        allocation (list[str]):
+        feature (list[str] | Unset):
+        iteration (int | Unset):  Default: 0.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -217,16 +220,17 @@ async def asyncio(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Prediction | Problem | None:
-    """Predict an iteration
+    """Predict
 
-     What an iteration is expected to measure at an allocation, with the interval for a run not seen yet.
+     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
+    kind's matter.
 
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]): `name:value`, once per resource.
-        feature (list[str] | Unset): `name:value`, once per feature.
-        iteration (int | Unset): Counts from 0. Default: 0.
+        allocation (list[str]):
+        feature (list[str] | Unset):
+        iteration (int | Unset):  Default: 0.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -147,9 +147,9 @@ def sync_detailed(
 ) -> Response[Decision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
-     Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
-    is answered with placements. The same report again is answered the same.
+     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
+    or as what has changed. It is answered with the next step once both are on disk. The same report
+    again is answered the same.
 
     Args:
         run (str):
@@ -186,9 +186,9 @@ def sync(
 ) -> Decision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
-     Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
-    is answered with placements. The same report again is answered the same.
+     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
+    or as what has changed. It is answered with the next step once both are on disk. The same report
+    again is answered the same.
 
     Args:
         run (str):
@@ -220,9 +220,9 @@ async def asyncio_detailed(
 ) -> Response[Decision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
-     Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
-    is answered with placements. The same report again is answered the same.
+     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
+    or as what has changed. It is answered with the next step once both are on disk. The same report
+    again is answered the same.
 
     Args:
         run (str):
@@ -257,9 +257,9 @@ async def asyncio(
 ) -> Decision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
-     Reports what an iteration used and measured, and is answered with the step for the next one once
-    both are on disk; in a run of kind `workflow`, reports the queue, whole or as what has changed, and
-    is answered with placements. The same report again is answered the same.
+     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
+    or as what has changed. It is answered with the next step once both are on disk. The same report
+    again is answered the same.
 
     Args:
         run (str):

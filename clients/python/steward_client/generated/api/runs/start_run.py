@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.iteration_run_start import IterationRunStart
 from ...models.problem import Problem
 from ...models.run_start import RunStart
 from ...models.run_started import RunStarted
@@ -13,7 +14,7 @@ from ...types import Response
 
 def _get_kwargs(
     *,
-    body: RunStart,
+    body: IterationRunStart | RunStart,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -22,7 +23,10 @@ def _get_kwargs(
         "url": "/runs",
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, IterationRunStart):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -86,14 +90,14 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: RunStart,
+    body: IterationRunStart | RunStart,
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        body (RunStart): Start a live run of a workload.
+        body (IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -117,14 +121,14 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: RunStart,
+    body: IterationRunStart | RunStart,
 ) -> Problem | RunStarted | None:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        body (RunStart): Start a live run of a workload.
+        body (IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -143,14 +147,14 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: RunStart,
+    body: IterationRunStart | RunStart,
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        body (RunStart): Start a live run of a workload.
+        body (IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -172,14 +176,14 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: RunStart,
+    body: IterationRunStart | RunStart,
 ) -> Problem | RunStarted | None:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        body (RunStart): Start a live run of a workload.
+        body (IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -6,7 +6,9 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.page_execution_read import PageExecutionRead
+from ...models.page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator import (
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator,
+)
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
 
@@ -60,9 +62,15 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> PageExecutionRead | Problem | None:
+) -> (
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
+    | Problem
+    | None
+):
     if response.status_code == 200:
-        response_200 = PageExecutionRead.from_dict(response.json())
+        response_200 = PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator.from_dict(
+            response.json()
+        )
 
         return response_200
 
@@ -94,7 +102,10 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[PageExecutionRead | Problem]:
+) -> Response[
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
+    | Problem
+]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -112,14 +123,15 @@ def sync_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> Response[PageExecutionRead | Problem]:
+) -> Response[
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
+    | Problem
+]:
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
 
-    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
-    one, named by
-    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
+    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -136,7 +148,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageExecutionRead | Problem]
+        Response[PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -164,14 +176,16 @@ def sync(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> PageExecutionRead | Problem | None:
+) -> (
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
+    | Problem
+    | None
+):
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
 
-    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
-    one, named by
-    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
+    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -188,7 +202,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageExecutionRead | Problem
+        PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem
     """
 
     return sync_detailed(
@@ -211,14 +225,15 @@ async def asyncio_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> Response[PageExecutionRead | Problem]:
+) -> Response[
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
+    | Problem
+]:
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
 
-    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
-    one, named by
-    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
+    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -235,7 +250,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageExecutionRead | Problem]
+        Response[PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -261,14 +276,16 @@ async def asyncio(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> PageExecutionRead | Problem | None:
+) -> (
+    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
+    | Problem
+    | None
+):
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
 
-    Samples of kind `iterative` are exported all together as `text/csv`; those of kind `workflow` one by
-    one, named by
-    `execution` where there are several, as `application/x-swf` or `application/vnd.wfformat+json`.
+    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -285,7 +302,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageExecutionRead | Problem
+        PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem
     """
 
     return (

@@ -139,9 +139,9 @@ def sync_detailed(
     simply be sent
     again.
 
-    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
-    or plain, and
-    becomes one execution; what it lacks and what looks wrong in it is answered.
+    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
+    execution, and what it
+    lacks and what looks wrong in it is answered.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -194,9 +194,9 @@ def sync(
     simply be sent
     again.
 
-    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
-    or plain, and
-    becomes one execution; what it lacks and what looks wrong in it is answered.
+    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
+    execution, and what it
+    lacks and what looks wrong in it is answered.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -244,9 +244,9 @@ async def asyncio_detailed(
     simply be sent
     again.
 
-    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
-    or plain, and
-    becomes one execution; what it lacks and what looks wrong in it is answered.
+    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
+    execution, and what it
+    lacks and what looks wrong in it is answered.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -297,9 +297,9 @@ async def asyncio(
     simply be sent
     again.
 
-    For a workload of kind `workflow` a body is one trace, in Standard Workload Format or WfFormat, gzip
-    or plain, and
-    becomes one execution; what it lacks and what looks wrong in it is answered.
+    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
+    execution, and what it
+    lacks and what looks wrong in it is answered.
 
     Args:
         workload (str): Name (or id) of the workload.

@@ -6,8 +6,9 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.iterative_patch import IterativePatch
 from ...models.problem import Problem
-from ...models.workload_patch import WorkloadPatch
+from ...models.workflow_patch import WorkflowPatch
 from ...models.workload_read import WorkloadRead
 from ...types import Response
 
@@ -15,7 +16,7 @@ from ...types import Response
 def _get_kwargs(
     workload: str,
     *,
-    body: WorkloadPatch,
+    body: IterativePatch | WorkflowPatch,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -26,7 +27,10 @@ def _get_kwargs(
         ),
     }
 
-    _kwargs["json"] = body.to_dict()
+    if isinstance(body, IterativePatch):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body.to_dict()
 
     headers["Content-Type"] = "application/json"
 
@@ -91,16 +95,15 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: WorkloadPatch,
+    body: IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
-    """Change targets, prices or weights
+    """Change what needs no new training
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (WorkloadPatch): What may change without a new training; what is left out stays as it
-            is.
+        body (IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,16 +129,15 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: WorkloadPatch,
+    body: IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
-    """Change targets, prices or weights
+    """Change what needs no new training
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (WorkloadPatch): What may change without a new training; what is left out stays as it
-            is.
+        body (IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,16 +158,15 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: WorkloadPatch,
+    body: IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
-    """Change targets, prices or weights
+    """Change what needs no new training
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (WorkloadPatch): What may change without a new training; what is left out stays as it
-            is.
+        body (IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -189,16 +190,15 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: WorkloadPatch,
+    body: IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
-    """Change targets, prices or weights
+    """Change what needs no new training
 
      Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (WorkloadPatch): What may change without a new training; what is left out stays as it
-            is.
+        body (IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -5,8 +5,8 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.iterative_spec import IterativeSpec
 from ...models.problem import Problem
-from ...models.spec import Spec
 from ...models.workflow_spec import WorkflowSpec
 from ...models.workload_read import WorkloadRead
 from ...types import Response
@@ -14,7 +14,7 @@ from ...types import Response
 
 def _get_kwargs(
     *,
-    body: Spec | WorkflowSpec,
+    body: IterativeSpec | WorkflowSpec,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -23,7 +23,7 @@ def _get_kwargs(
         "url": "/workloads",
     }
 
-    if isinstance(body, Spec):
+    if isinstance(body, IterativeSpec):
         _kwargs["json"] = body.to_dict()
     else:
         _kwargs["json"] = body.to_dict()
@@ -95,14 +95,14 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: Spec | WorkflowSpec,
+    body: IterativeSpec | WorkflowSpec,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
-        body (Spec | WorkflowSpec):
+        body (IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,14 +126,14 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: Spec | WorkflowSpec,
+    body: IterativeSpec | WorkflowSpec,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
-        body (Spec | WorkflowSpec):
+        body (IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -152,14 +152,14 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: Spec | WorkflowSpec,
+    body: IterativeSpec | WorkflowSpec,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
-        body (Spec | WorkflowSpec):
+        body (IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -181,14 +181,14 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: Spec | WorkflowSpec,
+    body: IterativeSpec | WorkflowSpec,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
-        body (Spec | WorkflowSpec):
+        body (IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from pydantic import BaseModel, Field
 
-Source = Literal["agent", "heuristic", "guard", "fallback"]
+from app.kinds.contract.decision import Source
 
 
 class EncodedReason(msgspec.Struct, frozen=True):
@@ -43,6 +43,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
 
     run: str | None
     workload: str
+    kind: str
     reported: int | None
     iteration: int
     allocation: msgspec.Raw
@@ -94,6 +95,7 @@ class Decision(BaseModel):
 
     run: str | None = Field(description="The run; null when the state was given in full.")
     workload: str
+    kind: Literal["iterative"]
     reported: int | None = Field(description="The last iteration that was reported; null before the first.")
     iteration: int = Field(description="The iteration that this allocation is for.")
     allocation: dict[str, float] = Field(description="What to allocate, by resource.", examples=[{"gpus": 6}])

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="WorkloadPatchPrices")
+T = TypeVar("T", bound="IterationRunStartTargets")
 
 
 @_attrs_define
-class WorkloadPatchPrices:
-    """New prices per unit and hour, by resource or type of node."""
+class IterationRunStartTargets:
+    """Targets of this run alone, by metric; the workload's hold for the rest."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
@@ -25,10 +25,10 @@ class WorkloadPatchPrices:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        workload_patch_prices = cls()
+        iteration_run_start_targets = cls()
 
-        workload_patch_prices.additional_properties = d
-        return workload_patch_prices
+        iteration_run_start_targets.additional_properties = d
+        return iteration_run_start_targets
 
     @property
     def additional_keys(self) -> list[str]:

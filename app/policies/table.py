@@ -6,9 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.base import Choice, Situation
-from app.kinds.iterative.observation import RETURN_SCALE
-from app.policies.base import Arrays, IncompatibleArtifact
+from app.kinds.contract.policy import Choice, Situation
+from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
 from app.policies.functions import masked
 
 

@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="RunReadTargets")
+T = TypeVar("T", bound="IterativePatchPrices")
 
 
 @_attrs_define
-class RunReadTargets:
+class IterativePatchPrices:
+    """New prices per unit and hour, by resource."""
+
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -23,10 +25,10 @@ class RunReadTargets:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        run_read_targets = cls()
+        iterative_patch_prices = cls()
 
-        run_read_targets.additional_properties = d
-        return run_read_targets
+        iterative_patch_prices.additional_properties = d
+        return iterative_patch_prices
 
     @property
     def additional_keys(self) -> list[str]:

@@ -6,11 +6,11 @@ from typing import Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="WorkloadPatchWeights")
+T = TypeVar("T", bound="IterativePatchWeights")
 
 
 @_attrs_define
-class WorkloadPatchWeights:
+class IterativePatchWeights:
     """New weights of the objective's terms, by name."""
 
     additional_properties: dict[str, float | None] = _attrs_field(init=False, factory=dict)
@@ -26,7 +26,7 @@ class WorkloadPatchWeights:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        workload_patch_weights = cls()
+        iterative_patch_weights = cls()
 
         additional_properties = {}
         for prop_name, prop_dict in d.items():
@@ -40,8 +40,8 @@ class WorkloadPatchWeights:
 
             additional_properties[prop_name] = additional_property
 
-        workload_patch_weights.additional_properties = additional_properties
-        return workload_patch_weights
+        iterative_patch_weights.additional_properties = additional_properties
+        return iterative_patch_weights
 
     @property
     def additional_keys(self) -> list[str]:

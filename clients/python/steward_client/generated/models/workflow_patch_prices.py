@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="RunStartFeaturesType0")
+T = TypeVar("T", bound="WorkflowPatchPrices")
 
 
 @_attrs_define
-class RunStartFeaturesType0:
+class WorkflowPatchPrices:
+    """New prices per node and hour, by type."""
+
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -23,10 +25,10 @@ class RunStartFeaturesType0:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        run_start_features_type_0 = cls()
+        workflow_patch_prices = cls()
 
-        run_start_features_type_0.additional_properties = d
-        return run_start_features_type_0
+        workflow_patch_prices.additional_properties = d
+        return workflow_patch_prices
 
     @property
     def additional_keys(self) -> list[str]:

@@ -8,22 +8,33 @@ from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
     from ..models.execution_read import ExecutionRead
+    from ..models.trace_execution import TraceExecution
 
 
-T = TypeVar("T", bound="PageExecutionRead")
+T = TypeVar(
+    "T",
+    bound="PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator",
+)
 
 
 @_attrs_define
-class PageExecutionRead:
-    items: list[ExecutionRead]
+class PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator:
+    items: list[ExecutionRead | TraceExecution]
     next_: None | str
     """ Link to the next page, to be followed as it is; null on the last page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.execution_read import ExecutionRead  # noqa: PLC0415
+
         items = []
         for items_item_data in self.items:
-            items_item = items_item_data.to_dict()
+            items_item: dict[str, Any]
+            if isinstance(items_item_data, ExecutionRead):
+                items_item = items_item_data.to_dict()
+            else:
+                items_item = items_item_data.to_dict()
+
             items.append(items_item)
 
         next_: None | str
@@ -43,12 +54,29 @@ class PageExecutionRead:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.execution_read import ExecutionRead  # noqa: PLC0415
+        from ..models.trace_execution import TraceExecution  # noqa: PLC0415
 
         d = dict(src_dict)
         items = []
         _items = d.pop("items")
         for items_item_data in _items:
-            items_item = ExecutionRead.from_dict(items_item_data)
+
+            def _parse_items_item(data: object) -> ExecutionRead | TraceExecution:
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    items_item_type_0 = ExecutionRead.from_dict(data)
+
+                    return items_item_type_0
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                if not isinstance(data, dict):
+                    raise TypeError()
+                items_item_type_1 = TraceExecution.from_dict(data)
+
+                return items_item_type_1
+
+            items_item = _parse_items_item(items_item_data)
 
             items.append(items_item)
 
@@ -59,13 +87,13 @@ class PageExecutionRead:
 
         next_ = _parse_next_(d.pop("next"))
 
-        page_execution_read = cls(
+        page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator = cls(
             items=items,
             next_=next_,
         )
 
-        page_execution_read.additional_properties = d
-        return page_execution_read
+        page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator.additional_properties = d
+        return page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator
 
     @property
     def additional_keys(self) -> list[str]:

@@ -6,12 +6,12 @@ from typing import Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="WorkloadPatchTargets")
+T = TypeVar("T", bound="WorkflowPatchWeights")
 
 
 @_attrs_define
-class WorkloadPatchTargets:
-    """New targets by metric; null: no target any more."""
+class WorkflowPatchWeights:
+    """New weights of the objective's terms, by name."""
 
     additional_properties: dict[str, float | None] = _attrs_field(init=False, factory=dict)
 
@@ -26,7 +26,7 @@ class WorkloadPatchTargets:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        workload_patch_targets = cls()
+        workflow_patch_weights = cls()
 
         additional_properties = {}
         for prop_name, prop_dict in d.items():
@@ -40,8 +40,8 @@ class WorkloadPatchTargets:
 
             additional_properties[prop_name] = additional_property
 
-        workload_patch_targets.additional_properties = additional_properties
-        return workload_patch_targets
+        workflow_patch_weights.additional_properties = additional_properties
+        return workflow_patch_weights
 
     @property
     def additional_keys(self) -> list[str]:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ..models.weights import Weights
 
 
-T = TypeVar("T", bound="Spec")
+T = TypeVar("T", bound="IterativeSpec")
 
 
 @_attrs_define
-class Spec:
+class IterativeSpec:
     """A workload of kind ``iterative``: its resources, metrics with targets, features and preferences."""
 
     name: str
@@ -151,7 +151,7 @@ class Spec:
         else:
             criterion = Criterion.from_dict(_criterion)
 
-        spec = cls(
+        iterative_spec = cls(
             name=name,
             resources=resources,
             iterations=iterations,
@@ -162,4 +162,4 @@ class Spec:
             criterion=criterion,
         )
 
-        return spec
+        return iterative_spec

@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="RunStartTargets")
+T = TypeVar("T", bound="RunReadStart")
 
 
 @_attrs_define
-class RunStartTargets:
-    """Targets of this run alone, by metric; the workload's hold for the rest."""
+class RunReadStart:
+    """What it was started with, beside workload and shadow."""
 
-    additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
 
@@ -25,19 +25,19 @@ class RunStartTargets:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        run_start_targets = cls()
+        run_read_start = cls()
 
-        run_start_targets.additional_properties = d
-        return run_start_targets
+        run_read_start.additional_properties = d
+        return run_read_start
 
     @property
     def additional_keys(self) -> list[str]:
         return list(self.additional_properties.keys())
 
-    def __getitem__(self, key: str) -> float:
+    def __getitem__(self, key: str) -> Any:
         return self.additional_properties[key]
 
-    def __setitem__(self, key: str, value: float) -> None:
+    def __setitem__(self, key: str, value: Any) -> None:
         self.additional_properties[key] = value
 
     def __delitem__(self, key: str) -> None:

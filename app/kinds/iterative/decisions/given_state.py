@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.decisions.compiled import Basis
+from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance
 
 Array = NDArray[np.floating]
 
 
-class Snapshot(NamedTuple):
+class GivenState(NamedTuple):
     """The last iteration of some run, in the layout's order.
 
     Attributes:
@@ -31,17 +31,17 @@ class Snapshot(NamedTuple):
     targets: list[float]
 
 
-def states(basis: Basis, snapshots: Sequence[Snapshot]) -> State:
-    """The runs of which ``snapshots`` are the last iterations, [B].
+def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
+    """The runs of which ``given`` are the last iterations, [B].
 
     Only one iteration is known of each, so the run effect is what that one tells; what the run has used up before is
     taken from ``totals``, or else from the model under that run effect and the present allocation.
     """
-    layout, projector = basis.layout, basis.projector
-    columns = zip(*snapshots, strict=True)
+    layout, projector = compiled.layout, compiled.projector
+    columns = zip(*given, strict=True)
     iteration, levels, metrics, features, totals, targets = (np.array(column) for column in columns)
-    features = features.reshape(len(snapshots), len(layout.features))
-    before = basis.fresh(len(snapshots))._replace(
+    features = features.reshape(len(given), len(layout.features))
+    before = compiled.fresh(len(given))._replace(
         iteration=iteration.astype(np.int32),
         levels=levels.astype(np.int16),
         targets=np.where(np.isnan(targets), layout.targets, targets),

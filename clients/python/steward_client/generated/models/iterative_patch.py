@@ -8,23 +8,23 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.workload_patch_prices import WorkloadPatchPrices
-    from ..models.workload_patch_targets import WorkloadPatchTargets
-    from ..models.workload_patch_weights import WorkloadPatchWeights
+    from ..models.iterative_patch_prices import IterativePatchPrices
+    from ..models.iterative_patch_targets import IterativePatchTargets
+    from ..models.iterative_patch_weights import IterativePatchWeights
 
 
-T = TypeVar("T", bound="WorkloadPatch")
+T = TypeVar("T", bound="IterativePatch")
 
 
 @_attrs_define
-class WorkloadPatch:
+class IterativePatch:
     """What may change without a new training; what is left out stays as it is."""
 
-    targets: WorkloadPatchTargets | Unset = UNSET
+    targets: IterativePatchTargets | Unset = UNSET
     """ New targets by metric; null: no target any more. """
-    prices: WorkloadPatchPrices | Unset = UNSET
-    """ New prices per unit and hour, by resource or type of node. """
-    weights: WorkloadPatchWeights | Unset = UNSET
+    prices: IterativePatchPrices | Unset = UNSET
+    """ New prices per unit and hour, by resource. """
+    weights: IterativePatchWeights | Unset = UNSET
     """ New weights of the objective's terms, by name. """
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,36 +54,36 @@ class WorkloadPatch:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.workload_patch_prices import WorkloadPatchPrices  # noqa: PLC0415
-        from ..models.workload_patch_targets import WorkloadPatchTargets  # noqa: PLC0415
-        from ..models.workload_patch_weights import WorkloadPatchWeights  # noqa: PLC0415
+        from ..models.iterative_patch_prices import IterativePatchPrices  # noqa: PLC0415
+        from ..models.iterative_patch_targets import IterativePatchTargets  # noqa: PLC0415
+        from ..models.iterative_patch_weights import IterativePatchWeights  # noqa: PLC0415
 
         d = dict(src_dict)
         _targets = d.pop("targets", UNSET)
-        targets: WorkloadPatchTargets | Unset
+        targets: IterativePatchTargets | Unset
         if isinstance(_targets, Unset):
             targets = UNSET
         else:
-            targets = WorkloadPatchTargets.from_dict(_targets)
+            targets = IterativePatchTargets.from_dict(_targets)
 
         _prices = d.pop("prices", UNSET)
-        prices: WorkloadPatchPrices | Unset
+        prices: IterativePatchPrices | Unset
         if isinstance(_prices, Unset):
             prices = UNSET
         else:
-            prices = WorkloadPatchPrices.from_dict(_prices)
+            prices = IterativePatchPrices.from_dict(_prices)
 
         _weights = d.pop("weights", UNSET)
-        weights: WorkloadPatchWeights | Unset
+        weights: IterativePatchWeights | Unset
         if isinstance(_weights, Unset):
             weights = UNSET
         else:
-            weights = WorkloadPatchWeights.from_dict(_weights)
+            weights = IterativePatchWeights.from_dict(_weights)
 
-        workload_patch = cls(
+        iterative_patch = cls(
             targets=targets,
             prices=prices,
             weights=weights,
         )
 
-        return workload_patch
+        return iterative_patch

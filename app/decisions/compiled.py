@@ -1,0 +1,88 @@
+"""Compiled workloads for an event loop: at hand when fresh, else fetched in a thread, once for all who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.kinds.contract.engine import CompiledWorkload, Snapshot
+from app.kinds.registry import KINDS
+from app.workloads.snapshot import WorkloadCache
+
+logger = logging.getLogger(__name__)
+Key = tuple[str, str]
+LARGEST_CACHE = 256
+
+
+class CompiledCache:
+    """The compiled form of each snapshot; safe to share between threads. A newer snapshot replaces the old one."""
+
+    def __init__(self, size: int = LARGEST_CACHE) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._compiled: OrderedDict[str, CompiledWorkload] = OrderedDict()
+
+    def get(self, snapshot: Snapshot) -> CompiledWorkload:
+        """The snapshot's compiled form, made when it isn't there yet."""
+        compiled = self._compiled.get(snapshot.workload_id)
+        if compiled is not None and compiled.snapshot is snapshot:
+            return compiled
+        compiled = KINDS[snapshot.spec.kind].engine.compile(snapshot)
+        with self._lock:
+            self._compiled[snapshot.workload_id] = compiled
+            self._compiled.move_to_end(snapshot.workload_id)
+            while len(self._compiled) > self._size:
+                self._compiled.popitem(last=False)
+        return compiled
+
+    def peek(self, snapshot: Snapshot) -> CompiledWorkload | None:
+        """The snapshot's compiled form, if it is made."""
+        compiled = self._compiled.get(snapshot.workload_id)
+        return compiled if compiled is not None and compiled.snapshot is snapshot else None
+
+
+class CompiledWorkloads:
+    """What workloads are decided with, kept up to date in the background while `poll` runs."""
+
+    def __init__(self, snapshots: WorkloadCache, cache: CompiledCache) -> None:
+        self._snapshots, self._cache = snapshots, cache
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="compile")
+        self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[CompiledWorkload]] = {}
+
+    async def get(self, workload: str, tenant: str) -> CompiledWorkload:
+        """The compiled workload, at most a poll out of date.
+
+        Raises:
+            NotFound: no such workload.
+        """
+        snapshot = self._snapshots.peek(workload, tenant)
+        compiled = self._cache.peek(snapshot) if snapshot is not None else None
+        return compiled if compiled is not None else await self._fetched((workload, tenant))
+
+    async def _fetched(self, key: Key) -> CompiledWorkload:
+        loop = asyncio.get_running_loop()
+        fetching = self._fetching.get((loop, key))
+        if fetching is None:
+            fetching = loop.run_in_executor(self._threads, self.fetch, *key)
+            self._fetching[loop, key] = fetching
+            fetching.add_done_callback(lambda _: self._fetching.pop((loop, key), None))
+        return await asyncio.shield(fetching)
+
+    def fetch(self, workload: str, tenant: str) -> CompiledWorkload:
+        """The same, for a thread that may wait."""
+        return self._cache.get(self._snapshots.get(workload, tenant))
+
+    async def poll(self, seconds: float) -> None:
+        """Look for changed workloads every so often, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await loop.run_in_executor(self._threads, self._snapshots.poll)
+            except SQLAlchemyError as error:
+                logger.warning("can't look for changed workloads: %s", error)

@@ -1,0 +1,84 @@
+"""Input that a kind refuses, and what is read of it everywhere alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+LARGEST_ITERATION = 2**31 - 1
+
+
+class FieldIssue(NamedTuple):
+    """One thing that is wrong with an input: where (JSON pointer), what would be accepted, and the value given."""
+
+    pointer: str
+    message: str
+    value: Any
+
+
+class InvalidInput(ValueError):
+    """Input that a kind refuses; ``errors`` names every offending field, ``detail`` tells them in words of its own."""
+
+    def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
+        self.errors = list(errors)
+        super().__init__(detail or "; ".join(f"{e.pointer}: {e.message} (got {e.value!r})" for e in self.errors))
+
+
+class Contradiction(InvalidInput):
+    """Input that would do by itself, but contradicts what was said before."""
+
+
+def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
+    """An issue for each name under ``part`` that isn't known."""
+    accepted = f"unknown name; known: {', '.join(known) or 'none'}"
+    return [FieldIssue(f"/{part}/{name}", accepted, value) for name, value in given.items() if name not in known]
+
+
+def invalid(pointer: str, message: str, value: object) -> InvalidInput:
+    """What is wrong with one field."""
+    return InvalidInput([FieldIssue(pointer, message, value)])
+
+
+def whole_number(values: Sequence[str], name: str) -> int:
+    """The one value of a query parameter as a number, 0 or greater.
+
+    Raises:
+        InvalidInput: it is given twice, or is no such number.
+    """
+    text = values[0]
+    if len(values) > 1:
+        raise invalid(f"/query/{name}", "must be given once", values)
+    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
+        raise invalid(f"/query/{name}", "must be a whole number, 0 or greater", text)
+    return int(text)
+
+
+def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
+    """``name:value`` parameters as numbers by name; several may stand in one, with commas between them.
+
+    Raises:
+        InvalidInput: one can't be read, or is given twice.
+    """
+    found: dict[str, float] = {}
+    for text in query.get(name, ()):
+        for pair in text.split(",") if "," in text else (text,):
+            key, _, value = pair.rpartition(":")
+            if key in found:
+                raise invalid(f"/query/{name}/{key}", "must be given once", pair)
+            try:
+                found[key] = float(value)
+            except ValueError:
+                raise invalid(f"/query/{name}", "must be name:number", pair) from None
+    return found
+
+
+@contextmanager
+def of_query(parameters: Mapping[str, str]) -> Iterator[None]:
+    """What is refused within points at query parameters, named for the parts of a report that they stand for."""
+    try:
+        yield
+    except InvalidInput as error:
+        issues = []
+        for issue in error.errors:
+            _, part, *rest = issue.pointer.split("/")
+            issues.append(issue._replace(pointer="/".join(["/query", parameters.get(part, part), *rest])))
+        raise InvalidInput(issues) from error

@@ -1,0 +1,185 @@
+"""The contract of a kind: what Steward needs to register, sample, decide and show workloads of one kind.
+
+A kind is a package that keeps three things apart: what a launcher reports and receives (the *system interface*), the
+workload's spec (the *configuration*), and what a policy sees, does and is paid for (the *representation*). It exports
+one object, ``KIND``, that is found by the entry-point group ``steward.kinds``; its other half, which learns, is
+``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL. ``tests/contracts/test_kind.py`` runs over every
+registered kind with the examples that the kind itself gives.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.kinds.contract.engine import DecisionEngine, Query
+from app.kinds.contract.samples import SampleCodec
+from app.policies.artifact import Artifact
+
+
+class RunStart(BaseModel):
+    """Start a live run of a workload; a kind's own model adds what a run of it may be started with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: str = Field(min_length=1, max_length=63, description="Name of the workload.")
+    shadow: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**31 - 1,
+        description="Version of an agent that is consulted too: its steps are written down with each decision, and "
+        "change nothing.",
+    )
+
+
+class Parameter(NamedTuple):
+    """A query parameter that a kind reads, for the schema."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    example: object
+    required: bool = False
+
+    def documented(self) -> dict[str, Any]:
+        """As OpenAPI has it."""
+        given = {"name": self.name, "in": "query", "description": self.description, "required": self.required}
+        return {**given, "schema": dict(self.schema), "example": self.example}
+
+
+class Prediction(NamedTuple):
+    """How a kind's domain models answer questions.
+
+    Attributes:
+        parameters: of the query.
+        answer: model of the answer, beside ``workload`` and ``model``, its version.
+        predict: the answer's fields, given a layout, a model and a query; it raises ``InvalidInput``.
+    """
+
+    parameters: Sequence[Parameter]
+    answer: type[BaseModel]
+    predict: Callable[[Any, Any, Query], Mapping[str, Any]]
+
+
+class Description(NamedTuple):
+    """A spec in a few words, for people: what is allocated, over how long, and what is wanted."""
+
+    resources: str
+    length: str
+    targets: str
+
+
+class TrainingOptions(NamedTuple):
+    """What requests for trainings may say.
+
+    Attributes:
+        algorithms: names that apply; None: every registered algorithm.
+        unused: fields that the kind has no use for.
+        experts: what can be imitated.
+    """
+
+    algorithms: Sequence[str] | None = None
+    unused: Sequence[str] = ()
+    experts: Sequence[str] = ()
+
+
+class Example(NamedTuple):
+    """What the documentation shows and the contract kit runs.
+
+    Attributes:
+        summary: what is allocated, in a few words.
+        spec: of ``POST /workloads``.
+        patch: of ``PATCH``: it changes something.
+        start: of ``POST /runs``, beside ``workload``.
+        reports: of a run's first iterations, in order.
+        unfit: a report that is well-formed and doesn't fit the workload, in place of the second one.
+        samples: executions, in every format; enough for the first fit in at least one.
+    """
+
+    summary: str
+    spec: Mapping[str, Any]
+    patch: Mapping[str, Any]
+    start: Mapping[str, Any]
+    reports: Sequence[Mapping[str, Any]]
+    unfit: Mapping[str, Any]
+    samples: Mapping[str, bytes]
+
+
+class Kind(Protocol):
+    """What a kind gives to the service. Models are Pydantic's; the others read and write the kind's own types.
+
+    Attributes:
+        name: discriminator ``kind`` of ``spec``, ``report``, ``decision`` and ``execution``.
+        spec: body of ``POST /workloads``: it has ``name`` and ``kind``. At most one kind's ``kind`` has a default.
+        patch: body of ``PATCH /workloads/{workload}``.
+        start: body of ``POST /runs``, a ``RunStart``.
+        report: body of ``PUT /runs/{run}/iterations/{n}``.
+        decision: what that answers, a ``DecisionBase``.
+        execution: what a listing of samples tells of one.
+        samples: codec of executions, made of a layout.
+        engine: takes reports and decides.
+        state_parameters: of ``GET /decision`` for a state given in full; empty where no query can hold one.
+        prediction: how domain models answer; None where they are seen in decisions alone.
+        training: what requests for trainings may say.
+        simulated: whether agents are trained and judged in simulators of a domain model, which they need first.
+        example: see ``Example``.
+    """
+
+    name: str
+    spec: type[Any]
+    patch: type[BaseModel]
+    start: type[RunStart]
+    report: type[BaseModel]
+    decision: type[BaseModel]
+    execution: type[BaseModel]
+    samples: type[SampleCodec]
+    engine: DecisionEngine
+    state_parameters: Sequence[Parameter]
+    prediction: Prediction | None
+    training: TrainingOptions
+    simulated: bool
+    example: Example
+
+    def layout(self, spec: Any) -> Any:
+        """Spaces, names and scales, derived once from a spec; it has the ``spec``."""
+        ...
+
+    def changed(self, spec: Any, patch: Any) -> Any:
+        """A spec with a ``patch`` applied.
+
+        Raises:
+            InvalidInput: it names what the spec hasn't.
+        """
+        ...
+
+    def model(self, data: bytes) -> Any:
+        """A domain model from its bytes.
+
+        Raises:
+            ValueError: they are of another version, or no model.
+        """
+        ...
+
+    def artifact(self, data: bytes) -> Artifact:
+        """A policy from its bytes.
+
+        Raises:
+            IncompatibleArtifact: they are of another version, or no policy of this kind.
+        """
+        ...
+
+    def check(self, made: Artifact, layout: Any) -> None:
+        """Make sure that a policy reads a layout.
+
+        Raises:
+            IncompatibleArtifact: it was made for another one.
+        """
+        ...
+
+    def describe(self, spec: Any) -> Description:
+        """A spec in a few words."""
+        ...
+
+    def summarise(self, decision: Any) -> str:
+        """What a decision allocates, in a few words."""
+        ...

@@ -1,0 +1,39 @@
+"""What a policy is shown, and what it answers; the same for agents and heuristics."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Situation(NamedTuple):
+    """What a policy is shown: B runs, each at the point of its next decision. The types are the kind's own."""
+
+    projector: Any
+    state: Any
+    view: Any
+
+
+class Choice(NamedTuple):
+    """What a policy chose.
+
+    Attributes:
+        action: [B].
+        values: what the policy expects of each action, in return, [B, N]; None when it does not say.
+    """
+
+    action: NDArray[np.integer]
+    values: NDArray[np.floating] | None = None
+
+
+class Policy(Protocol):
+    """Whatever answers a decision: a heuristic, a table or a network."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    def act(self, situation: Situation) -> Choice:
+        """One legal action per run."""
+        ...

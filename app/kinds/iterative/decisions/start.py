@@ -1,0 +1,21 @@
+"""What a run of kind ``iterative`` may be started with."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.kinds.contract.kind import RunStart
+from app.kinds.fields import Finite, Positive
+
+Name = Annotated[str, Field(max_length=63)]
+
+
+class IterationRunStart(RunStart):
+    """Start a live run of iterations."""
+
+    targets: dict[Name, Positive] = Field(
+        default={}, description="Targets of this run alone, by metric; the workload's hold for the rest.", max_length=16
+    )
+    features: dict[Name, Finite] | None = Field(
+        default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
+    )

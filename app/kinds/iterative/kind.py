@@ -1,0 +1,66 @@
+"""Kind ``iterative`` as the service knows it: one workload whose allocation changes between its iterations."""
+
+from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.iterative import prediction
+from app.kinds.iterative.change import IterativePatch, changed
+from app.kinds.iterative.decisions.engine import IterativeEngine
+from app.kinds.iterative.decisions.query import PARAMETERS
+from app.kinds.iterative.decisions.report import IterationReport
+from app.kinds.iterative.decisions.schemas import Decision
+from app.kinds.iterative.decisions.start import IterationRunStart
+from app.kinds.iterative.example import EXAMPLE
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies import artifact
+from app.kinds.iterative.samples.codec import IterationSamples
+from app.kinds.iterative.samples.schemas import ExecutionRead
+from app.kinds.iterative.spec import IterativeSpec
+from app.policies.artifact import Artifact
+
+
+class IterativeKind:
+    """See ``app.kinds.contract.kind.Kind``."""
+
+    name = "iterative"
+    spec, patch, start = IterativeSpec, IterativePatch, IterationRunStart
+    report, decision, execution = IterationReport, Decision, ExecutionRead
+    samples, engine = IterationSamples, IterativeEngine()
+    state_parameters: tuple[Parameter, ...] = PARAMETERS
+    prediction: Prediction | None = Prediction(prediction.PARAMETERS, prediction.Prediction, prediction.predict)
+    training = TrainingOptions(experts=(*HEURISTICS, "planner"))
+    simulated = True
+    example = EXAMPLE
+
+    def layout(self, spec: IterativeSpec) -> Layout:
+        """See ``Kind``."""
+        return Layout(spec)
+
+    def changed(self, spec: IterativeSpec, patch: IterativePatch) -> IterativeSpec:
+        """See ``Kind``."""
+        return changed(spec, patch)
+
+    def model(self, data: bytes) -> ModelTable:
+        """See ``Kind``."""
+        return ModelTable.from_bytes(data)
+
+    def artifact(self, data: bytes) -> Artifact:
+        """See ``Kind``."""
+        return artifact.load(data)
+
+    def check(self, made: Artifact, layout: Layout) -> None:
+        """See ``Kind``."""
+        artifact.check(made, layout)
+
+    def describe(self, spec: IterativeSpec) -> Description:
+        """See ``Kind``."""
+        targets = [f"{m.name} {m.target:g} {m.unit} per {m.scope}" for m in spec.metrics if m.target is not None]
+        resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
+        return Description(resources, f"{spec.iterations:,}", "; ".join(targets))
+
+    def summarise(self, decision: Decision) -> str:
+        """See ``Kind``."""
+        return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
+
+
+KIND = IterativeKind()

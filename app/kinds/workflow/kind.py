@@ -1,0 +1,63 @@
+"""Kind ``workflow`` as the service knows it: batch jobs and workflow DAGs on priced nodes."""
+
+from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
+from app.kinds.workflow.change import WorkflowPatch, changed
+from app.kinds.workflow.decisions.engine import WorkflowEngine
+from app.kinds.workflow.decisions.schemas import QueueDecision
+from app.kinds.workflow.example import EXAMPLE
+from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.policies import artifact
+from app.kinds.workflow.predictor import Predictor
+from app.kinds.workflow.queue.report import QueueReport
+from app.kinds.workflow.samples.codec import TraceSamples
+from app.kinds.workflow.samples.schemas import TraceExecution
+from app.kinds.workflow.spec import WorkflowSpec
+from app.policies.artifact import Artifact
+
+
+class WorkflowKind:
+    """See ``app.kinds.contract.kind.Kind``."""
+
+    name = "workflow"
+    spec, patch, start = WorkflowSpec, WorkflowPatch, RunStart
+    report, decision, execution = QueueReport, QueueDecision, TraceExecution
+    samples, engine = TraceSamples, WorkflowEngine()
+    state_parameters: tuple[Parameter, ...] = ()
+    prediction: Prediction | None = None
+    training = TrainingOptions(("auto", "ppo"), ("seeds", "executor", "backend", "start_from", "imitate"))
+    simulated = False
+    example = EXAMPLE
+
+    def layout(self, spec: WorkflowSpec) -> Layout:
+        """See ``Kind``."""
+        return Layout(spec)
+
+    def changed(self, spec: WorkflowSpec, patch: WorkflowPatch) -> WorkflowSpec:
+        """See ``Kind``."""
+        return changed(spec, patch)
+
+    def model(self, data: bytes) -> Predictor:
+        """See ``Kind``."""
+        return Predictor.from_bytes(data)
+
+    def artifact(self, data: bytes) -> Artifact:
+        """See ``Kind``."""
+        return artifact.artifact(data)
+
+    def check(self, made: Artifact, layout: Layout) -> None:
+        """See ``Kind``."""
+        artifact.check(made, layout)
+
+    def describe(self, spec: WorkflowSpec) -> Description:
+        """See ``Kind``."""
+        nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
+        wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
+        return Description(nodes, "any", "; ".join(wanted))
+
+    def summarise(self, decision: QueueDecision) -> str:
+        """See ``Kind``."""
+        started = len(decision.placements)
+        return "1 task starts" if started == 1 else f"{started} tasks start" if started else "nothing starts"
+
+
+KIND = WorkflowKind()

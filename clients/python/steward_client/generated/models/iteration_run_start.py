@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.iteration_run_start_features_type_0 import (
+        IterationRunStartFeaturesType0,
+    )
+    from ..models.iteration_run_start_targets import IterationRunStartTargets
+
+
+T = TypeVar("T", bound="IterationRunStart")
+
+
+@_attrs_define
+class IterationRunStart:
+    """Start a live run of iterations."""
+
+    workload: str
+    """ Name of the workload. """
+    shadow: int | None | Unset = UNSET
+    """ Version of an agent that is consulted too: its steps are written down with each decision, and change
+    nothing. """
+    targets: IterationRunStartTargets | Unset = UNSET
+    """ Targets of this run alone, by metric; the workload's hold for the rest. """
+    features: IterationRunStartFeaturesType0 | None | Unset = UNSET
+    """ Features of the first iteration, if they are known: all of them. """
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.iteration_run_start_features_type_0 import (
+            IterationRunStartFeaturesType0,  # noqa: PLC0415
+        )
+
+        workload = self.workload
+
+        shadow: int | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        else:
+            shadow = self.shadow
+
+        targets: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.targets, Unset):
+            targets = self.targets.to_dict()
+
+        features: dict[str, Any] | None | Unset
+        if isinstance(self.features, Unset):
+            features = UNSET
+        elif isinstance(self.features, IterationRunStartFeaturesType0):
+            features = self.features.to_dict()
+        else:
+            features = self.features
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "workload": workload,
+            }
+        )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
+        if targets is not UNSET:
+            field_dict["targets"] = targets
+        if features is not UNSET:
+            field_dict["features"] = features
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.iteration_run_start_features_type_0 import (
+            IterationRunStartFeaturesType0,  # noqa: PLC0415
+        )
+        from ..models.iteration_run_start_targets import IterationRunStartTargets  # noqa: PLC0415
+
+        d = dict(src_dict)
+        workload = d.pop("workload")
+
+        def _parse_shadow(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        _targets = d.pop("targets", UNSET)
+        targets: IterationRunStartTargets | Unset
+        if isinstance(_targets, Unset):
+            targets = UNSET
+        else:
+            targets = IterationRunStartTargets.from_dict(_targets)
+
+        def _parse_features(data: object) -> IterationRunStartFeaturesType0 | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                features_type_0 = IterationRunStartFeaturesType0.from_dict(data)
+
+                return features_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(IterationRunStartFeaturesType0 | None | Unset, data)
+
+        features = _parse_features(d.pop("features", UNSET))
+
+        iteration_run_start = cls(
+            workload=workload,
+            shadow=shadow,
+            targets=targets,
+            features=features,
+        )
+
+        return iteration_run_start
