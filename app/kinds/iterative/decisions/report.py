@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kinds.contract.base import FieldIssue, InvalidInput
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+
 
 class IterationReport(BaseModel):
     """What one iteration used and measured."""
@@ -31,5 +34,8 @@ def decode(body: bytes) -> EncodedReport:
     """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
     try:
         return _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        place = deep_place(body)
+        if place is not None:
+            raise InvalidInput([FieldIssue(place, TOO_DEEP, None)]) from None
         return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump())

@@ -13,6 +13,7 @@ import msgspec
 
 from app.errors import FieldError, Invalid
 from app.kinds.contract.base import FieldIssue
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
 from app.kinds.contract.reading import Refused, Sound, tabular
 from app.kinds.iterative.samples.check import Checker, iteration_issue, name_issue, plain, table, too_many_issue
 
@@ -142,9 +143,12 @@ def _at_report(index: int, issue: FieldIssue) -> FieldIssue:
 
 def _issue(data: bytes, error: Exception) -> FieldIssue:
     """What a decoder refused; NaN and infinities, which JSON hasn't but Python writes, are named by their field."""
+    place = deep_place(data)
+    if place is not None:
+        return FieldIssue(place, TOO_DEEP, None)
     try:
         document = json.loads(data)
-    except (ValueError, RecursionError):
+    except ValueError:
         return FieldIssue("", f"malformed JSON: {error}", None)
     found = _not_finite(document, "")
     if found is not None:
