@@ -87,8 +87,11 @@ Prices = Annotated[
     Field(description="New prices per unit and hour, by resource or type of node.", examples=[{"gpus": 3.1}]),
 ]
 Weights = Annotated[
-    dict[str, NonNegative | None],
-    Field(description="New weights of the objective's terms, by name.", examples=[{"cost": 0.2}]),
+    dict[str, NonNegative],
+    Field(
+        description="New weights of the objective's terms, by name; 0 takes a term out, null is refused.",
+        examples=[{"cost": 0.2}],
+    ),
 ]
 
 

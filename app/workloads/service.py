@@ -105,18 +105,13 @@ def change(database: Database, tenant: str, name: str, patch: WorkloadPatch) -> 
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
         before = read_spec(workload.spec)
-        after = KINDS[before.kind].changed(before, _asked(patch))
+        after = KINDS[before.kind].changed(before, Change(patch.targets, patch.prices, patch.weights))
         if after != before:
             workload.spec = after.model_dump(mode="json")
             workload.spec_version += 1
             workload.revision += 1
             session.flush()
         return read(workload)
-
-
-def _asked(patch: WorkloadPatch) -> Change:
-    weights = {name: value for name, value in patch.weights.items() if value is not None}
-    return Change(patch.targets, patch.prices, weights)
 
 
 def delete(database: Database, tenant: str, name: str) -> None:

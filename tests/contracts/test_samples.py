@@ -68,7 +68,12 @@ def read(kind: str, media_type: str) -> Sound:
 def row(sound: Sound) -> Any:
     """As it comes out of its table."""
     return SimpleNamespace(
-        name=sound.execution, source="upload", iterations=sound.iterations, data=sound.data, created_at=utc_now()
+        name=sound.execution,
+        source="upload",
+        iterations=sound.iterations,
+        data=sound.data,
+        summary=json.loads(json.dumps(sound.summary, allow_nan=False)),
+        created_at=utc_now(),
     )
 
 
@@ -85,6 +90,7 @@ def test_every_format_is_read_and_kept(kind: str) -> None:
         assert (sound.execution, sound.iterations) == ("x", 2)
         assert (sound.digest, sound.data) == (again.digest, again.data)
         assert len(sound.digest) == 64
+        assert shelf(kind).summary(sound.data) == sound.summary
         told = shelf(kind).read(row(sound), reports=True)
         assert (told.execution, told.iterations) == ("x", 2)
         assert told.model_dump_json()

@@ -7,6 +7,7 @@ Storing, counting, listing and paging are the same for all kinds and stand in ``
 ``formats``   what uploads may be, by media type
 ``exports``   what samples may be handed out as, by media type, beside the pages of a list
 ``unpacked``  what an execution's stored bytes say
+``summary``   what lists tell of stored bytes; kept with them
 ``read``      an execution as the API answers it
 ``of_run``    what a run has reported, as an execution
 ============  ===================================================================================
@@ -57,6 +58,8 @@ class Shelf(Protocol):
 
     formats: ClassVar[Mapping[str, Format]]
     exports: ClassVar[Mapping[str, Export]]
+    tells_reports: ClassVar[bool]
+    """Whether ``read`` can tell all that an execution says, for which it needs its data."""
 
     def __init__(self, layout: Any) -> None: ...
 
@@ -64,8 +67,12 @@ class Shelf(Protocol):
         """What stored bytes say, in the kind's own terms."""
         ...
 
+    def summary(self, data: bytes) -> Mapping[str, Any]:
+        """What lists tell of stored bytes, JSON: fields of ``ExecutionRead``. ``Sound.summary`` is the same."""
+        ...
+
     def read(self, execution: Execution, *, reports: bool) -> ExecutionRead:
-        """An execution as answered; ``reports``: with all that it says, where the API tells that."""
+        """An execution with its summary as answered; ``reports``: with all that it says, where that can be told."""
         ...
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sound | None:

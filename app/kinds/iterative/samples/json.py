@@ -51,11 +51,15 @@ class NdjsonReader:
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sound | Refused]:
         """Executions in order; blank lines are skipped."""
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield self.sample(line, number)
+        before = 0
+        for block in blocks:
+            lines = block.split(b"\n")
+            for number, line in enumerate(lines, start=before + 1):
+                if line and not line.isspace():
+                    yield self.sample(line, number)
+            before += len(lines)
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sound | Refused:
         """One execution out of its JSON."""
@@ -82,7 +86,7 @@ class NdjsonReader:
         data = table(rows, self._checker.columns)
         fault = self._checker.fault(data)
         if fault is None:
-            return tabular(sample.execution, number, data)
+            return tabular(sample.execution, number, data, self._checker.summary(data))
         return Refused(sample.execution, number, _at_report(fault.row, fault.issue))
 
     def _shape_issue(self, sample: Sample) -> FieldIssue | None:
@@ -106,13 +110,13 @@ class NdjsonReader:
 class JsonReader(NdjsonReader):
     """Reads a whole body at once; its size is bounded by the caller."""
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sound | Refused]:
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sound | Refused]:
         """Executions in order.
 
         Raises:
             Invalid: the body isn't JSON, or has no list ``samples``.
         """
-        body = b"\n".join(lines)
+        body = b"\n".join(blocks)
         try:
             samples = _samples.decode(body).samples
         except MALFORMED as error:

@@ -25,7 +25,7 @@ class WorkloadPatch:
     prices: WorkloadPatchPrices | Unset = UNSET
     """ New prices per unit and hour, by resource or type of node. """
     weights: WorkloadPatchWeights | Unset = UNSET
-    """ New weights of the objective's terms, by name. """
+    """ New weights of the objective's terms, by name; 0 takes a term out, null is refused. """
 
     def to_dict(self) -> dict[str, Any]:
         targets: dict[str, Any] | Unset = UNSET
