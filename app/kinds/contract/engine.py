@@ -67,12 +67,10 @@ class Desk(Protocol):
 
     Attributes:
         quick: whether an answer takes so little time that it is given on the event loop, many at once.
-        weight: how much memory a run's state takes, in units of 2 kB.
         fields: names of a decision's fields, in order.
     """
 
     quick: bool
-    weight: int
     fields: Sequence[str]
 
     def compile(self, serving: Serving) -> Basis:
@@ -121,6 +119,10 @@ class Desk(Protocol):
 
     def thaw(self, stored: list[Any]) -> Any:
         """The state whose ``freeze`` was stored."""
+        ...
+
+    def weight(self, state: Any) -> int:
+        """About how many bytes a state takes in memory."""
         ...
 
     def given(self, basis: Any, query: Query) -> Any:

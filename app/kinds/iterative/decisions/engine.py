@@ -28,7 +28,6 @@ class IterativeDesk:
     """A run's state is one packed row, [S]; a report in the layout's order is its levels, metrics and features."""
 
     quick = True
-    weight = 1
     fields: Sequence[str] = EncodedDecision.__struct_fields__
 
     def compile(self, serving: Serving) -> Basis:
@@ -94,6 +93,10 @@ class IterativeDesk:
     def thaw(self, stored: list[Any]) -> NDArray[np.float64]:
         """The row."""
         return np.array(stored, np.float64)
+
+    def weight(self, state: NDArray[np.float64]) -> int:
+        """Bytes of the row."""
+        return state.nbytes
 
     def given(self, basis: Basis, query: Query) -> Snapshot | State:
         """The last iteration of some run, or a run that has not begun."""
