@@ -123,16 +123,20 @@ class _Text:
                 if self._more(len(self._text) - self._at):
                     continue
                 raise self.error(pointer, getattr(error, "msg", str(error)), self._at + ahead) from error
-            # a number may go on in the next piece; twice as much is read each time, so that all is parsed about twice
-            if end < len(self._text) or not self._more(len(self._text) - self._at):
-                above = pointer.count("/")
-                if self._openings(end) > DEEPEST - above and too_deep(found, above):
-                    raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)])
-                self._at = end
-                return found
+            # A number may go on in the next piece, even where an exponent has begun (`1e+`). Twice as much is read each
+            # time, so that all is parsed about twice.
+            length = end - self._at
+            if end + 2 >= len(self._text) and self._more(len(self._text) - self._at):
+                continue
+            above = pointer.count("/")
+            if self._openings(length) > DEEPEST - above and too_deep(found, above):
+                raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)])
+            self._at += length
+            return found
 
-    def _openings(self, end: int) -> int:
-        """No value up to there is nested more deeply than this."""
+    def _openings(self, length: int) -> int:
+        """No value in the next so many characters is nested more deeply than this."""
+        end = self._at + length
         return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 
     def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
