@@ -39,7 +39,7 @@ def _forget_frames(error: BaseException) -> None:
 
 def _glibc_trim() -> Callable[[int], int] | None:
     try:
-        return ctypes.CDLL(None).malloc_trim  # type: ignore[no-any-return]
+        return ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):  # another C library
         return None
 
