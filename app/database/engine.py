@@ -70,7 +70,8 @@ def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
 
-def _check_deadline() -> None:
+def check_deadline() -> None:
+    """Raise DeadlinePassed when the caller of this unit of work has been told that it took too long."""
     deadline = commit_deadline.get()
     if deadline is not None and time.monotonic() > deadline:
         raise DeadlinePassed("the request took too long; nothing was written")
@@ -112,7 +113,7 @@ class Database:
         with Session(self.engine, expire_on_commit=False) as session:
             try:
                 yield session
-                _check_deadline()
+                check_deadline()
                 session.commit()
             except BaseException:
                 session.rollback()

@@ -12,7 +12,8 @@ from app.kinds.contract.engine import Shadow
 from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING, Loaded
 
-LARGEST_CACHE = 5_000  # units of 2 kB
+LARGEST_CACHE = 64 << 20  # bytes
+OVERHEAD = 2_000  # bytes of a run beside its state
 
 
 class Live(msgspec.Struct, eq=False):
@@ -65,11 +66,12 @@ def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
 
 
 class LiveCache:
-    """The most recently reported runs, by id; ``size`` is in the engines' units of weight."""
+    """The most recently reported runs, by id, in ``size`` bytes; one that would take half of them isn't kept."""
 
     def __init__(self, size: int = LARGEST_CACHE) -> None:
-        self._size, self._weight = size, 0
+        self._size, self.weight = size, 0
         self._runs: OrderedDict[str, Live] = OrderedDict()
+        self._weights: dict[str, int] = {}
 
     def get(self, run: str) -> Live | None:
         """The run, if it is kept."""
@@ -79,15 +81,22 @@ class LiveCache:
         return live
 
     def put(self, live: Live) -> None:
-        """Keep a run; the least recently reported ones go when there are too many."""
+        """Keep a run; the least recently reported ones go when all together are too large."""
         self.drop(live.id)
-        self._runs[live.id] = live
-        self._weight += KINDS[live.kind].engine.weight
-        while self._weight > self._size and len(self._runs) > 1:
+        weight = OVERHEAD + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)
+        if weight > self._size // 2:
+            return
+        self._runs[live.id], self._weights[live.id] = live, weight
+        self.weight += weight
+        while self.weight > self._size:
             self.drop(next(iter(self._runs)))
+
+    def grown(self, live: Live) -> None:
+        """A run has another state than when it was put; it is weighed again, if it is still kept."""
+        if self._runs.get(live.id) is live:
+            self.put(live)
 
     def drop(self, run: str) -> None:
         """Forget a run."""
-        live = self._runs.pop(run, None)
-        if live is not None:
-            self._weight -= KINDS[live.kind].engine.weight
+        if self._runs.pop(run, None) is not None:
+            self.weight -= self._weights.pop(run)

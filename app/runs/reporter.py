@@ -262,6 +262,7 @@ class Reporter:
         if written and failure is None:
             live.following, live.kept = item.iteration + 1, ready.state
             live.digest, live.decision = item.digest, ready.decision
+            self._runs.grown(live)
         else:
             self._runs.drop(live.id)
         if item.future.done():

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import anyio
-import anyio.from_thread
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
-from starlette.requests import ClientDisconnect
 
-from app.errors import BadRequest, FieldError, TooLarge, UnsupportedMedia
+from app.errors import FieldError, TooLarge, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.http.idempotency.once import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page
 from app.kinds.contract.samples import Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
+from app.samples.body import Body
 from app.samples.codecs import EXPORTS, FORMATS
 from app.samples.export import JSON, export, preferred
 from app.samples.schemas import UploadRead
@@ -85,10 +85,12 @@ async def upload(
     Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one execution, and what it
     lacks and what looks wrong in it is answered.
     """
+    body = Body(request.receive)
     given = service.Upload(
         media_type=_media_type(request),
         name=execution,
-        chunks=_chunks(request),
+        chunks=body.chunks(),
+        check=body.check,
         gzip=_gzip(request),
         limit_bytes=settings.upload_limit_bytes,
         json_limit_bytes=settings.json_limit_bytes,
@@ -97,7 +99,12 @@ async def upload(
     _check_length(request, given)
     store = functools.partial(service.upload, database, tenant, workload)
     work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
-    return await anyio.to_thread.run_sync(work, limiter=_limiter(request.app))
+    feeding = asyncio.create_task(body.feed())
+    try:
+        return await anyio.to_thread.run_sync(work, limiter=_limiter(request.app))
+    finally:
+        feeding.cancel()
+        body.abandon()
 
 
 def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: service.Upload) -> Response:
@@ -118,17 +125,6 @@ def _limiter(app: FastAPI) -> anyio.CapacityLimiter:
         app.state.upload_limiter = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
     limiter: anyio.CapacityLimiter = app.state.upload_limiter
     return limiter
-
-
-def _chunks(request: Request) -> Iterator[bytes]:
-    """The body, fetched from the event loop by the thread that reads it."""
-    stream = aiter(request.stream())
-    end = b""
-    try:
-        while chunk := anyio.from_thread.run(anext, stream, end):
-            yield chunk
-    except ClientDisconnect as error:
-        raise BadRequest("the body ended early; the execution that was being read isn't kept") from error
 
 
 def _media_type(request: Request) -> str:
@@ -192,5 +188,5 @@ def listed(
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
         return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
-    found, codec = service.listed(database, tenant, workload, paging, execution)
-    return page(request, found, functools.partial(codec.read, reports=reports))
+    found, codec = service.listed(database, tenant, workload, paging, execution, reports=reports)
+    return page(request, found, functools.partial(codec.read, reports=reports and codec.tells_reports))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from app.database.engine import Database
 from app.database.tables import Execution
@@ -54,25 +54,24 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
         many = "more than 100" if found.cursor else str(len(found.rows))
         message = f"must name one execution: {media_type} holds one, and the workload has {many}"
         raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
-    return _pages(database, tenant, name, how, codec, found.rows, found.cursor)
+    pages = _pages(database, tenant, name, execution)
+    return _text(how, codec, chain([next(pages)], pages))
 
 
-def _pages(
-    database: Database,
-    tenant: str,
-    name: str,
-    how: Export,
-    codec: SampleCodec,
-    rows: list[Execution],
-    cursor: str | None,
-) -> Iterator[str]:
-    yield how.head(codec)
+def _pages(database: Database, tenant: str, name: str, execution: str | None) -> Iterator[list[Execution]]:
+    cursor: str | None = None
     while True:
+        found = service.exported(database, tenant, name, PageRequest(PAGE, cursor), execution)
+        cursor = found.cursor
+        yield found.rows
+        if cursor is None:
+            return
+
+
+def _text(how: Export, codec: SampleCodec, pages: Iterable[list[Execution]]) -> Iterator[str]:
+    yield how.head(codec)
+    for rows in pages:
         for execution in rows:
             pieces = how.body(codec, execution)
             while text := "".join(islice(pieces, PIECES)):
                 yield text
-        if cursor is None:
-            return
-        found, codec = service.listed(database, tenant, name, PageRequest(PAGE, cursor))
-        rows, cursor = found.rows, found.cursor

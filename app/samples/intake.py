@@ -14,7 +14,7 @@ from app.database.engine import Database
 from app.errors import FieldError, Invalid
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.reading import Refused, Sample
-from app.kinds.contract.text import plain, printable
+from app.kinds.contract.text import MAXIMUM_NAME, plain, printable
 from app.samples import repository
 from app.samples.repository import Known
 from app.samples.schemas import Rejection, Remark, UploadRead
@@ -43,6 +43,7 @@ def row(target: Target, identifier: str, sound: Sample, source: str, now: dateti
         "digest": sound.digest,
         "iterations": sound.iterations,
         "data": sound.data,
+        "summary": dict(sound.summary),
         "source": source,
         "created_at": now,
     }
@@ -69,9 +70,11 @@ class Intake:
 
     def take(self, item: Sample | Refused) -> None:
         """One more execution; it is stored with the next batch."""
+        if isinstance(item, Refused):
+            item = item.cut()
         self._batch.append(item)
-        self._bytes += len(item.data) if isinstance(item, Sample) else 0
         if isinstance(item, Sample):
+            self._bytes += len(item.data)
             self.counts.lacks += item.lacks
             self.counts.warnings += [_remark(item.execution, issue) for issue in item.warnings]
         if len(self._batch) >= BATCH_EXECUTIONS or self._bytes >= BATCH_BYTES:
@@ -123,7 +126,7 @@ class Intake:
         return Refused(item.execution, item.line, FieldIssue("/execution", reason, item.execution))
 
     def _refuse(self, refused: Refused, outcome: _Outcome) -> None:
-        if refused.execution:
+        if _storable(refused.execution):  # no other can turn up again and be taken
             self._spoiled.add(refused.execution)
         outcome.rejections.append(_rejection(refused))
         present = outcome.present(refused.execution)
@@ -173,7 +176,7 @@ def _remark(execution: str, issue: FieldIssue) -> Remark:
 
 
 def _storable(name: str) -> bool:
-    return bool(name) and name.isprintable()
+    return 0 < len(name) <= MAXIMUM_NAME and name.isprintable()
 
 
 def rejection_errors(rejections: list[Rejection]) -> list[FieldError]:

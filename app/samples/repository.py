@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, func, insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session, undefer
 
 from app.database.tables import Execution, Iteration
 from app.http.pagination import PageRequest, Slice, paginate
@@ -46,12 +46,27 @@ def count(session: Session, workload_id: str) -> int:
     return found or 0
 
 
-def listed(session: Session, workload_id: str, request: PageRequest, name: str | None = None) -> Slice[Execution]:
-    """A workload's executions, oldest first, or the one of that name."""
+def listed(
+    session: Session, workload_id: str, request: PageRequest, name: str | None = None, *, data: bool = False
+) -> Slice[Execution]:
+    """A workload's executions, oldest first, or the one of that name; with their data if asked."""
     statement = select(Execution).where(Execution.workload_id == workload_id)
+    if data:
+        statement = statement.options(undefer(Execution.data))
     if name is not None:
         statement = statement.where(Execution.name == name)
     return paginate(session, statement, [Execution.created_at, Execution.id], request)
+
+
+def data_of(session: Session, identifier: str) -> bytes | None:
+    """The data of an execution, if it is still there."""
+    return session.scalar(select(Execution.data).where(Execution.id == identifier))
+
+
+def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep summaries, by the ids of their executions."""
+    for identifier, summary in summaries.items():
+        session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
 
 
 def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:

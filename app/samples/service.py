@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.database.base import new_id, utc_now
-from app.database.engine import Database, DeadlinePassed, is_lost
+from app.database.engine import Database, DeadlinePassed, check_deadline, is_lost
 from app.database.tables import Execution, Run, Workload
 from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia, refused
 from app.http.pagination import PageRequest, Slice
@@ -21,11 +21,13 @@ from app.kinds.registry import read_spec
 from app.samples import repository
 from app.samples.codecs import FORMATS, codec_of
 from app.samples.intake import Intake, Target, rejection_errors, row
+from app.samples.memory import returning
 from app.samples.schemas import UploadRead
-from app.samples.stream import limited, lines, sniffed, unzipped
+from app.samples.stream import blocks, limited, sniffed, unzipped, watched
 from app.workloads import service as workloads
 
 LONGEST_SHORT_LINE_BYTES = 16_384
+SUMMARISED_BYTES = 1 << 18
 
 
 class Upload(NamedTuple):
@@ -33,6 +35,7 @@ class Upload(NamedTuple):
 
     Attributes:
         name: what the caller calls the one execution that is in it; None where the body names them.
+        check: called now and then while the body is read; it raises what ends the reading.
     """
 
     media_type: str
@@ -42,6 +45,7 @@ class Upload(NamedTuple):
     json_limit_bytes: int
     trace_limit_bytes: int = 256 << 20
     name: str | None = None
+    check: Callable[[], None] = check_deadline
 
     @property
     def largest(self) -> int:
@@ -51,12 +55,16 @@ class Upload(NamedTuple):
 
 
 def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
-    """Read and store executions while they come in; memory holds one batch of them.
+    """Read and store executions while they come in; memory holds one batch of them, and nothing afterwards.
 
     Raises:
         UnsupportedMedia: samples of this kind of workload are not read from that media type.
         Invalid: nothing in the body could be accepted; or it can't be read on, and what came before is kept.
     """
+    return returning(lambda: _upload(database, tenant, name, given))
+
+
+def _upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
     codec = codec_of(workload)
@@ -68,6 +76,8 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
         intake.flush()
     except (StewardError, InvalidInput) as error:
         intake.flush()
+        if not intake.counts.accepted:
+            raise
         raise _after(error if isinstance(error, StewardError) else refused(error), intake.counts) from error
     except (SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
@@ -89,21 +99,19 @@ def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
 
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:
-    """The body as its format is read: unpacked, measured, and in lines or pieces."""
+    """The body as its format is read: unpacked, measured, and in blocks of lines or pieces."""
     chunks: Iterable[bytes] = limited(given.chunks, given.largest)
     zipped = given.gzip
     if form.named and not zipped:
         zipped, chunks = sniffed(chunks)
-    pieces = limited(unzipped(chunks), given.largest) if zipped else iter(chunks)
+    pieces = watched(limited(unzipped(chunks), given.largest) if zipped else chunks, given.check)
     if form.lines is None:
         return pieces
-    return lines(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
+    return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
 
 
 def _after(error: StewardError, counts: UploadRead) -> StewardError:
     """An error in the middle of an upload also says what was kept."""
-    if not counts.accepted:
-        return error
     kept = f"{error.detail}; the {counts.accepted} executions accepted before it are kept"
     return type(error)(kept, errors=error.errors, retry_after=error.retry_after)
 
@@ -135,19 +143,58 @@ def layout_of(workload: Workload) -> Any:
 
 
 def listed(
-    database: Database, tenant: str, name: str, request: PageRequest, execution: str | None = None
+    database: Database,
+    tenant: str,
+    name: str,
+    request: PageRequest,
+    execution: str | None = None,
+    *,
+    reports: bool = False,
 ) -> tuple[Slice[Execution], SampleCodec]:
-    """A page of a workload's executions, oldest first, or the named one, and what reads their data.
+    """A page of a workload's executions, oldest first, or the named one, and what reads them.
+
+    They come with their summaries; with ``reports`` also with their data, where their kind tells what is in it.
 
     Raises:
         NotFound: there is no execution of that name.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        found = repository.listed(session, workload.id, request, execution)
+        codec = codec_of(workload)
+        found = repository.listed(session, workload.id, request, execution, data=reports and codec.tells_reports)
         if execution is not None and not found.rows and request.cursor is None:
             raise NotFound(f"workload {name!r} has no execution {execution!r}")
-        return found, codec_of(workload)
+    _summarise(database, codec, [row for row in found.rows if row.summary is None])
+    return found, codec
+
+
+def exported(
+    database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
+) -> Slice[Execution]:
+    """The same with data, whatever the kind."""
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        return repository.listed(session, workload.id, request, execution, data=True)
+
+
+def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]) -> None:
+    """Give executions that were stored without a summary theirs; what is done is kept, should the time run out.
+
+    Raises:
+        DeadlinePassed: it takes too long; the next listing goes on from there.
+    """
+    fresh: dict[str, Mapping[str, Any]] = {}
+    size = 0
+    for one in rows:
+        with database.reading() as session:
+            data = repository.data_of(session, one.id) or b""
+        one.summary = dict(codec.summary(data)) if data else {"seconds": 0.0}
+        fresh[one.id] = one.summary
+        size += len(data)
+        if size >= SUMMARISED_BYTES or one is rows[-1]:
+            with database.session() as session:
+                repository.add_summaries(session, fresh)
+            fresh, size = {}, 0
 
 
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:

@@ -1,9 +1,9 @@
-"""A body as lines: unpacked, measured against its limit, and split, with only one chunk in memory."""
+"""A body as blocks of lines: unpacked, measured against its limit, and cut, with only one piece in memory."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zlib import _Decompress as _Unpacker
 
 PIECE = 1 << 18  # most bytes unpacked at once
+FED = 1 << 12  # most packed bytes given at once: what is left of them is copied for each piece, and for each member
 GZIP = 16 + zlib.MAX_WBITS
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -35,8 +36,8 @@ def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """
     unpacker = zlib.decompressobj(GZIP)
     started = False
-    for chunk in chunks:
-        rest = chunk
+    for fed in (chunk[at : at + FED] for chunk in chunks for at in range(0, len(chunk), FED)):
+        rest = fed
         while rest:
             if unpacker.eof:
                 unpacker = zlib.decompressobj(GZIP)
@@ -73,22 +74,33 @@ def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
         yield chunk
 
 
-def lines(chunks: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
-    """Split into lines, without their ends.
+def watched(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[bytes]:
+    """Pass pieces on, of at most ``PIECE`` bytes each; ``check`` is called before each, and raises to end it all."""
+    for piece in pieces:
+        for at in range(0, len(piece), PIECE):
+            check()
+            yield piece[at : at + PIECE]
+
+
+def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
+    """Cut at ends of lines: blocks of one or more whole lines, without the end of the last.
 
     Raises:
         Invalid: a line is longer than ``longest_bytes``.
     """
-    rest = b""
-    number = 0
-    for chunk in chunks:
-        whole = (rest + chunk).split(b"\n")
-        rest = whole.pop()
-        for line in whole:
-            number += 1
-            yield line
-        if len(rest) > longest_bytes:
+    rest: list[bytes] = []  # joined once: a long line may come in many pieces
+    held = number = 0
+    for piece in pieces:
+        whole, end, begun = piece.rpartition(b"\n")
+        if end:
+            block = b"".join([*rest, whole])
+            number += block.count(b"\n") + 1
+            yield block
+            rest, held = [], 0
+        rest.append(begun)
+        held += len(begun)
+        if held > longest_bytes:
             message = f"line {number + 1} is longer than {longest_bytes:,} bytes"
             raise Invalid(message, errors=[FieldError(f"/lines/{number + 1}", message, None)])
-    if rest:
-        yield rest
+    if held:
+        yield b"".join(rest)

@@ -8,6 +8,7 @@ workloads with one query, so that a background task can keep ``peek`` answering.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -26,6 +27,8 @@ from app.policies.artifact import Artifact
 from app.policies.base import IncompatibleArtifact
 from app.workloads import repository, service
 
+LARGEST_CACHE = 256
+
 logger = logging.getLogger(__name__)
 
 
@@ -33,18 +36,28 @@ logger = logging.getLogger(__name__)
 class _Entry:
     snapshot: Snapshot
     checked: float
+    asked: int
+    """Grows with every asking; the smallest was asked for longest ago."""
 
 
 class WorkloadCache:
-    """Servings by workload name or id; safe to share between threads."""
+    """Servings of the ``size`` workloads that were asked for last, by name or id; safe to share between threads."""
 
-    def __init__(self, database: Database, poll_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        poll_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        size: int = LARGEST_CACHE,
+    ) -> None:
         self._database = database
         self._poll_seconds = poll_seconds
         self._clock = clock
+        self._size = size
         self._lock = threading.Lock()
         self._ids: dict[tuple[str, str], str] = {}
         self._entries: dict[str, _Entry] = {}
+        self._asked = itertools.count()
 
     def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
         """The cached snapshot when it is fresh; never reads the database."""
@@ -87,7 +100,10 @@ class WorkloadCache:
 
     def _entry(self, workload: str, tenant: str) -> _Entry | None:
         identifier = self._ids.get((tenant, workload))
-        return None if identifier is None else self._entries.get(identifier)
+        entry = None if identifier is None else self._entries.get(identifier)
+        if entry is not None:
+            entry.asked = next(self._asked)
+        return entry
 
     def _fresh(self, entry: _Entry) -> bool:
         return self._clock() - entry.checked < self._poll_seconds
@@ -97,10 +113,13 @@ class WorkloadCache:
             row = service.require(session, tenant, workload)
             entry = self._entries.get(row.id)
             if entry is None or entry.snapshot.revision != row.revision:
-                entry = _Entry(load(self._database, row), self._clock())
+                entry = _Entry(load(self._database, row), self._clock(), 0)
+        entry.asked = next(self._asked)
         entry.checked = self._clock()
         self._ids |= {(tenant, workload): row.id, (tenant, row.name): row.id, (tenant, row.id): row.id}
         self._entries[row.id] = entry
+        while len(self._entries) > self._size:
+            self._drop(min(self._entries, key=lambda identifier: self._entries[identifier].asked))
         return entry.snapshot
 
     def _reload(self, identifier: str) -> None:
@@ -109,7 +128,8 @@ class WorkloadCache:
         if row is None:
             self._drop(identifier)
         else:
-            self._entries[identifier] = _Entry(load(self._database, row), self._clock())
+            asked = self._entries[identifier].asked
+            self._entries[identifier] = _Entry(load(self._database, row), self._clock(), asked)
 
     def _drop(self, identifier: str) -> None:
         self._entries.pop(identifier, None)

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
 
 revision = "2026_11_22_run_start"
-down_revision = "2026_11_21_shadows"
+down_revision = "2026_11_22_summaries"
 branch_labels = None
 depends_on = None
 

@@ -16,7 +16,7 @@ def test_code_and_migrations_agree(any_database: Database) -> None:
     url = any_database.url.render_as_string(hide_password=False)
     check(url)  # raises on a difference
     with any_database.engine.connect() as connection:
-        assert connection.scalars(text("SELECT version_num FROM alembic_version")).all() == ["2026_11_21_shadows"]
+        assert connection.scalars(text("SELECT version_num FROM alembic_version")).all() == ["2026_11_22_summaries"]
 
 
 def test_migrations_go_down_and_up_again(any_database: Database) -> None:
@@ -25,6 +25,28 @@ def test_migrations_go_down_and_up_again(any_database: Database) -> None:
     assert inspect(any_database.engine).get_table_names() == ["alembic_version"]
     upgrade(url)
     assert len(inspect(any_database.engine).get_table_names()) == len(Base.metadata.tables) + 1
+
+
+def test_executions_are_kept_when_they_get_summaries(any_database: Database) -> None:
+    url = any_database.url.render_as_string(hide_password=False)
+    downgrade(url, "2026_11_21_shadows")
+    with any_database.engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO workloads (tenant, id, created_at, name, kind, spec, spec_version, revision) "
+                "VALUES ('default', 'w', '2026-11-21 00:00:00', 'w', 'iterative', '{}', 1, 1)"
+            )
+        )
+        connection.execute(
+            text(
+                "INSERT INTO executions "
+                "(tenant, id, created_at, workload_id, name, digest, iterations, data, source) "
+                "VALUES ('default', 'e', '2026-11-21 00:00:00', 'w', 'e', 'd', 1, '', 'upload')"
+            )
+        )
+    upgrade(url)
+    with any_database.engine.connect() as connection:
+        assert connection.execute(text("SELECT id, summary FROM executions")).all() == [("e", None)]
 
 
 def test_every_table_carries_its_tenant() -> None:

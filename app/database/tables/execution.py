@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, Index, LargeBinary, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -9,7 +11,7 @@ from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMix
 
 
 class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One execution; what `data` is depends on the kind of the workload, and stands in its shelf (`app.samples`)."""
+    """One execution; what `data` is depends on the kind of the workload, and stands in its codec (`app.samples`)."""
 
     __tablename__ = "executions"
     __table_args__ = (
@@ -22,6 +24,9 @@ class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
     """The client's own identifier of the execution."""
     digest: Mapped[str] = mapped_column(String(64))
     iterations: Mapped[int]
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+    data: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    summary: Mapped[dict[str, Any] | None]
+    """What lists tell of `data`, as its kind gives it; null: stored before there were summaries, and not listed since.
+    """
     source: Mapped[str] = mapped_column(String(16), default="upload")
     """'upload' or 'run'."""

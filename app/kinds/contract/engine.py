@@ -90,11 +90,9 @@ class DecisionEngine(Protocol):
 
     Attributes:
         quick: whether an answer takes so little time that it is given on the event loop, many at once.
-        weight: how much memory a run's state takes, in units of 2 kB.
     """
 
     quick: bool
-    weight: int
 
     def compile(self, snapshot: Snapshot) -> CompiledWorkload:
         """Everything that a decision needs and that no report changes."""
@@ -135,6 +133,10 @@ class DecisionEngine(Protocol):
 
     def restore(self, stored: list[Any]) -> Any:
         """The state that ``serialise`` gave, in any process."""
+        ...
+
+    def weight(self, state: Any) -> int:
+        """About how many bytes a state takes in memory."""
         ...
 
     def parse_state(self, compiled: Any, query: Query) -> Any:

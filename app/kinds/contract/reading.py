@@ -1,20 +1,23 @@
 """The contract of a format, and what it yields.
 
-A reader takes the body's lines, or its pieces, and yields executions one by one, in order, holding one at a time:
-either ``Sample`` with checked data, or ``Refused`` with the reason. It raises ``InvalidInput`` only for what makes the
-whole upload unreadable.
+A reader takes the body's lines, many at a time, or its pieces, and yields executions one by one, in order, holding one
+at a time: either ``Sample`` with checked data, or ``Refused`` with the reason. It raises ``InvalidInput`` only for
+what makes the whole upload unreadable.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue
+
+LONGEST_TOLD = 300
+"""Characters of a name, a pointer or a value that a rejection tells."""
 
 
 class Sample(NamedTuple):
@@ -26,6 +29,7 @@ class Sample(NamedTuple):
         data: as it is stored.
         iterations: how many it has; of a trace, how many tasks.
         digest: of what it says: the same again has the same.
+        summary: what lists tell of it, JSON: fields of ``ExecutionRead``.
         lacks: sentences on what its source does not say.
         warnings: what looks wrong in it, or was mended.
     """
@@ -35,14 +39,15 @@ class Sample(NamedTuple):
     data: bytes
     iterations: int
     digest: str
+    summary: Mapping[str, Any]
     lacks: tuple[str, ...] = ()
     warnings: tuple[FieldIssue, ...] = ()
 
 
-def tabular(execution: str, line: int, data: NDArray[np.float64]) -> Sample:
+def tabular(execution: str, line: int, data: NDArray[np.float64], summary: Mapping[str, Any]) -> Sample:
     """An execution that is a table, [n, C]."""
     stored = data.astype("<f8", copy=False).tobytes()
-    return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest())
+    return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest(), summary)
 
 
 class Refused(NamedTuple):
@@ -52,9 +57,21 @@ class Refused(NamedTuple):
     line: int
     issue: FieldIssue
 
+    def cut(self) -> Refused:
+        """The same, with no more of what was sent than is told."""
+        pointer, message, value = self.issue
+        value = value[:LONGEST_TOLD] if isinstance(value, str) else value
+        issue = FieldIssue(pointer[:LONGEST_TOLD], message[:LONGEST_TOLD], value)
+        return Refused(self.execution[:LONGEST_TOLD], self.line, issue)
+
 
 class Reader(Protocol):
     """Reads executions from a body."""
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Executions in order; ``lines`` come without their ends, or are pieces where a format isn't read by lines."""
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """Executions in order.
+
+        Args:
+            blocks: each one or more whole lines, without the end of the last; or pieces, where a format isn't read by
+                lines.
+        """

@@ -39,6 +39,11 @@ class Stored(Protocol):
         ...
 
     @property
+    def summary(self) -> Mapping[str, Any] | None:
+        """What lists tell of it, as ``Sample.summary``."""
+        ...
+
+    @property
     def created_at(self) -> datetime:
         """When it was stored."""
         ...
@@ -92,11 +97,17 @@ class SampleCodec(Protocol):
 
     formats: ClassVar[Mapping[str, Format]]
     exports: ClassVar[Mapping[str, Export]]
+    tells_reports: ClassVar[bool]
+    """Whether ``read`` can tell all that an execution says, for which it needs its data."""
 
     def __init__(self, layout: Any) -> None: ...
 
     def unpacked(self, data: bytes) -> Any:
         """What stored bytes say, in the kind's own terms."""
+        ...
+
+    def summary(self, data: bytes) -> Mapping[str, Any]:
+        """What lists tell of stored bytes, JSON: fields of the kind's own model. ``Sample.summary`` is the same."""
         ...
 
     def read(self, execution: Stored, *, reports: bool) -> ExecutionBase:

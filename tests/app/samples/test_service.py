@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
 from app.database.engine import Database, DeadlinePassed
-from app.database.tables import Iteration, Run
+from app.database.tables import Execution, Iteration, Run
 from app.errors import Timeout, Unavailable
+from app.http.pagination import PageRequest
 from app.kinds.contract.reading import tabular
+from app.kinds.iterative.samples.codec import IterationSamples
 from app.kinds.iterative.spec import Spec
 from app.samples import intake, repository, service
 from app.samples.intake import Intake, Target
@@ -172,7 +175,7 @@ def test_a_batch_holds_bounded_bytes(backend: Database, target: Target, monkeypa
     monkeypatch.setattr(intake, "BATCH_BYTES", 1000)
     taking = Intake(backend, target)
     for i in range(4):
-        taking.take(tabular(f"run-{i}", i, np.ones((10, 4))))
+        taking.take(tabular(f"run-{i}", i, np.ones((10, 4)), {"seconds": 10.0}))
     assert (taking.counts.accepted, len(stored(backend, target))) == (4, 4)
 
 
@@ -180,3 +183,49 @@ def test_a_header_alone_is_no_upload(backend: Database, target: Target) -> None:
     with pytest.raises(Exception, match="no execution"):
         upload(backend, HEADER)
     assert stored(backend, target) == {}
+
+
+@on_both
+def test_what_lists_tell_is_computed_once(backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert upload(backend, csv_of({"a": 3, "b": 2})).accepted == 2
+    calls: list[bytes] = []
+    summary = IterationSamples.summary
+
+    def counted(codec: IterationSamples, data: bytes) -> Mapping[str, Any]:
+        calls.append(data)
+        return summary(codec, data)
+
+    monkeypatch.setattr(IterationSamples, "summary", counted)
+
+    def seconds() -> list[float]:
+        found, codec = service.listed(backend, TENANT, target.workload_id, PageRequest(10))
+        return [codec.read(row, reports=False).seconds for row in found.rows]
+
+    expected = seconds()
+    assert (expected, calls) == ([97.5, 64.0], [])
+    with backend.session() as session:  # as they were stored before there were summaries
+        session.execute(update(Execution).values(summary=None))
+    assert (seconds(), len(calls)) == (expected, 2)
+    assert (seconds(), len(calls)) == (expected, 2)
+
+
+def test_what_was_summarised_before_the_time_ran_out_is_kept(
+    backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(backend, csv_of({"a": 3, "b": 2, "c": 2}))
+    with backend.session() as session:
+        session.execute(update(Execution).values(summary=None))
+    monkeypatch.setattr(service, "SUMMARISED_BYTES", 1)
+    summary, left = IterationSamples.summary, iter([True])
+
+    def slow(codec: IterationSamples, data: bytes) -> Any:
+        if next(left, None) is None:
+            raise DeadlinePassed("late")
+        return summary(codec, data)
+
+    monkeypatch.setattr(IterationSamples, "summary", slow)
+    with pytest.raises(DeadlinePassed):
+        service.listed(backend, TENANT, target.workload_id, PageRequest(10))
+    with backend.reading() as session:
+        kept = session.scalars(select(Execution.summary).order_by(Execution.created_at, Execution.id)).all()
+    assert [told is not None for told in kept] == [True, False, False]

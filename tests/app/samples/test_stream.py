@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadRequest, Invalid, TooLarge
-from app.samples.stream import PIECE, limited, lines, unzipped
+from app.samples.stream import PIECE, blocks, limited, unzipped
+
+
+def lines(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
+    return (line for block in blocks(pieces, longest_bytes) for line in block.split(b"\n"))
 
 
 def cut(data: bytes, size: int) -> list[bytes]:

@@ -96,6 +96,7 @@ def test_targets_prices_and_weights_change_without_training(client: TestClient, 
         ({"prices": {"cpus": 1}}, "/prices/cpus"),
         ({"prices": {"gpus": -1}}, "/prices/gpus"),
         ({"weights": {"joy": 1}}, "/weights/joy"),
+        ({"weights": {"cost": None}}, "/weights/cost"),
         ({"iterations": 5}, "/iterations"),
     ],
 )

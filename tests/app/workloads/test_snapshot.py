@@ -168,3 +168,18 @@ def test_an_artifact_of_another_layout_is_said_not_served(
     other = save(HeuristicPolicy({"heuristic": "hold"}), Layout(Spec.model_validate(spec)))
     publish_agent(database, registered, publish_model(database, registered), artifact=other)
     assert "another spec" in cache.get(registered.name).problem
+
+
+def test_only_so_many_workloads_are_kept(database: Database, spec: dict[str, Any], clock: Clock) -> None:
+    identifiers = {
+        name: service.register(database, TENANT, Spec.model_validate(spec | {"name": name})).id for name in "abc"
+    }
+    cache = WorkloadCache(database, 0.5, clock, size=2)
+    for name in ("a", identifiers["a"], "b", "a", "c"):
+        assert cache.get(name).name in "abc"
+    kept = {name: (cache.peek(name), cache.peek(identifier)) for name, identifier in identifiers.items()}
+    assert kept["b"] == (None, None)  # asked for longest ago
+    assert kept["a"][0] is kept["a"][1] is not None
+    assert kept["c"][0] is not None
+    assert cache.get("b").name == "b"
+    assert cache.peek("a") is None

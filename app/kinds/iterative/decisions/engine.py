@@ -27,7 +27,6 @@ class IterativeEngine:
     """A run's state is one packed row, [S]; a report in the layout's order is its levels, metrics and features."""
 
     quick = True
-    weight = 1
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Projector, heuristic and texts that recur."""
@@ -84,6 +83,10 @@ class IterativeEngine:
     def restore(self, stored: list[Any]) -> NDArray[np.float64]:
         """The row."""
         return np.array(stored, np.float64)
+
+    def weight(self, state: NDArray[np.float64]) -> int:
+        """Bytes of the row."""
+        return state.nbytes
 
     def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:
         """The last iteration of some run, or a run that has not begun."""

@@ -8,6 +8,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kinds.contract.inputs import invalid
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+
 
 class IterationReport(BaseModel):
     """What one iteration used and measured."""
@@ -36,7 +39,10 @@ def decode(body: bytes) -> EncodedReport:
     """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
     try:
         report = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        place = deep_place(body)
+        if place is not None:
+            raise invalid(place, TOO_DEEP, None) from None
         return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump(exclude={"kind"}))
     report.kind = UNSET
     return report

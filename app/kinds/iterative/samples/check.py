@@ -87,9 +87,11 @@ class Checker:
             dict(zip(self.layout.features, values[self._features], strict=True)),
         )
 
-    def seconds(self, data: Floats) -> float:
-        """Sum of ``iteration_seconds`` over the rows of an execution."""
-        return float(data[:, self._metrics.start + self.layout.seconds].sum())
+    def summary(self, data: Floats) -> dict[str, float]:
+        """Sum of ``iteration_seconds`` over the rows of an execution; a finite number, as JSON has no other."""
+        with np.errstate(over="ignore"):
+            seconds = data[:, self._metrics.start + self.layout.seconds].sum()
+        return {"seconds": float(min(seconds, np.finfo(np.float64).max))}
 
 
 def iteration_issue(expected: int, value: Any) -> FieldIssue:

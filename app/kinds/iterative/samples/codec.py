@@ -45,6 +45,7 @@ class IterationSamples:
     exports: ClassVar[Mapping[str, Export]] = {
         "text/csv": Export(lambda codec: codec.csv_head(), lambda codec, execution: codec.csv_rows(execution))
     }
+    tells_reports = True
 
     def __init__(self, layout: Layout) -> None:
         self.checker = Checker(layout)
@@ -53,17 +54,20 @@ class IterationSamples:
         """An execution's table, [iterations, C]."""
         return np.frombuffer(data, "<f8").reshape(-1, self.checker.columns)
 
+    def summary(self, data: bytes) -> Mapping[str, Any]:
+        """Its seconds."""
+        return self.checker.summary(self.unpacked(data))
+
     def read(self, execution: Stored, *, reports: bool) -> ExecutionRead:
         """An execution as answered; with every iteration if asked."""
-        data = self.unpacked(execution.data)
         return ExecutionRead(
             kind="iterative",
             execution=execution.name,
             source=execution.source,
             iterations=execution.iterations,
-            seconds=self.checker.seconds(data),
             created_at=execution.created_at,
-            reports=[self._report(values) for values in data] if reports else None,
+            reports=[self._report(values) for values in self.unpacked(execution.data)] if reports else None,
+            **(execution.summary or {}),
         )
 
     def _report(self, values: NDArray[np.float64]) -> Report:
@@ -80,7 +84,8 @@ class IterationSamples:
             [float(iteration), *(float(report[part][name]) for names, part in parts for name in names)]
             for iteration, report in enumerate(reports)
         ]
-        return tabular(run, 0, table(rows, self.checker.columns))
+        data = table(rows, self.checker.columns)
+        return tabular(run, 0, data, self.checker.summary(data))
 
     def csv_head(self) -> str:
         """The header of an export."""

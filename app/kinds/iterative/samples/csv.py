@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
 
@@ -38,26 +39,26 @@ class CsvReader:
         self._limit = checker.layout.iterations
         self._names = column_names(checker.layout)
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order.
 
         Raises:
             InvalidInput: the header is missing, or names unknown, repeated or too few columns.
         """
-        header = self._header(next(lines, b""))
+        head, _, rest = next(blocks, b"").partition(b"\n")
+        header = self._header(head)
         name_at, width = header.index("execution"), len(header)
         pick = itemgetter(*(header.index(name) for name in self._names[1:]))
         current: _Open | None = None
-        for number, raw in enumerate(lines, start=2):
-            line = raw.decode("utf-8", "surrogateescape")
-            if not line or line == "\r":
-                continue
+        for number, line in _numbered(chain([rest], blocks) if rest else blocks):
             cells = _quoted(line) if '"' in line else line.rstrip("\r").split(",")
             name = cells[name_at] if name_at < len(cells) else (current.name if current else "")
             if current is None or name != current.name:
                 if current is not None:
                     yield self._close(current)
                 current = _Open(name, number)
+            if current.refused is not None:
+                continue
             if len(cells) == width:
                 current.take(number, pick(cells), self._limit)
             else:
@@ -70,7 +71,7 @@ class CsvReader:
         names = [cell.strip() for cell in _quoted(line)]
         known = f"unknown column; known: {', '.join(self._names)}"
         unknown = [name for name in names if name not in self._names]
-        twice = sorted({name for name in names if names.count(name) > 1} - set(unknown))
+        twice = sorted({name for name, count in Counter(names).items() if count > 1} - set(unknown))
         errors = [
             *(_header_error(name, known, name) for name in unknown),
             *(_header_error(name, "column given twice", name) for name in twice),
@@ -94,7 +95,7 @@ class CsvReader:
         fault = self._checker.fault(data)
         if fault is not None:
             return Refused(current.name, current.lines[fault.row], fault.issue)
-        return tabular(current.name, current.first, data)
+        return tabular(current.name, current.first, data, self._checker.summary(data))
 
     def _not_a_number(self, rows: list[tuple[str, ...]]) -> tuple[int, FieldIssue]:
         for index, cells in enumerate(rows):
@@ -118,8 +119,6 @@ class _Open:
 
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
         """One more row; an execution that grows longer than ``limit`` rows is refused rather than held."""
-        if self.refused is not None:
-            return
         if len(self.rows) == limit:
             self.refuse(line, too_many_issue(limit, printable(cells[0][:80])))
         else:
@@ -127,9 +126,8 @@ class _Open:
             self.lines.append(line)
 
     def refuse(self, line: int, issue: FieldIssue) -> None:
-        """Keep nothing of it, for the first reason met."""
-        if self.refused is None:
-            self.refused = Refused(self.name, line, issue)
+        """Keep nothing of it."""
+        self.refused = Refused(self.name, line, issue)
         self.rows, self.lines = [], []
 
 
@@ -142,7 +140,21 @@ def _numbers(rows: list[tuple[str, ...]]) -> Floats:
     return data.reshape(-1, width)
 
 
+def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """The lines after the first that aren't blank, with their numbers."""
+    before = 1
+    for block in blocks:
+        lines = block.decode("utf-8", "surrogateescape").split("\n")
+        for number, line in enumerate(lines, start=before + 1):
+            if line and line != "\r":
+                yield number, line
+        before += len(lines)
+
+
 def _quoted(line: str) -> list[str]:
+    """The cells of a line; none where its quotes don't match."""
+    if line.count('"') % 2:
+        return []
     try:
         return next(csv.reader([line.rstrip("\r")], strict=True), [])
     except csv.Error:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
 from app.kinds.contract.reading import Refused, Sample, tabular
 from app.kinds.contract.text import name_issue, plain
 from app.kinds.iterative.samples.check import Checker, iteration_issue, table, too_many_issue
@@ -50,11 +51,15 @@ class NdjsonReader:
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order; blank lines are skipped."""
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield self.sample(line, number)
+        before = 0
+        for block in blocks:
+            lines = block.split(b"\n")
+            for number, line in enumerate(lines, start=before + 1):
+                if line and not line.isspace():
+                    yield self.sample(line, number)
+            before += len(lines)
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
         """One execution out of its JSON."""
@@ -81,7 +86,7 @@ class NdjsonReader:
         data = table(rows, self._checker.columns)
         fault = self._checker.fault(data)
         if fault is None:
-            return tabular(sample.execution, number, data)
+            return tabular(sample.execution, number, data, self._checker.summary(data))
         return Refused(sample.execution, number, _at_report(fault.row, fault.issue))
 
     def _shape_issue(self, sample: SampleBody) -> FieldIssue | None:
@@ -105,13 +110,13 @@ class NdjsonReader:
 class JsonReader(NdjsonReader):
     """Reads a whole body at once; its size is bounded by the caller."""
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Executions in order.
 
         Raises:
             InvalidInput: the body isn't JSON, or has no list ``samples``.
         """
-        body = b"\n".join(lines)
+        body = b"\n".join(blocks)
         try:
             samples = _samples.decode(body).samples
         except MALFORMED as error:
@@ -142,9 +147,12 @@ def _at_report(index: int, issue: FieldIssue) -> FieldIssue:
 
 def _issue(data: bytes, error: Exception) -> FieldIssue:
     """What a decoder refused; NaN and infinities, which JSON hasn't but Python writes, are named by their field."""
+    place = deep_place(data)
+    if place is not None:
+        return FieldIssue(place, TOO_DEEP, None)
     try:
         document = json.loads(data)
-    except (ValueError, RecursionError):
+    except ValueError:
         return FieldIssue("", f"malformed JSON: {error}", None)
     found = _not_finite(document, "")
     if found is not None:

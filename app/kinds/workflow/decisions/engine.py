@@ -24,6 +24,10 @@ NO_STATE = (
 )
 
 
+TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES = 500, 150, 250
+"""Of numbers, texts and what holds them, as measured."""
+
+
 class Read(NamedTuple):
     """The state after a report, and what looks wrong in it."""
 
@@ -35,7 +39,6 @@ class WorkflowEngine:
     """A run's state is its queue; reading a report is advancing it."""
 
     quick = False
-    weight = 100
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Nodes, run-time predictor, and who chooses."""
@@ -78,6 +81,13 @@ class WorkflowEngine:
     def restore(self, stored: list[Any]) -> State:
         """The queue."""
         return unpack(stored)
+
+    def weight(self, state: State) -> int:
+        """Bytes of tasks, of their inputs, and of what is remembered of tasks and users that have gone."""
+        queue = state.queue
+        inputs = sum(map(len, queue.inputs)) if queue.linked else 0
+        remembered = len(state.ended) + len(state.history) + len(state.nodes)
+        return len(queue) * TASK_BYTES + inputs * INPUT_BYTES + remembered * REMEMBERED_BYTES
 
     def parse_state(self, compiled: Compiled, query: Query) -> NoReturn:  # noqa: ARG002
         """No query holds a queue.

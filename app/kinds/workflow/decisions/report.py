@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
 from app.kinds.workflow.queue.report import QueueReport
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -81,11 +83,14 @@ def decode(body: bytes) -> EncodedQueue:
     """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
     try:
         report = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _named(body)
     return report if all(node.state in _STATES for node in report.nodes or ()) else _named(body)
 
 
 def _named(body: bytes) -> EncodedQueue:
+    place = deep_place(body)
+    if place is not None:
+        raise InvalidInput([FieldIssue(place, TOO_DEEP, None)])
     plain: dict[str, Any] = QueueReport.model_validate_json(body, strict=True).model_dump()
     return msgspec.convert(plain, EncodedQueue)

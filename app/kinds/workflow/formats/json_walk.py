@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.nesting import DEEPEST, TOO_DEEP, too_deep
 
 LONGEST_VALUE = 64 << 20
 """Characters of the largest single value that is held."""
-_SPACE = " \t\n\r"
+MOST_NAMES = 1_000
+"""Members of one object that are told one by one."""
+MOST_MEMBERS = 1_000_000
+"""Members of one array that are told one by one: each takes a thousand times the memory of its shortest text."""
+_spaces = re.compile(r"[ \t\n\r]*+").match
 _decoder = json.JSONDecoder()
 
 
@@ -31,7 +37,7 @@ def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
             there that is neither object nor array is told itself.
 
     Raises:
-        InvalidInput: it is not JSON; with line and column.
+        InvalidInput: it is not JSON, with line and column; or it is nested too deeply, or has too many members.
     """
     text = _Text(pieces)
     try:
@@ -40,8 +46,6 @@ def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
             raise text.error("", "nothing may follow the document")
     except UnicodeDecodeError as error:
         raise InvalidInput([FieldIssue("", f"is not UTF-8: {error}", None)]) from error
-    except RecursionError as error:
-        raise InvalidInput([FieldIssue("", "is nested too deeply", None)]) from error
 
 
 def token(name: str | int) -> str:
@@ -55,10 +59,12 @@ def _walk(text: _Text, pointer: str, into: Container[str]) -> Iterator[Found]:
         yield Found(pointer, text.value(pointer))
         return
     text.skip()
-    closing, index = {"{": "}", "[": "]"}[opening], 0
+    closing, most, index = ("}", MOST_NAMES, 0) if opening == "{" else ("]", MOST_MEMBERS, 0)
     while text.peek() != closing:
         if index:
             text.expect(pointer, ",")
+        if index == most:
+            raise InvalidInput([FieldIssue(pointer, f"must have at most {most:,} members", None)])
         member = pointer + token(_key(text, pointer) if opening == "{" else index)
         yield from _walk(text, member, into)
         index += 1
@@ -87,8 +93,8 @@ class _Text:
     def peek(self) -> str:
         """The next character that is not space; empty at the end."""
         while True:
-            while self._at < len(self._text) and self._text[self._at] in _SPACE:
-                self._at += 1
+            found = _spaces(self._text, self._at)
+            self._at = found.end() if found else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more(1):
@@ -110,14 +116,28 @@ class _Text:
         while True:
             try:
                 found, end = _decoder.raw_decode(self._text, self._at)
+            except RecursionError:
+                raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)]) from None
             except ValueError as error:
                 ahead = error.pos - self._at if isinstance(error, json.JSONDecodeError) else 0
                 if self._more(len(self._text) - self._at):
                     continue
                 raise self.error(pointer, getattr(error, "msg", str(error)), self._at + ahead) from error
-            if end < len(self._text) or not self._more(1):  # a number may go on in the next piece
-                self._at = end
-                return found
+            # A number may go on in the next piece, even where an exponent has begun (`1e+`). Twice as much is read each
+            # time, so that all is parsed about twice.
+            length = end - self._at
+            if end + 2 >= len(self._text) and self._more(len(self._text) - self._at):
+                continue
+            above = pointer.count("/")
+            if self._openings(length) > DEEPEST - above and too_deep(found, above):
+                raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)])
+            self._at += length
+            return found
+
+    def _openings(self, length: int) -> int:
+        """No value in the next so many characters is nested more deeply than this."""
+        end = self._at + length
+        return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 
     def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
         """What is wrong at a place of the text."""

@@ -14,13 +14,14 @@ from typing import IO
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 
 Source = str | PathLike[str] | Iterable[bytes] | Iterable[str]
-"""Path of a file, plain or gzip, or its content: lines, or pieces for what is not read by lines; bytes or text."""
+"""Path of a file, plain or gzip, or its content, bytes or text: one or more whole lines at a time, or pieces for what
+is not read by lines."""
 GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 1 << 16
 
 
 def lines(source: Source) -> Iterator[bytes]:
-    """The lines of a source.
+    """The lines of a source, or the blocks of lines that it is given as.
 
     Raises:
         InvalidInput: it is gzip, and broken.
@@ -31,6 +32,20 @@ def lines(source: Source) -> Iterator[bytes]:
         return
     with _opened(source) as stream:
         yield from stream
+
+
+def blocks(source: Source) -> Iterator[bytes]:
+    """Many whole lines at a time, without the end of the last; errors as of ``lines``."""
+    held: list[bytes] = []
+    size = 0
+    for line in lines(source):
+        held.append(line.removesuffix(b"\n"))
+        size += len(line) + 1
+        if size >= PIECE:
+            yield b"\n".join(held)
+            held, size = [], 0
+    if held:
+        yield b"\n".join(held)
 
 
 def pieces(source: Source) -> Iterator[bytes]:

@@ -80,10 +80,11 @@ def read_swf(source: Source, *, clip: bool = False, sort: bool = False, precedin
 
 
 def _wide_warning(table: Table) -> list[FieldIssue]:
-    if not table.wide:
+    count, first = table.wide
+    if not count:
         return []
-    message = f"{counted(len(table.wide), 'line')} with more than {WIDTH} columns: the rest is ignored"
-    return [FieldIssue(f"/lines/{table.wide[0]}", message, None)]
+    message = f"{counted(count, 'line')} with more than {WIDTH} columns: the rest is ignored"
+    return [FieldIssue(f"/lines/{first}", message, None)]
 
 
 def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.reading import LISTED, refuse
-from app.kinds.workflow.formats.source import Source, lines
+from app.kinds.workflow.formats.source import Source, blocks
 
 COLUMNS = (
     "job", "submit", "wait", "runtime", "allocated", "cpu", "used_memory", "processors", "estimate", "memory",
@@ -23,13 +21,16 @@ JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, _, USED_MEMORY, REQUESTED, ESTIMATE, MEMO
 PRECEDING = 16
 PARTIAL = (2, 3, 4)
 """Status of lines that repeat a part of a job which was swapped out; the whole job has a line of its own."""
-BLOCK_LINES = 4096
-_HEADER = re.compile(rb"^;\s*([A-Za-z][\w ]{0,40}?)\s*:\s*(.*?)\s*$")
+_HEADER = re.compile(rb"^;[ \t]*+(MaxProcs|MaxNodes|Computer|UnixStartTime)[ \t]*+:(.*)", re.MULTILINE)
+"""The comments that say something that is used."""
+_SPACE = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
+_COMMENT, _COMMA, _NEWLINE = b";,\n"
 
 LARGEST = 1e15
 """No number of a log is larger: whole ones are exact up to there."""
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 class Table(NamedTuple):
@@ -38,14 +39,14 @@ class Table(NamedTuple):
     Attributes:
         cells: [n, 18].
         line: number of each row's line, [n].
-        header: comments of the form ``Name: value``.
-        wide: lines with more than 18 columns.
+        header: what the comments of the form ``Name: value`` say that are used.
+        wide: how many lines have more than 18 columns, and the first of them.
     """
 
     cells: Floats
-    line: NDArray[np.int64]
+    line: Indices
     header: dict[str, str]
-    wide: list[int]
+    wide: tuple[int, int]
 
     def where(self, row: int, field: str) -> str:
         """Pointer to a field of a row."""
@@ -53,78 +54,138 @@ class Table(NamedTuple):
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Table:
         """Some of the rows."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         return self._replace(cells=self.cells[rows], line=self.line[rows])
 
 
 def read_table(source: Source) -> Table:
-    """All rows of a source.
+    """All rows of a source. No line is an object of its own: a block of them is taken apart at once.
 
     Raises:
         InvalidInput: a line with too few columns, or with what is not a finite number.
         OSError: the file can't be read.
     """
     header: dict[str, str] = {}
-    wide: list[int] = []
-    blocks, numbers = [np.zeros((0, WIDTH))], [np.zeros(0, np.int64)]
-    for line_numbers, rows in _blocks(source, header):
-        cells, more = _cells(rows, line_numbers)
-        wide += more
-        blocks.append(cells)
-        numbers.append(np.array(line_numbers))
-    return Table(np.concatenate(blocks), np.concatenate(numbers), header, wide)
+    cells, numbers = _Rows(np.zeros((0, WIDTH))), _Rows(np.zeros(0, np.int64))
+    wide = first_wide = before = 0
+    for block in blocks(source):
+        words = _Words(block)
+        if words.comments:
+            for name, value in _HEADER.findall(block):
+                header.setdefault(name.decode(), value.strip().decode("latin-1"))
+        if len(words.rows):
+            cells.append(_numbers(words, before))
+            numbers.append(words.rows + (before + 1))
+            if len(over := words.rows[words.widths > WIDTH]):
+                wide, first_wide = wide + len(over), first_wide or int(over[0]) + before + 1
+        before += words.lines
+    return Table(cells.taken(), numbers.taken(), header, (wide, first_wide))
 
 
-def _blocks(source: Source, header: dict[str, str]) -> Iterator[tuple[list[int], list[list[bytes]]]]:
-    """Numbers and cells of up to ``BLOCK_LINES`` lines at a time; comments go to ``header``."""
-    numbered = enumerate(lines(source), start=1)
-    while block := list(islice(numbered, BLOCK_LINES)):
-        found = [(number, cells) for number, line in block if (cells := line.split())]
-        jobs = [item for item in found if not item[1][0].startswith(b";")]
-        if len(jobs) < len(found):
-            for _, line in block:
-                if match := _HEADER.match(line):
-                    header.setdefault(match[1].decode("latin-1"), match[2].decode("latin-1"))
-        if jobs:
-            yield [number for number, _ in jobs], [cells for _, cells in jobs]
+class _Rows:
+    """An array that grows at its end. Its memory is moved, not copied, so that it is never there twice."""
+
+    def __init__(self, empty: NDArray[Any]) -> None:
+        self._all = empty
+        self._used = 0
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """More rows."""
+        end = self._used + len(rows)
+        if end > len(self._all):
+            self._all.resize((end + end // 2, *self._all.shape[1:]), refcheck=False)
+        self._all[self._used : end] = rows
+        self._used = end
+
+    def taken(self) -> NDArray[Any]:
+        """All rows; nothing can be appended any more."""
+        self._all.resize((self._used, *self._all.shape[1:]), refcheck=False)
+        return self._all
 
 
-def _cells(rows: list[list[bytes]], line: list[int]) -> tuple[Floats, list[int]]:
-    """Rows as numbers, [n, 18], and the lines that have more columns.
+class _Words:
+    """Where the words of a block of lines stand.
+
+    Attributes:
+        text: the block as bytes, with an end to its last line.
+        ends: where each word ends, [words].
+        line_ends: where each line ends, [lines].
+        lines: how many lines there are.
+        comments: whether any of them begins with ``;``.
+        rows: the lines that hold words and are no comment, counting from 0, [n].
+        first, widths: their first word, and how many they have, [n].
+    """
+
+    def __init__(self, block: bytes) -> None:
+        self.text = np.frombuffer(block + b"\n", np.uint8)
+        space = _SPACE[self.text]
+        edges = np.flatnonzero(np.diff(space, prepend=True))
+        begins, self.ends = edges[::2], edges[1::2]
+        self.line_ends = np.flatnonzero(self.text == _NEWLINE)
+        self.lines = len(self.line_ends)
+        following = np.searchsorted(begins, self.line_ends)
+        first = np.concatenate([[0], following[:-1]])
+        filled = np.flatnonzero(following > first)
+        comment = self.text[begins[first[filled]]] == _COMMENT
+        self.comments = bool(comment.any())
+        self.rows = filled[~comment]
+        self.first, self.widths = first[self.rows], (following - first)[self.rows]
+
+    def line(self, row: int) -> bytes:
+        """The text of one of the rows."""
+        at = int(self.rows[row])
+        return self.text[int(self.line_ends[at - 1]) + 1 if at else 0 : int(self.line_ends[at])].tobytes()
+
+    def separated(self) -> bytes:
+        """The first 18 words of every row, with a comma after each but the last."""
+        words = self.first[:, None] + np.arange(WIDTH)
+        text = self.text.copy()
+        text[self.ends[words]] = _COMMA
+        edge = np.zeros(len(text) + 1, np.int8)
+        edge[np.where(self.rows > 0, self.line_ends[self.rows - 1] + 1, 0)] += 1
+        edge[self.ends[words[:, -1]] + 1] -= 1
+        return text[np.cumsum(edge[:-1], dtype=np.int8).astype(bool)].tobytes()[:-1]
+
+
+def _numbers(words: _Words, before: int) -> Floats:
+    """Rows as numbers, [n, 18].
 
     Raises:
         InvalidInput: too few columns, or what is not a finite number.
     """
-    widths = set(map(len, rows))
-    wide = (
-        [number for number, cells in zip(line, rows, strict=True) if len(cells) > WIDTH] if max(widths) > WIDTH else []
-    )
-    flat = list(chain.from_iterable(cells[:WIDTH] for cells in rows) if wide else chain.from_iterable(rows))
-    try:
-        table = np.fromiter(map(float, flat), np.float64, len(flat))
-    except ValueError:
-        table = np.full(1, np.nan)
-    if min(widths) < WIDTH or not (np.abs(table) <= LARGEST).all() or b"_" in b"".join(flat):
-        refuse(_unreadable(rows, line))
-    table = table.reshape(-1, WIDTH)
-    return table, wide
+    table = np.zeros(0)
+    if words.widths.min() >= WIDTH:
+        try:
+            table = np.fromstring(words.separated(), np.float64, sep=",")
+        except (ValueError, DeprecationWarning):  # there is a word that is no number
+            table = np.zeros(0)
+    if len(table) != len(words.rows) * WIDTH or not (np.abs(table) <= LARGEST).all():
+        refuse(_unreadable(words, before))
+    return table.reshape(-1, WIDTH)
 
 
-def _unreadable(rows: list[list[bytes]], line: list[int]) -> list[FieldIssue]:
-    issues = []
-    for number, cells in zip(line, rows, strict=True):
+def _unreadable(words: _Words, before: int) -> list[FieldIssue]:
+    issues: list[FieldIssue] = []
+    for row, at in enumerate(words.rows.tolist()):
+        cells, number = words.line(row).split(None, WIDTH)[:WIDTH], at + before + 1
         if len(cells) < WIDTH:
             message = f"must have {WIDTH} columns, has {len(cells)}"
             issues.append(FieldIssue(f"/lines/{number}", message, b" ".join(cells)[:80].decode("utf-8", "replace")))
-            continue
-        for name, cell in zip(COLUMNS, cells, strict=False):
-            if not _is_number(cell):
-                text = cell[:80].decode("utf-8", "replace")
-                issues.append(
-                    FieldIssue(f"/lines/{number}/{name}", f"must be a finite number of at most {LARGEST:g}", text)
-                )
+        else:
+            issues += _no_numbers(cells, number)
         if len(issues) >= LISTED:
             break
     return issues
+
+
+def _no_numbers(cells: list[bytes], line: int) -> list[FieldIssue]:
+    message = f"must be a finite number of at most {LARGEST:g}"
+    return [
+        FieldIssue(f"/lines/{line}/{name}", message, cell[:80].decode("utf-8", "replace"))
+        for name, cell in zip(COLUMNS, cells, strict=True)
+        if not _is_number(cell)
+    ]
 
 
 def _is_number(cell: bytes) -> bool:
@@ -168,13 +229,14 @@ def _no_count(values: Floats) -> NDArray[np.bool_]:
 
 def _twice(table: Table) -> list[FieldIssue]:
     """Job numbers that stand on more than one line, those about parts of jobs aside."""
-    whole = table.take(~np.isin(table.cells[:, STATUS], PARTIAL))
-    jobs = whole.cells[:, JOB]
+    whole = np.flatnonzero(~np.isin(table.cells[:, STATUS], PARTIAL))
+    jobs = table.cells[whole, JOB]
     order = np.argsort(jobs, kind="stable")
     repeats = np.flatnonzero(np.diff(jobs[order]) == 0)
     issues = []
     for at in repeats[:LISTED].tolist():
-        first, again = int(order[at]), int(order[at + 1])
-        message = f"job {jobs[first]:.0f} has been given on line {int(whole.line[first])} already"
-        issues.append(FieldIssue(whole.where(again, "job"), message, float(jobs[again])))
+        first, again = int(whole[order[at]]), int(whole[order[at + 1]])
+        job = float(table.cells[first, JOB])
+        message = f"job {job:.0f} has been given on line {int(table.line[first])} already"
+        issues.append(FieldIssue(table.where(again, "job"), message, job))
     return issues

@@ -20,6 +20,8 @@ from app.kinds.workflow.formats.source import Source
 from app.kinds.workflow.formats.wfformat_document import Document, Task, read_document
 from app.kinds.workflow.trace import Trace
 
+MOST_SHARED = 10_000_000
+"""Files times edges that they may go along. Few bytes can say very many: a file that all tasks write and read."""
 FIELDS = {
     "runtime": "runtimeInSeconds",
     "memory": "memoryInBytes",
@@ -109,6 +111,10 @@ def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]
 
 def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[dict[int, None]]:
     writers = _writers(document.tasks)
+    found = sum(len(writers.get(file, ())) for task in document.tasks for file in task.inputs)
+    if found > MOST_SHARED:
+        message = f"files join tasks {found:,} times, from who writes to who reads: must be at most {MOST_SHARED:,}"
+        refuse([FieldIssue(document.place, message, None)])
     parents: list[dict[int, None]] = [
         {writer: None for file in task.inputs for writer in writers.get(file, ()) if writer != number}
         for number, task in enumerate(document.tasks)
@@ -155,15 +161,24 @@ def _trace(
 
 
 def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
-    """Bytes of the files that the parent writes and the child reads, [E]."""
+    """Bytes of the files that the parent writes and the child reads, [E].
+
+    Raises:
+        InvalidInput: these are too many to be looked at.
+    """
     written = [frozenset(task.outputs) for task in document.tasks]
     read = [frozenset(task.inputs) for task in document.tasks]
-    child = np.repeat(np.arange(len(written)), np.diff(edges.start)).tolist()
+    child = np.repeat(np.arange(len(written)), np.diff(edges.start))
+    counts = np.array([list(map(len, written)), list(map(len, read))])
+    shared = int(np.minimum(counts[0, edges.parents], counts[1, child]).sum())
+    if shared > MOST_SHARED:
+        message = f"up to {shared:,} files go along edges: must be at most {MOST_SHARED:,}"
+        refuse([FieldIssue(document.place, message, None)])
     sizes = document.sizes
     return np.array(
         [
             sum(sizes.get(file, 0.0) for file in sorted(written[parent] & read[task]))
-            for parent, task in zip(edges.parents.tolist(), child, strict=True)
+            for parent, task in zip(edges.parents.tolist(), child.tolist(), strict=True)
         ],
         np.float64,
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app.kinds.workflow.formats.check import Edges, order
 from app.kinds.workflow.trace import Trace
 
 Json = dict[str, Any]
@@ -57,18 +58,11 @@ def critical_path(trace: Trace) -> float:
     """Seconds from the first submission to the end of the longest way; tasks without a run time take none."""
     start, parents = trace.parent_start.tolist(), trace.parents.tolist()
     runtime, submit = np.nan_to_num(trace.runtime).tolist(), (trace.submit - trace.submit[:1]).tolist()
-    end: dict[int, float] = {}
-    for root in range(trace.tasks):
-        stack = [root]
-        while stack:
-            task = stack[-1]
-            above = parents[start[task] : start[task + 1]]
-            if waits := [parent for parent in above if parent not in end]:
-                stack += waits
-                continue
-            stack.pop()
-            end[task] = max([submit[task], *(end[parent] for parent in above)]) + runtime[task]
-    return max(end.values(), default=0.0)
+    end = [0.0] * trace.tasks
+    for task in order(Edges(trace.parent_start, trace.parents)):
+        ready = max((end[parent] for parent in parents[start[task] : start[task + 1]]), default=0.0)
+        end[task] = max(submit[task], ready) + runtime[task]
+    return max(end, default=0.0)
 
 
 def _array(name: str, members: Iterable[Json]) -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import Export, Format, Stored
 from app.kinds.workflow.formats.swf import read_swf
@@ -18,7 +16,7 @@ from app.kinds.workflow.queue.log import from_reports
 from app.kinds.workflow.samples.schemas import SWF_EXAMPLE, SWF_SCHEMA, WFFORMAT_SCHEMA, TraceExecution
 from app.kinds.workflow.samples.trace import TraceReader, kept
 from app.kinds.workflow.samples.trace_bytes import unpacked
-from app.kinds.workflow.samples.trace_summary import summary
+from app.kinds.workflow.samples.trace_summary import kept_summary
 from app.kinds.workflow.trace import Trace
 
 SWF, WFFORMAT = "application/x-swf", "application/vnd.wfformat+json"
@@ -48,6 +46,7 @@ class TraceSamples:
         SWF: Export(lambda _: "", lambda codec, execution: codec.as_swf(execution), single=True),
         WFFORMAT: Export(lambda _: "", lambda codec, execution: codec.as_wfformat(execution), single=True),
     }
+    tells_reports = False
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -56,17 +55,19 @@ class TraceSamples:
         """An execution's trace."""
         return unpacked(data)
 
+    def summary(self, data: bytes) -> Mapping[str, Any]:
+        """What its trace comes to."""
+        return kept_summary(unpacked(data))
+
     def read(self, execution: Stored, *, reports: bool) -> TraceExecution:  # noqa: ARG002 - exports tell all tasks
         """An execution as answered: what its trace comes to."""
-        trace = unpacked(execution.data)
         return TraceExecution(
             kind="workflow",
             execution=execution.name,
             source=execution.source,
-            iterations=trace.tasks,
-            seconds=float(np.nansum(trace.runtime)),
+            iterations=execution.iterations,
             created_at=execution.created_at,
-            trace=summary(trace),
+            **(execution.summary or {}),
         )
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:

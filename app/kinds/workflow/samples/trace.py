@@ -13,6 +13,7 @@ from app.kinds.workflow.formats.reading import Reading, refuse
 from app.kinds.workflow.formats.source import Source
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.samples.trace_bytes import compressed, packed
+from app.kinds.workflow.samples.trace_summary import kept_summary
 from app.kinds.workflow.trace import Trace
 
 UNNAMED = "trace-"
@@ -29,14 +30,14 @@ class TraceReader:
         self._name = name
         self._titled = titled
 
-    def read(self, lines: Iterator[bytes]) -> Iterator[Sample | Refused]:
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """The trace.
 
         Raises:
             InvalidInput: with lines or pointers: it can't be read, or a task fits no node.
         """
         try:
-            reading = self._reading(lines)
+            reading = self._reading(blocks)
             refuse(misfits(reading.trace, self._layout.nodes, reading.where))
         except InvalidInput as error:
             raise _invalid(error.errors) from error
@@ -52,7 +53,7 @@ def kept(name: str, trace: Trace) -> Sample:
     """A trace as it is stored, under a name; an empty one stands for a name by its content."""
     plain = packed(trace)
     digest = hashlib.sha256(plain).hexdigest()
-    return Sample(name or UNNAMED + digest[:12], 1, compressed(plain), trace.tasks, digest)
+    return Sample(name or UNNAMED + digest[:12], 1, compressed(plain), trace.tasks, digest, kept_summary(trace))
 
 
 def _invalid(issues: list[FieldIssue]) -> InvalidInput:

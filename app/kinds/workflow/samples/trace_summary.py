@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,11 @@ def summary(trace: Trace) -> TraceRead:
         processors=_spread(trace.processors.astype(np.float64)),
         edge_bytes=float(np.nansum(trace.data)),
     )
+
+
+def kept_summary(trace: Trace) -> dict[str, Any]:
+    """What is kept with a trace for lists: fields of ``ExecutionRead``, as JSON."""
+    return {"seconds": float(np.nansum(trace.runtime)), "trace": summary(trace).model_dump(mode="json")}
 
 
 def _spread(values: NDArray[np.float64]) -> Spread | None:

@@ -1,0 +1,61 @@
+"""Runs as a process keeps them: as many as fit, by what they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.kinds.workflow.queue.state import COLUMNS, Queue, State
+from app.runs.live import OVERHEAD, Live, LiveCache
+
+
+def queue(tasks: int, parents: int = 0) -> State:
+    columns: dict[str, Any] = {name: [0.0] * tasks for name in COLUMNS}
+    columns |= {name: [""] * tasks for name in ("users", "groups")} | {"names": [f"task-{i}" for i in range(tasks)]}
+    columns["inputs"] = [tuple((f"p{i}", 0.0) for i in range(parents))] * tasks
+    return State(0.0, 0.0, Queue(columns), {}, {}, (), {}, 0)
+
+
+def live(run: str, kind: str = "iterative", kept: Any = None) -> Live:
+    state = np.zeros(50) if kept is None else kept
+    return Live(run, "default", "w", "i", "running", 0, state, {}, kind, "", b"", None)
+
+
+def test_the_least_recently_reported_go_when_memory_is_full() -> None:
+    each = OVERHEAD + 400
+    cache = LiveCache(3 * each)
+    for run in "abc":
+        cache.put(live(run))
+    assert cache.get("a") is not None
+    cache.put(live("d"))
+    assert [run for run in "abcd" if cache.get(run)] == ["a", "c", "d"]
+    assert cache.weight == 3 * each
+
+
+def test_a_long_queue_weighs_what_it_takes() -> None:
+    cache = LiveCache()
+    cache.put(live("short", "workflow", queue(10)))
+    short = cache.weight
+    cache.put(live("long", "workflow", queue(50_000)))
+    assert cache.weight - short > 1000 * (short - OVERHEAD)
+    cache.put(live("linked", "workflow", queue(10, parents=100)))
+    assert cache.weight > 50_000 * 500 + 10 * 100 * 100
+    for run in ("short", "long", "linked"):
+        cache.drop(run)
+    assert cache.weight == 0
+
+
+def test_a_run_is_weighed_again_when_it_grows_and_one_that_is_too_large_displaces_nobody() -> None:
+    cache = LiveCache(1_000_000)
+    growing = live("growing", "workflow", queue(10))
+    for one in (live("other"), growing):
+        cache.put(one)
+    growing.kept = queue(500)
+    before = cache.weight
+    cache.grown(growing)
+    assert cache.weight - before == 490 * 500
+    growing.kept = queue(100_000)
+    cache.grown(growing)
+    assert (cache.get("growing"), cache.weight) == (None, OVERHEAD + 400)
+    assert cache.get("other") is not None

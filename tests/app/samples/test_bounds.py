@@ -1,0 +1,193 @@
+"""What an upload may cost: work in proportion to its bytes, none for a client that has gone, no memory that stays."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.engine import Database, DeadlinePassed, commit_deadline
+from app.errors import StewardError
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.samples.check import Checker
+from app.kinds.iterative.samples.csv import CsvReader
+from app.kinds.iterative.spec import Spec
+from app.kinds.workflow.formats import json_walk
+from app.kinds.workflow.formats.json_walk import walk
+from app.kinds.workflow.formats.swf import read_swf
+from app.kinds.workflow.formats.wfformat import read_wfformat
+from app.kinds.workflow.formats.wfformat_writing import critical_path
+from app.kinds.workflow.trace import independent
+from app.samples import service
+from app.samples.memory import returning
+from app.samples import stream
+from app.samples.stream import PIECE, blocks, unzipped
+from app.kinds.iterative.example import SPEC as EXAMPLE
+
+NODE = {"name": "big", "processors": 8, "minimum": 1, "maximum": 1}
+JOB = b"%d 0 -1 9 4 -1 -1 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
+EMPTY_MEMBER = gzip.compress(b"")
+
+
+def refused(work: Callable[[], object]) -> None:
+    with pytest.raises((StewardError, InvalidInput)):
+        work()
+
+
+def dense(tasks: int) -> None:
+    """Every task has all tasks before it as parents."""
+    submit, runtime, estimate = np.ones((3, tasks))
+    trace = independent(submit, runtime, estimate, np.ones(tasks, np.int64), np.full(tasks, -1))
+    start = np.arange(tasks) * (np.arange(tasks) - 1) // 2
+    parents = np.concatenate([np.arange(task) for task in range(tasks)])
+    assert critical_path(trace._replace(parent_start=np.append(start, len(parents)), parents=parents)) == tasks
+
+
+def csv(rows: int) -> None:
+    header = b"execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\n"
+    [found] = CsvReader(Checker(Layout(Spec.model_validate(EXAMPLE)))).read(iter([header + b'"\n' * rows]))
+    assert found.line == 2
+
+
+WORK: dict[str, tuple[int, Callable[[int], object]]] = {
+    "a comment of spaces": (8_000, lambda n: refused(lambda: read_swf([b"; a" + b" " * n + b"x\n"]))),
+    "a line in small chunks": (4_000, lambda n: list(blocks([b"x" * 100] * n, 10**9))),
+    "empty gzip members": (4_000, lambda n: list(unzipped([EMPTY_MEMBER * n]))),
+    "a number in small chunks": (2_000, lambda n: list(walk([b"0."] + [b"1" * 100] * n, ()))),
+    "tasks with all others as parents": (150, dense),
+    "quotes that never close": (20_000, csv),
+    "jobs of one number": (5_000, lambda n: refused(lambda: read_swf([JOB % 1 * n]))),
+}
+
+
+@pytest.mark.parametrize("case", WORK)
+def test_work_grows_as_what_is_sent(case: str) -> None:
+    """Eight times the size: eight times the work where it is linear, 64 times where it is quadratic."""
+    size, work = WORK[case]
+
+    def seconds(size: int) -> float:
+        def once() -> float:
+            begun = time.thread_time()
+            work(size)
+            return time.thread_time() - begun
+
+        return min(once() for _ in range(3))
+
+    units = 8 if not case.startswith("tasks") else 64  # edges
+    small, large = seconds(size), seconds(8 * size)
+    assert large < 3 * units * max(small, 0.002)
+
+
+def test_files_that_all_tasks_share_are_refused_before_they_are_joined() -> None:
+    task = '{"id": "t%d", "inputFiles": ["f"], "outputFiles": ["f"]}'
+    tasks = ",".join(task % number for number in range(4_000))
+    document = f'{{"schemaVersion": "1.5", "workflow": {{"specification": {{"tasks": [{tasks}]}}}}}}'
+    with pytest.raises(InvalidInput, match="files join tasks 16,000,000 times"):
+        read_wfformat([document])
+
+
+def test_members_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_walk, "MOST_MEMBERS", 1_000)
+    assert len(list(walk([b"[" + b"1," * 999 + b"1]"], [""]))) == 1_000
+    with pytest.raises(InvalidInput, match="at most 1,000 members"):
+        list(walk([b"[" + b"1," * 1_001], [""]))
+
+
+@pytest.mark.parametrize("number", ["1.5", "-12.25e+3", "1E-7", "0.5"])
+def test_a_number_may_be_cut_anywhere(number: str) -> None:
+    for at in range(1, len(number)):
+        document = f'{{"a": {number}}}'.encode()
+        cut = 6 + at
+        assert [found.value for found in walk([document[:cut], document[cut:]], [""])] == [float(number)]
+
+
+@pytest.fixture
+def cluster(client: TestClient) -> str:
+    client.post("/workloads", json={"name": "cluster", "kind": "workflow", "nodes": [NODE]})
+    return "/workloads/cluster/samples"
+
+
+async def _post(app: Any, path: str, body: bytes, gone: asyncio.Event, told: threading.Event) -> None:
+    """An upload whose client goes once ``gone`` is set."""
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive() -> dict[str, Any]:
+        message = next(messages, None)
+        if message is None:
+            await gone.wait()
+            told.set()
+        return message or {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None:
+        return
+
+    headers = [(b"content-type", b"application/x-swf"), (b"content-encoding", b"gzip")]
+    scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": path, "raw_path": path.encode(),
+             "query_string": b"", "headers": headers, "root_path": "", "scheme": "http", "server": ("test", 80),
+             "client": ("test", 1), "state": {}}  # fmt: skip
+    await app(scope, receive, send)
+
+
+def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces, unzip = 0, stream.unzipped
+
+    async def upload() -> None:
+        loop, gone, told = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+        def counted(chunks: Any) -> Iterator[bytes]:
+            nonlocal pieces
+            for piece in unzip(chunks):
+                pieces += 1
+                if pieces == 3:
+                    loop.call_soon_threadsafe(gone.set)
+                    assert told.wait(60)
+                yield piece
+
+        monkeypatch.setattr(service, "unzipped", counted)
+        await _post(client.app, cluster, gzip.compress(b"\n" * (200 * PIECE)), gone, told)
+
+    asyncio.run(upload())
+    assert 3 <= pieces < 100
+
+
+def test_a_time_that_has_run_out_ends_the_reading(backend: Database, cluster: str) -> None:
+    assert cluster
+    read = iter([b";\n"] * 1000)
+    given = service.Upload("application/x-swf", read, gzip=False, limit_bytes=10**6, json_limit_bytes=10**6)
+    token = commit_deadline.set(time.monotonic() - 1)
+    try:
+        with pytest.raises(DeadlinePassed):
+            service.upload(backend, "default", "cluster", given)
+    finally:
+        commit_deadline.reset(token)
+    assert len(list(read)) >= 998
+
+
+class Large:
+    """Something that takes much memory."""
+
+
+def test_an_error_lets_go_of_what_was_read() -> None:
+    held: list[weakref.ref[Large]] = []
+
+    def work() -> None:
+        large = Large()
+        held.append(weakref.ref(large))
+        try:
+            int(str(large))
+        except ValueError as error:
+            raise KeyError from error
+
+    with pytest.raises(KeyError) as caught:
+        returning(work)
+    assert held[0]() is None
+    assert caught.value.__cause__ is not None
