@@ -83,18 +83,14 @@ def worker(
 
 
 def _worker_is_alive(settings: Settings) -> bool:
-    from datetime import timedelta
-
     from app.database import seen
-    from app.database.base import utc_now
     from app.database.engine import Database
     from app.processes import node_name
 
-    lately = utc_now() - timedelta(seconds=settings.worker_seen_seconds)
     database = Database(settings.database_url, settings)
     try:
         with database.reading() as session:
-            return seen.seen_since(session, lately, f"{node_name()}/") is not None
+            return seen.seen_lately(session, settings.worker_seen_seconds, f"{node_name()}/") is not None
     finally:
         database.dispose()
 
