@@ -57,7 +57,12 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     return service.get(database, tenant, workload, version)
 
 
-@router.get("/{version}/predict", operation_id="predict", summary="Predict an iteration", responses=problems(404))
+@router.get(
+    "/{version}/predict",
+    operation_id="predict",
+    summary="Predict an iteration",
+    responses=problems(404, 409, _409="The model was fitted by another version of the service."),
+)
 def predict(
     workload: WorkloadName,
     version: Version,

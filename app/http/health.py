@@ -74,6 +74,8 @@ def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
         checks["worker"] = _worker(database, settings)
     except SQLAlchemyError as error:
         checks |= {"database": f"does not answer: {type(error).__name__}", "worker": "unknown"}
+    if checks["database"] == "ok" and database.disk_is_full:
+        checks["database"] = "its disk is full"
     ready = all(found == "ok" for found in checks.values())
     return JSONResponse(Readiness(ready=ready, **checks).model_dump(), 200 if ready else 503)
 

@@ -22,6 +22,7 @@ from app.policies.base import IncompatibleArtifact
 from app.runs import repository
 from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStart, RunStarted
 from app.samples import service as samples
+from app.workloads import repository as workloads
 
 Clock = Callable[[], datetime]
 
@@ -32,6 +33,7 @@ def start(
     """Start a run: its first decision is its kind's matter.
 
     Raises:
+        NotFound: the workload was deleted since ``basis`` was made.
         Invalid, InvalidInput: targets, features or a shadow that the workload hasn't, or a shadow of another layout.
     """
     desk = desk_of(basis.serving.spec.kind)
@@ -54,6 +56,8 @@ def start(
     )
     started = RunStarted(id=run.id, workload=serving.name, agent=serving.agent_version, decision=run.decision)
     with database.session() as session:
+        if not workloads.keep(session, serving.workload_id):
+            raise NotFound(f"no workload {body.workload!r}: it was deleted a moment ago")
         if body.shadow is not None:
             _check_shadow(session, basis, body.shadow)
         repository.add(session, run)

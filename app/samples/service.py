@@ -10,10 +10,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.database.base import new_id, utc_now
-from app.database.engine import Database, DeadlinePassed, is_lost
+from app.database.engine import Database, DeadlinePassed, check_deadline, is_full, is_lost
 from app.database.tables import Execution, Run, Workload
-from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia
+from app.errors import DiskFull, FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia
 from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.reading import Refused, Sound
 from app.kinds.contract.samples import Format, Shelf
 from app.kinds.registry import layout_of as layout_of_spec
 from app.kinds.registry import read_spec
@@ -62,17 +63,24 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
     form = _format(workload, shelf, given)
     intake = Intake(database, Target(tenant, workload.id))
     try:
-        for item in form.reader(shelf, given.name).read(_body(given, form)):
-            intake.take(item)
-        intake.flush()
-    except StewardError as error:
-        intake.flush()
-        raise _after(error, intake.counts) from error
-    except (SQLAlchemyError, DeadlinePassed) as error:
+        _store(intake, form.reader(shelf, given.name).read(_body(given, form)))
+    except (StewardError, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
-        raise _after(_interruption(error), intake.counts) from error
+        raise _after(error, intake.counts) from error
     return _concluded(intake.counts)
+
+
+def _store(intake: Intake, items: Iterable[Sound | Refused]) -> None:
+    """Store what is read, also what was sound before the body could not be read on."""
+    try:
+        for item in items:
+            check_deadline()
+            intake.take(item)
+    except StewardError:
+        intake.flush()
+        raise
+    intake.flush()
 
 
 def _format(workload: Workload, shelf: Shelf, given: Upload) -> Format:
@@ -99,18 +107,19 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
     return lines(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
 
 
-def _after(error: StewardError, counts: UploadRead) -> StewardError:
+def _after(error: StewardError | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
     """An error in the middle of an upload also says what was kept."""
-    if not counts.accepted:
-        return error
-    kept = f"{error.detail}; the {counts.accepted} executions accepted before it are kept"
-    return type(error)(kept, errors=error.errors, retry_after=error.retry_after)
+    ours = error if isinstance(error, StewardError) else _interruption(error)
+    kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
+    return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
 
 
 def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     """Why storing stopped, where part of the upload is stored already."""
     if isinstance(error, DeadlinePassed):
         return Timeout("the upload took too long")
+    if is_full(error):
+        return DiskFull("the disk of the database is full")
     if is_lost(error):
         return Unavailable("the database does not answer")
     raise error

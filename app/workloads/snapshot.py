@@ -20,6 +20,8 @@ from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
+from app.domain_models.repository import Table
+from app.kinds.contract.base import IncompatibleModel
 from app.kinds.registry import KINDS, Spec, layout_of, read_spec
 from app.policies import artifact
 from app.policies.artifact import Artifact
@@ -34,10 +36,12 @@ class Serving:
     """A workload ready to decide for. Layout and model are its kind's own.
 
     Attributes:
-        model: the table the champion was trained on; without a champion the latest; None before the first fit.
+        model: the table the champion was trained on; without a champion the latest; None before the first fit, or when
+            it can't be used.
         agent_version: version of the champion; None when a heuristic answers.
-        artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
-        problem: why the champion's artifact can't be used; empty when all is well.
+        artifact: the champion's policy and what it was made for; None without a champion, or when it or its model
+            can't be used.
+        problem: why the model or the champion's artifact can't be used; empty when all is well.
     """
 
     workload_id: str
@@ -147,20 +151,32 @@ def load(database: Database, workload: Workload) -> Serving:
         agent = agents.artifact(session, workload.id, workload.champion) if workload.champion is not None else None
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
     layout = layout_of(spec)
-    made, problem = _artifact(agent.artifact, layout, workload) if agent else (None, "")
+    readable, problem = _model(spec.kind, model, workload) if model else (None, "")
+    made = None
+    if agent is not None and not problem:
+        made, problem = _artifact(agent.artifact, layout, workload)
     return Serving(
         workload_id=workload.id,
         name=workload.name,
         spec_version=workload.spec_version,
         spec=spec,
         layout=layout,
-        model=KINDS[spec.kind].model(model.table) if model else None,
-        model_version=model.version if model else None,
+        model=readable,
+        model_version=model.version if model and readable is not None else None,
         agent_version=agent.version if agent else None,
         artifact=made,
         revision=workload.revision,
         problem=problem,
     )
+
+
+def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
+    try:
+        return KINDS[kind].model(stored.table), ""
+    except IncompatibleModel as error:
+        problem = f"model {stored.version} can't be used: {error}"
+        logger.exception("workload %s: %s", workload.name, problem)
+        return None, problem
 
 
 def _artifact(data: bytes, layout: Any, workload: Workload) -> tuple[Artifact | None, str]:

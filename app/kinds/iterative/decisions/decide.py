@@ -210,7 +210,7 @@ def begin_with(basis: Basis, state: State, run: str | None, now: datetime) -> tu
     seen = forecast(projector, state, hold, after, np.zeros(1))
     told = circumstances(basis, state, seen, hold, after)[0]
     informed = projector.table.informed
-    reason = reasons.first(layout, told) if informed else reasons.first_without_model(told)
+    reason = reasons.first(layout, told) if informed else reasons.first_without_model(told, basis.serving.problem)
     decision = EncodedDecision(
         run=run,
         workload=basis.serving.name,
