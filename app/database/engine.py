@@ -37,7 +37,12 @@ class DeadlinePassed(TimeoutError):
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether this says that the database is away, locked for too long, or out of connections."""
+    """Whether this says that the database is away, locked for too long, full, or out of connections."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    if (
+        getattr(original, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    ):  # a wrong statement: SQLite calls it so, too
+        return False
     if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
         return True
     return isinstance(error, DBAPIError) and error.connection_invalidated
