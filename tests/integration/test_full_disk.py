@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import event, text
 
-from app.database import engine, seen
-from app.database.engine import Database
+from app.database import seen
+from app.database.engine import FULL_SECONDS, Database
 from app.main import create_app
 from app.samples import intake
 from app.settings import Settings
@@ -78,7 +79,7 @@ def test_a_full_disk_is_said_with_what_was_stored_and_ends_readiness(
     ready = client.get("/readyz")
     assert (ready.status_code, ready.json()["database"]) == (503, "its disk is full")
     limited()
-    monkeypatch.setattr(engine.time, "monotonic", lambda now=engine.time.monotonic: now() + engine.FULL_SECONDS)
+    monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic: now() + FULL_SECONDS)
     assert client.get("/readyz").status_code == 200
     again = client.post(f"/workloads/{WORKLOAD}/samples", content=executions(100), headers=CSV).json()
     assert again["accepted"] + again["duplicate"] == 100
@@ -104,5 +105,5 @@ def test_a_host_without_room_is_not_ready(
     with database.session() as session:
         seen.beat(session, "worker")
     assert client.get("/readyz").status_code == 200
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
     assert client.get("/readyz").json()["database"] == "its disk is full"

@@ -52,8 +52,14 @@ def make(database: Database, name: str = "w", *, clock: Clock = BEGINNING, fails
         workload = Workload(name=name, kind="iterative", spec={})
         session.add(workload)
         session.flush()
-        given = {"workload_id": workload.id, "request": {"seed": 1}, "tenant": "default"}
-        job = service.create(session, job_type="train", clock=clock, **given)
+        job = service.create(
+            session,
+            job_type="train",
+            workload_id=workload.id,
+            request={"seed": 1},
+            tenant="default",
+            clock=clock,
+        )
         if fails:
             raise RuntimeError("before the commit")
         return job.id

@@ -18,7 +18,7 @@ from app.settings import Settings
 from tests.app.jobs.test_lease import make
 from tests.servers import wait_until
 from workers.estimators.base import TooLittleData
-from workers.tasks.base import RunningJob, perform
+from workers.tasks.base import Cancelled, RunningJob, perform
 
 SETTINGS = Settings(lease_seconds=5, heartbeat_seconds=0.05, progress_seconds=0, checkpoint_seconds=0)
 
@@ -41,6 +41,15 @@ def row(database: Database, job_id: str) -> Job:
 def checkpoint(database: Database, job_id: str) -> bytes | None:
     with database.reading() as session:
         return session.get_one(Job, job_id).checkpoint
+
+
+def is_told(job: RunningJob) -> bool:
+    """Whether the job knows that it is cancelled."""
+    try:
+        job.check()
+    except Cancelled:
+        return True
+    return False
 
 
 def chunks(number: int, each: Callable[[int], None] = lambda _step: None) -> Callable[[RunningJob], None]:
@@ -109,7 +118,8 @@ def test_a_cancelled_job_stops_at_its_next_chunk(any_database: Database, job_id:
 def test_work_without_chunks_is_cancelled_before_it_publishes(any_database: Database, job_id: str) -> None:
     def work(job: RunningJob) -> None:
         service.cancel(any_database, "default", job_id)
-        wait_until(lambda: bool(job.check()), what="a heartbeat to raise Cancelled")
+        wait_until(lambda: is_told(job), what="a heartbeat to tell of it")
+        job.publish(lambda _session: {"model": 1})
 
     perform(any_database, SETTINGS, job_id, work)
     assert (row(any_database, job_id).state, row(any_database, job_id).result) == ("cancelled", None)
