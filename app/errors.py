@@ -4,7 +4,7 @@ StewardError
 ├── Unauthorised (401)   ├── NotFound (404)     ├── NotAcceptable (406)
 ├── Conflict (409)       ├── TooLarge (413)     ├── UnsupportedMedia (415)
 ├── Invalid (422)        ├── TooManyRequests (429)
-└── Unavailable (503) ── Timeout (503)
+└── Unavailable (503) ── Timeout, DiskFull (503)
 """
 
 from __future__ import annotations
@@ -103,6 +103,12 @@ class Timeout(Unavailable):
     """The request took too long and was ended."""
 
     type, title = "/problems/timeout", "Timed out"
+
+
+class DiskFull(Unavailable):
+    """The database has no room left on its disk."""
+
+    type, title = "/problems/disk-full", "Disk full"
 
 
 def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:

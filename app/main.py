@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,6 +28,7 @@ from app.decisions.compiled import CompiledCache, CompiledWorkloads
 from app.domain_models import endpoints as domain_models
 from app.evaluations import endpoints as evaluations
 from app.http import health, problems
+from app.http.characters import storable
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
 from app.http.fast_path import HotPath
@@ -123,6 +124,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         description=DESCRIPTION,
         lifespan=lifespan,
         responses=documented(),
+        dependencies=[Depends(storable)],
         docs_url="/docs",
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from alembic import context
 from sqlalchemy import Connection, text
 
@@ -13,11 +17,17 @@ from app.settings import get_settings
 MIGRATION_LOCK = 5_834_611_207
 
 
+class BrokenReferences(RuntimeError):
+    """After the migrations, rows refer to rows that are not there; nothing was changed."""
+
+
 def _run(connection: Connection) -> None:
+    sqlite = connection.dialect.name == "sqlite"
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
-        render_as_batch=connection.dialect.name == "sqlite",
+        render_as_batch=sqlite,
+        transactional_ddl=True,
         compare_type=True,
         compare_server_default=True,
     )
@@ -25,6 +35,30 @@ def _run(connection: Connection) -> None:
         if connection.dialect.name == "postgresql":  # several processes may start at once
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         context.run_migrations()
+        if sqlite:
+            _check_references(connection)
+
+
+def _check_references(connection: Connection) -> None:
+    found = Counter((row.table, row.parent) for row in connection.execute(text("PRAGMA foreign_key_check")))
+    if found:
+        told = ", ".join(f"{number} of {table} to {parent}" for (table, parent), number in found.items())
+        raise BrokenReferences(f"the migrations would leave rows that refer to nothing: {told}; nothing was changed")
+
+
+@contextmanager
+def _without_foreign_keys(connection: Connection) -> Iterator[None]:
+    """SQLite alters a table by making it anew; with its keys on, dropping the old one would delete its children."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    cursor = connection.connection.cursor()  # the driver's: outside of any transaction, as these must be
+    cursor.execute("PRAGMA foreign_keys=OFF")
+    try:
+        yield
+    finally:
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
 
 
 def main() -> None:
@@ -32,7 +66,7 @@ def main() -> None:
     url = context.config.attributes.get("url") or get_settings().database_url
     database = Database(url)
     try:
-        with database.engine.connect() as connection:
+        with database.engine.connect() as connection, _without_foreign_keys(connection):
             _run(connection)
     finally:
         database.dispose()

@@ -10,7 +10,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
 from app.database import seen
-from app.database.base import utc_now
 from app.database.engine import Database
 from app.jobs import lease
 from app.processes import is_gone
@@ -60,11 +59,11 @@ class Housekeeper:
     def _keep_house(self, database: Database) -> None:
         try:
             with database.session() as session:
-                seen.beat(session, self.name, utc_now())
-            for job_id in lease.sweep(database, self.settings, utc_now(), is_gone):
+                seen.beat(session, self.name)
+            for job_id in lease.sweep(database, self.settings, is_gone):
                 logger.info("announced job %s again", job_id)
             if time.monotonic() > self._purge_at:
-                lease.purge(database, self.settings, utc_now())
+                lease.purge(database, self.settings)
                 self._purge_at = time.monotonic() + PURGE_SECONDS
         except SQLAlchemyError as error:
             logger.warning("keeping house failed, trying again: %s", error)

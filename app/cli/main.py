@@ -48,14 +48,14 @@ def serve(
     import os
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small products gain nothing by threads
-    from app.cli import serve as serving
+    from app.cli import serve as snapshot
     from app.settings import Settings
 
     given = {"host": host, "port": port, "data_dir": data, "workers": workers}
     settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     try:
-        serving.serve(settings)
-    except serving.OpenAddress as error:
+        snapshot.serve(settings)
+    except snapshot.OpenAddress as error:
         typer.echo(f"steward serve: {error}", err=True)
         raise typer.Exit(2) from error
 
@@ -83,18 +83,14 @@ def worker(
 
 
 def _worker_is_alive(settings: Settings) -> bool:
-    from datetime import timedelta
-
     from app.database import seen
-    from app.database.base import utc_now
     from app.database.engine import Database
     from app.processes import node_name
 
-    lately = utc_now() - timedelta(seconds=settings.worker_seen_seconds)
     database = Database(settings.database_url, settings)
     try:
         with database.reading() as session:
-            return seen.seen_since(session, lately, f"{node_name()}/") is not None
+            return seen.seen_lately(session, settings.worker_seen_seconds, f"{node_name()}/") is not None
     finally:
         database.dispose()
 

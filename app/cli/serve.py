@@ -18,7 +18,6 @@ from types import FrameType
 
 import uvicorn
 
-from app.database.base import utc_now
 from app.database.engine import Database
 from app.jobs import lease
 from app.processes import is_gone
@@ -173,7 +172,7 @@ def serve(settings: Settings) -> None:
     server = Server(_configuration(settings, database))
     _stop_on_signals(server)
     try:
-        lease.sweep(database, settings, utc_now(), is_gone)
+        lease.sweep(database, settings, is_gone)
         server.run()
     finally:
         if settings.workers:

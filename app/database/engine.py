@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
@@ -21,6 +23,9 @@ from app.database.writer import Writer
 from app.settings import Settings
 
 READING = "steward_reading"
+DISK_FULL = "53100"
+FULL_SECONDS = 30.0
+LEAST_FREE_BYTES = 4 << 20
 AFTER_COMMIT = "steward_after_commit"
 
 commit_deadline: ContextVar[float | None] = ContextVar("commit_deadline", default=None)
@@ -32,10 +37,22 @@ class DeadlinePassed(TimeoutError):
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether this says that the database is away, locked for too long, or out of connections."""
+    """Whether this says that the database is away, locked for too long, full, or out of connections."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    if (
+        getattr(original, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    ):  # a wrong statement: SQLite calls it so, too
+        return False
     if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
         return True
     return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether this says that the disk of the database is full."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    code, state = getattr(original, "sqlite_errorcode", None), getattr(original, "sqlstate", None)
+    return code == sqlite3.SQLITE_FULL or state == DISK_FULL
 
 
 def after_commit(session: Session, call: Callable[[], None]) -> None:
@@ -71,7 +88,11 @@ def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
 
 
 def check_deadline() -> None:
-    """Raise DeadlinePassed when the caller of this unit of work has been told that it took too long."""
+    """Stop what is done for a caller who no longer waits.
+
+    Raises:
+        DeadlinePassed: its time is over.
+    """
     deadline = commit_deadline.get()
     if deadline is not None and time.monotonic() > deadline:
         raise DeadlinePassed("the request took too long; nothing was written")
@@ -100,7 +121,9 @@ class Database:
             _configure_sqlite(self.engine, settings.sqlite_busy_seconds)
         self._reading_engine = self.engine.execution_options(**{READING: True})
         self._disposed = False
+        self._full_until = 0.0
         event.listen(self.engine, "checkin", self._returned)
+        event.listen(self.engine, "handle_error", self._failed)
 
     @property
     def is_sqlite(self) -> bool:
@@ -108,12 +131,16 @@ class Database:
         return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
-    def session(self) -> Iterator[Session]:
-        """A unit of work: commits at the end, rolls back on an exception. Objects stay readable afterwards."""
+    def session(self, *, in_time: bool = True) -> Iterator[Session]:
+        """A unit of work: commits at the end, rolls back on an exception. Objects stay readable afterwards.
+
+        ``in_time``: it comes to nothing once the caller's `commit_deadline` has passed; false for what tidies up.
+        """
         with Session(self.engine, expire_on_commit=False) as session:
             try:
                 yield session
-                check_deadline()
+                if in_time:
+                    check_deadline()
                 session.commit()
             except BaseException:
                 session.rollback()
@@ -135,6 +162,20 @@ class Database:
         """A connection for one batch after another; PostgreSQL commits each of its statements by itself."""
         single = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
         return Writer(single)
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether there is no room for what is to be written: it was so a moment ago, or SQLite's disk is full."""
+        if time.monotonic() < self._full_until:
+            return True
+        if not self.is_sqlite or not self.url.database:
+            return False
+        return shutil.disk_usage(Path(self.url.database).absolute().parent).free < LEAST_FREE_BYTES
+
+    def _failed(self, context: ExceptionContext) -> None:
+        """Remember for a while that the disk is full; then it is worth another try."""
+        if context.sqlalchemy_exception is not None and is_full(context.sqlalchemy_exception):
+            self._full_until = time.monotonic() + FULL_SECONDS
 
     def dispose(self) -> None:
         """Close all connections; those that other threads still use are closed when they are given back."""

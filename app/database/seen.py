@@ -1,21 +1,23 @@
-"""Who is there: heartbeats of worker processes."""
+"""Who is there: heartbeats of worker processes, by the database's clock."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.database.base import DEFAULT_TENANT
+from app.database.clock import Clock, database_time
 from app.database.tables import Worker
 from app.database.upsert import insert
 
 FORGET_AFTER = timedelta(days=1)
 
 
-def beat(session: Session, name: str, now: datetime) -> None:
+def beat(session: Session, name: str, clock: Clock = database_time) -> None:
     """Note that a worker is there; forget those that have long gone."""
+    now = clock(session)
     values = {"tenant": DEFAULT_TENANT, "name": name, "started_at": now, "seen_at": now}
     statement = insert(session, Worker).values(**values)
     session.execute(statement.on_conflict_do_update(index_elements=[Worker.name], set_={"seen_at": now}))
@@ -27,7 +29,8 @@ def leave(session: Session, name: str) -> None:
     session.execute(delete(Worker).where(Worker.name == name))
 
 
-def seen_since(session: Session, since: datetime, prefix: str = "") -> str | None:
-    """Name of a worker seen since then (whose name begins so), if there is one."""
+def seen_lately(session: Session, seconds: float, prefix: str = "", clock: Clock = database_time) -> str | None:
+    """Name of a worker seen within the last so many seconds (whose name begins so), if there is one."""
+    since = clock(session) - timedelta(seconds=seconds)
     statement = select(Worker.name).where(Worker.seen_at > since, Worker.name.startswith(prefix, autoescape=True))
     return session.scalar(statement.limit(1))

@@ -69,7 +69,7 @@ openapi_schemas = components(list(ANSWERS.values()))
             "content": {"application/json": {"schema": {"anyOf": references(ANSWERS)}}},
             "description": "The answer.",
         },
-        **problems(404),
+        **problems(404, 409, _409="The model was fitted by another version of the service."),
     },
 )
 def predict(

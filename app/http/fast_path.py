@@ -21,6 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import BadRequest, FieldError, Timeout, UnsupportedMedia
+from app.http.characters import check_address, check_json
 from app.http.middleware import too_large
 from app.http.problems import respond
 from app.settings import Settings
@@ -98,6 +99,7 @@ class HotPath:
         started, task = time.perf_counter(), asyncio.current_task()
         self.overdue.begin(task, started)
         try:
+            check_address(parameters, scope["query_string"])
             status, body, headers = await route.endpoint(HotRequest(self.app, scope, receive, parameters, self.limit))
         except (Exception, asyncio.CancelledError) as failure:
             error = self.overdue.error(task, failure)
@@ -172,6 +174,7 @@ class HotRequest(NamedTuple):
             UnsupportedMedia: another content type.
             TooLarge: more than the limit.
             BadRequest: the client went away in the middle.
+            Invalid: it holds characters that a database can't keep.
         """
         for name, value in self.scope["headers"]:
             if name == b"content-type":
@@ -187,6 +190,7 @@ class HotRequest(NamedTuple):
             raise BadRequest("the body ended early")
         if len(body) > self.limit:
             raise too_large(self.limit, len(body))
+        check_json(body)
         return body
 
 

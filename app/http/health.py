@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -15,7 +14,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
 from app.database import seen
-from app.database.base import utc_now
 from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings
 from app.jobs import listing as jobs
@@ -76,14 +74,15 @@ def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
         checks["worker"] = _worker(database, settings)
     except SQLAlchemyError as error:
         checks |= {"database": f"does not answer: {type(error).__name__}", "worker": "unknown"}
+    if checks["database"] == "ok" and database.disk_is_full:
+        checks["database"] = "its disk is full"
     ready = all(found == "ok" for found in checks.values())
     return JSONResponse(Readiness(ready=ready, **checks).model_dump(), 200 if ready else 503)
 
 
 def _worker(database: Database, settings: Settings) -> str:
-    lately = utc_now() - timedelta(seconds=settings.worker_seen_seconds)
     with database.reading() as session:
-        found = seen.seen_since(session, lately)
+        found = seen.seen_lately(session, settings.worker_seen_seconds)
     return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
 
 

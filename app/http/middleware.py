@@ -104,18 +104,21 @@ class Deadline:
             await self.app(scope, receive, send)
             return
         settings = self.settings
-        limit = settings.upload_timeout_seconds if is_upload(scope) else settings.request_timeout_seconds
-        await _Timed(scope, send, limit, settings.retry_after_seconds).run(self.app, receive)
+        limit, written = settings.request_timeout_seconds, "nothing was written"
+        if is_upload(scope):
+            limit, written = settings.upload_timeout_seconds, "what was stored by then is kept; send it again"
+        late = Timeout(f"not done within {limit:g} s; {written}", retry_after=settings.retry_after_seconds)
+        await _Timed(scope, send, limit, late).run(self.app, receive)
 
 
 class _Timed:
-    """One request with its timer."""
+    """One request with its timer, which answers ``late``."""
 
-    def __init__(self, scope: Scope, send: Send, limit: float, retry_after: int) -> None:
+    def __init__(self, scope: Scope, send: Send, limit: float, late: Timeout) -> None:
         self.scope = scope
         self.send = send
         self.limit = limit
-        self.retry_after = retry_after
+        self.late = late
         self.started = False
         self.expired = False
         self.task: asyncio.Task[Any] | None = None
@@ -145,8 +148,7 @@ class _Timed:
         if self.started or self.task is None:
             return
         self.expired = True
-        error = Timeout(f"not done within {self.limit:g} s; nothing was written", retry_after=self.retry_after)
-        self.reply = asyncio.get_running_loop().create_task(send_problem(self.send, error, self.scope["path"]))
+        self.reply = asyncio.get_running_loop().create_task(send_problem(self.send, self.late, self.scope["path"]))
         self.task.cancel()
 
 

@@ -10,15 +10,15 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from app import errors
-from app.database.engine import DeadlinePassed, is_lost
+from app.database.engine import DeadlinePassed, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
-from app.kinds.contract.inputs import InvalidInput
+from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
 from app.kinds.registry import KINDS
 
 MEDIA_TYPE = "application/problem+json"
@@ -147,8 +147,25 @@ def translate(request: Request, error: Exception) -> StewardError | None:
         return _of_http(error)
     if isinstance(error, DeadlinePassed):
         return errors.Timeout(str(error), retry_after=_patience(request))
+    if isinstance(error, IncompatibleModel):
+        return errors.Conflict(f"the domain model can't be used: {error}; fit it again")
+    if isinstance(error, DBAPIError):
+        return _of_database(error, _patience(request))
     if is_lost(error):
         return errors.Unavailable("the database does not answer; nothing was written", retry_after=_patience(request))
+    return None
+
+
+def _of_database(error: DBAPIError, patience: int) -> StewardError | None:
+    """What the database's driver reports; None for a defect."""
+    if is_full(error):
+        return errors.DiskFull("the disk of the database is full; nothing was written", retry_after=patience)
+    if is_lost(error):
+        return errors.Unavailable("the database does not answer; nothing was written", retry_after=patience)
+    if isinstance(error, IntegrityError):
+        return errors.Conflict("another request changed what this one builds on; read it again, then ask again")
+    if isinstance(error, DataError):
+        return errors.Invalid("it holds a character or a number that the database can't keep")
     return None
 
 
@@ -174,5 +191,5 @@ async def _handle(request: Request, error: Exception) -> Response:
 def install(app: FastAPI) -> None:
     """Have every error of this application answered as a problem document."""
     families = (StewardError, InvalidInput, RequestValidationError, ValidationError, HTTPException, DeadlinePassed)
-    for family in (*families, DBAPIError, PoolTimeoutError, Exception):
+    for family in (*families, IncompatibleModel, DBAPIError, PoolTimeoutError, Exception):
         app.add_exception_handler(family, _handle)

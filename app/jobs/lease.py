@@ -2,6 +2,7 @@
 
 Whoever holds a job is named by (owner, fence). Every new lease has a higher fence, and every write below names the
 fence that it holds, so a worker that was thought dead can do no harm when it comes back: it meets `LeaseLost`.
+Leases begin and end by the database's clock: what the clocks of workers and sweepers say does not matter.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from app import queue
+from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job
 from app.http.idempotency import repository as idempotency
@@ -46,38 +48,51 @@ class Lease:
     """How long it lasts without being renewed."""
 
 
-def claim(database: Database, job_id: str, owner: str, seconds: float, now: datetime) -> Lease | None:
-    """Take a job that is queued or whose lease has expired; None when there is nothing to take."""
+def claim(
+    database: Database, job_id: str, owner: str, settings: Settings, clock: Clock = database_time
+) -> Lease | None:
+    """Take a job that is queued or whose lease has expired; None when there is nothing to take.
+
+    One whose worker was lost `settings.max_attempts` times is not taken any more, whoever announces it: it fails.
+    """
     with database.session() as session:
-        taken = repository.change(
-            session,
-            job_id,
-            [repository.free(now), Job.cancel_requested.is_(False)],
-            state="running",
-            owner=owner,
-            fence=Job.fence + 1,
-            attempts=Job.attempts + 1,
-            lease_expires_at=now + timedelta(seconds=seconds),
-        )
-        job = session.get(Job, job_id) if taken else None
-        if job is None:
+        now = clock(session)
+        if not _taken(session, job_id, owner, settings, now):
             return None
+        job = session.get_one(Job, job_id)
         job.started_at = job.started_at or now
         event = {"state": "running", "progress": job.progress, "attempt": job.attempts}
         repository.add_event(session, job.tenant, job_id, event, now)
-        checkpoint = repository.checkpoint(session, job_id)
         return Lease(
             job_id=job_id,
             tenant=job.tenant,
             workload_id=job.workload_id,
             request=job.request,
-            checkpoint=checkpoint,
+            checkpoint=repository.checkpoint(session, job_id),
             owner=owner,
             fence=job.fence,
             attempts=job.attempts,
             progress=job.progress,
-            seconds=seconds,
+            seconds=settings.lease_seconds,
         )
+
+
+def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: datetime) -> bool:
+    """Whether the job was free, and is this owner's now."""
+    free = [repository.free(now), Job.cancel_requested.is_(False)]
+    values = {
+        "state": "running",
+        "owner": owner,
+        "fence": Job.fence + 1,
+        "attempts": Job.attempts + 1,
+        "lease_expires_at": now + timedelta(seconds=settings.lease_seconds),
+    }
+    if repository.change(session, job_id, [*free, Job.attempts < settings.max_attempts], **values):
+        return True
+    spent = session.scalar(select(Job).where(Job.id == job_id, Job.attempts >= settings.max_attempts))
+    if spent is not None:
+        _bring_back(session, spent, free, settings.max_attempts, now)
+    return False
 
 
 def write(session: Session, lease: Lease, **values: Any) -> None:
@@ -97,14 +112,14 @@ def cancel_requested(session: Session, lease: Lease) -> bool:
     return job is not None and job.cancel_requested
 
 
-def heartbeat(database: Database, lease: Lease, now: datetime) -> bool:
+def heartbeat(database: Database, lease: Lease, clock: Clock = database_time) -> bool:
     """Renew a lease; tells whether the job should be cancelled.
 
     Raises:
         LeaseLost: it has been taken over.
     """
     with database.session() as session:
-        write(session, lease, lease_expires_at=renewed(lease, now))
+        write(session, lease, lease_expires_at=renewed(lease, clock(session)))
         return cancel_requested(session, lease)
 
 
@@ -115,7 +130,7 @@ def progress(
     eta_seconds: float | None,
     data: dict[str, Any],
     checkpoint: bytes | None,
-    now: datetime,
+    clock: Clock = database_time,
 ) -> bool:
     """Tell progress, keep a checkpoint if given, renew the lease; tells whether the job should be cancelled.
 
@@ -124,22 +139,24 @@ def progress(
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
+        now = clock(session)
         write(session, lease, progress=fraction, eta_seconds=eta_seconds, lease_expires_at=renewed(lease, now), **kept)
         event = {"state": "running", "progress": fraction, "eta_seconds": eta_seconds, **data}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
         return cancel_requested(session, lease)
 
 
-def finish(session: Session, lease: Lease, result: dict[str, Any], now: datetime) -> None:
+def finish(session: Session, lease: Lease, result: dict[str, Any], clock: Clock = database_time) -> None:
     """Mark a job as succeeded, in the transaction that publishes its result.
 
     Raises:
         LeaseLost: it has been taken over; the transaction must come to nothing.
     """
-    _end(session, lease, now, state="succeeded", progress=1.0, result=result, event={"result": result})
+    event = {"result": result}
+    _end(session, lease, clock(session), state="succeeded", progress=1.0, result=result, event=event)
 
 
-def fail(database: Database, lease: Lease, problem: dict[str, Any], now: datetime) -> None:
+def fail(database: Database, lease: Lease, problem: dict[str, Any], clock: Clock = database_time) -> None:
     """Mark a job as failed for a reason (a problem document).
 
     Raises:
@@ -147,10 +164,11 @@ def fail(database: Database, lease: Lease, problem: dict[str, Any], now: datetim
     """
     with database.session() as session:
         family.hold_parent(session, lease.job_id)
-        _end(session, lease, now, state="failed", progress=lease.progress, error=problem, event={"error": problem})
+        now, event = clock(session), {"error": problem}
+        _end(session, lease, now, state="failed", progress=lease.progress, error=problem, event=event)
 
 
-def cancel(database: Database, lease: Lease, now: datetime) -> None:
+def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> None:
     """Mark a job as cancelled, as was asked for.
 
     Raises:
@@ -158,12 +176,13 @@ def cancel(database: Database, lease: Lease, now: datetime) -> None:
     """
     with database.session() as session:
         family.hold_parent(session, lease.job_id)
+        now = clock(session)
         write(session, lease, **cancelled(now))
         repository.add_event(session, lease.tenant, lease.job_id, {"state": "cancelled"}, now)
         family.settle(session, lease.job_id, now)
 
 
-def release(database: Database, lease: Lease, checkpoint: bytes | None, now: datetime) -> None:
+def release(database: Database, lease: Lease, checkpoint: bytes | None, clock: Clock = database_time) -> None:
     """Give a job back to the queue, e.g. because this worker is asked to stop. This is no failed attempt.
 
     Raises:
@@ -172,6 +191,7 @@ def release(database: Database, lease: Lease, checkpoint: bytes | None, now: dat
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
         family.hold_parent(session, lease.job_id)
+        now = clock(session)
         write(session, lease, **requeued(None), attempts=Job.attempts - 1, **kept)
         stopped = cancel_requested(session, lease)
         if stopped:
@@ -189,7 +209,10 @@ def _end(session: Session, lease: Lease, now: datetime, *, event: dict[str, Any]
 
 
 def sweep(
-    database: Database, settings: Settings, now: datetime, is_gone: Callable[[str], bool] = lambda _owner: False
+    database: Database,
+    settings: Settings,
+    is_gone: Callable[[str], bool] = lambda _owner: False,
+    clock: Clock = database_time,
 ) -> list[str]:
     """Bring lost jobs back: those whose worker is silent or gone, and those that were announced to no avail.
 
@@ -197,41 +220,49 @@ def sweep(
     Gives the ids of the jobs that were announced. Many sweepers may run at once.
     """
     with database.reading() as session:
-        held = [job for job in repository.running(session) if _is_lost(job, now, is_gone)]
+        now = clock(session)
+        running = repository.running(session)
         waiting = repository.waiting(session, now - timedelta(seconds=settings.requeue_seconds), ANNOUNCED_AT_ONCE)
-    announced = [job.id for job in held if _recover(database, job, settings.max_attempts, now)]
+    announced = [job.id for job in running if _recover(database, job, settings.max_attempts, is_gone, now)]
     announced += [job.id for job in waiting if _announce(database, job, now)]
     return announced
 
 
-def purge(database: Database, settings: Settings, now: datetime) -> None:
+def purge(database: Database, settings: Settings, clock: Clock = database_time) -> None:
     """Forget idempotency keys that nobody will repeat any more."""
     with database.session() as session:
-        idempotency.purge(session, now - timedelta(seconds=settings.idempotency_seconds))
+        idempotency.purge(session, clock(session) - timedelta(seconds=settings.idempotency_seconds))
 
 
-def _is_lost(job: Job, now: datetime, is_gone: Callable[[str], bool]) -> bool:
-    expired = job.lease_expires_at is None or job.lease_expires_at < now
-    return expired or (job.owner is not None and is_gone(job.owner))
-
-
-def _recover(database: Database, job: Job, max_attempts: int, now: datetime) -> bool:
-    """Put a job whose worker is lost back into the queue, or end it; tells whether it was announced."""
-    values, event = _fate(job, max_attempts, now)
-    with database.session() as session:
-        same: Sequence[ColumnElement[bool]] = [
-            *repository.held(job.owner or "", job.fence),
-            Job.lease_expires_at == job.lease_expires_at,  # it was not renewed meanwhile
-        ]
-        family.hold_parent(session, job.id)
-        if not repository.change(session, job.id, same, **values):
+def _recover(database: Database, job: Job, max_attempts: int, is_gone: Callable[[str], bool], now: datetime) -> bool:
+    """Bring a job back if its worker is lost; tells whether it was announced."""
+    lost = repository.held(job.owner or "", job.fence)
+    if job.owner is None or not is_gone(job.owner):
+        if not _expired(job, now):
             return False
-        repository.add_event(session, job.tenant, job.id, event, now)
-        if values["state"] == "queued":
-            after_commit(session, lambda: queue.enqueue(TASKS[job.type], job.id))
-        else:
-            family.settle(session, job.id, now)
-    return bool(values["state"] == "queued")
+        lost.append(repository.expired(now))  # it was not renewed meanwhile
+    with database.session() as session:
+        return _bring_back(session, job, lost, max_attempts, now)
+
+
+def _expired(job: Job, now: datetime) -> bool:
+    return job.lease_expires_at is None or job.lease_expires_at < now
+
+
+def _bring_back(
+    session: Session, job: Job, conditions: Sequence[ColumnElement[bool]], max_attempts: int, now: datetime
+) -> bool:
+    """Put a job back into the queue under these conditions, or end it; tells whether it will be announced."""
+    family.hold_parent(session, job.id)
+    values, event = _fate(job, max_attempts, now)
+    if not repository.change(session, job.id, conditions, **values):
+        return False
+    repository.add_event(session, job.tenant, job.id, event, now)
+    if values["state"] != "queued":
+        family.settle(session, job.id, now)
+        return False
+    after_commit(session, lambda: queue.enqueue(TASKS[job.type], job.id))
+    return True
 
 
 def _fate(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any], dict[str, Any]]:

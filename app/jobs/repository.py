@@ -26,7 +26,12 @@ def held(owner: str, fence: int) -> list[ColumnElement[bool]]:
 
 def free(now: datetime) -> ColumnElement[bool]:
     """A job that a worker may take: queued, or running under an expired lease."""
-    return or_(Job.state == "queued", and_(Job.state == "running", Job.lease_expires_at < now))
+    return or_(Job.state == "queued", and_(Job.state == "running", expired(now)))
+
+
+def expired(now: datetime) -> ColumnElement[bool]:
+    """A job whose lease has not been renewed in time."""
+    return or_(Job.lease_expires_at.is_(None), Job.lease_expires_at < now)
 
 
 def add_event(session: Session, tenant: str, job_id: str, data: dict[str, Any], now: datetime) -> None:

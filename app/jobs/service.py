@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, cast
 
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database.base import utc_now
+from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound
@@ -29,11 +28,14 @@ def create(
     workload_id: str,
     request: dict[str, Any],
     tenant: str,
-    now: datetime | None = None,
+    clock: Clock = database_time,
 ) -> Job:
-    """Write a job in the caller's transaction; workers are woken up once it is committed."""
-    now = now or utc_now()
-    job = Job(tenant=tenant, type=job_type, workload_id=workload_id, request=request, created_at=now, enqueued_at=now)
+    """Write a job in the caller's transaction; workers are woken up once it is committed.
+
+    It is created by the clock that its workload's samples are, and announced by the sweepers'.
+    """
+    now = clock(session)
+    job = Job(tenant=tenant, type=job_type, workload_id=workload_id, request=request, enqueued_at=now)
     session.add(job)
     session.flush()
     repository.add_event(session, tenant, job.id, _event("queued", 0.0), now)
@@ -111,9 +113,9 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
     Raises:
         Conflict: it has succeeded or failed already.
     """
-    now = utc_now()
     with database.session() as session:
         family.hold_parent(session, job_id)
+        now = database_time(session)
         job = require(session, tenant, job_id)
         session.refresh(job, with_for_update=True)
         if job.state in ("succeeded", "failed"):

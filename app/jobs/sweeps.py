@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, undefer
 
 from app import queue
 from app.database.base import new_id
+from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, Trial
 from app.jobs import family, lease, repository
@@ -75,7 +76,12 @@ class Outcome:
 
 
 def open_trials(
-    database: Database, held: Lease, trials: Sequence[Opening], until: float, checkpoint: bytes, now: datetime
+    database: Database,
+    held: Lease,
+    trials: Sequence[Opening],
+    until: float,
+    checkpoint: bytes,
+    clock: Clock = database_time,
 ) -> bool:
     """Begin trials, and let their training wait for them; False where it should be cancelled instead.
 
@@ -83,6 +89,7 @@ def open_trials(
         LeaseLost: the training has been taken over.
     """
     with database.session() as session:
+        now = clock(session)
         if not _let_go(session, held, now, checkpoint=checkpoint):
             return False
         begun = [_begin(session, held, number, trial, until, now) for number, trial in enumerate(trials)]
@@ -118,7 +125,7 @@ def _announce(session: Session, job_ids: Sequence[str]) -> None:
 
 def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool:
     """Let a job wait, unless it should be cancelled; whoever holds it goes on holding it in that case."""
-    hold(session, held, now)
+    _hold(session, held, now)
     if lease.cancel_requested(session, held):
         return False
     lease.write(session, held, **waiting(), **values)
@@ -131,7 +138,7 @@ def go_on(
     survivors: Sequence[str],
     stopped: Mapping[str, str],
     until: float,
-    now: datetime,
+    clock: Clock = database_time,
 ) -> bool:
     """Send trials (by the ids of their jobs) on to a share of their budget, and end others for a reason.
 
@@ -141,9 +148,10 @@ def go_on(
         LeaseLost: the training has been taken over.
     """
     with database.session() as session:
+        now = clock(session)
         if not _let_go(session, held, now):
             return False
-        end(session, stopped, now)
+        _end(session, stopped, now)
         values = {"state": "queued", "enqueued_at": now, "fence": Job.fence + 1}
         sent = [job for job in survivors if repository.change(session, job, [Job.state == WAITING], **values)]
         for job in sent:
@@ -154,13 +162,21 @@ def go_on(
         return True
 
 
-def hold(session: Session, held: Lease, now: datetime) -> None:
+def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
     """Lock a training's row, before those of its trials; raises LeaseLost where it has been taken over."""
+    _hold(session, held, clock(session))
+
+
+def _hold(session: Session, held: Lease, now: datetime) -> None:
     lease.write(session, held, lease_expires_at=lease.renewed(held, now))
 
 
-def end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:
+def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_time) -> None:
     """End resting trials (by the ids of their jobs), each for a reason; an empty one: it went to its end."""
+    _end(session, stopped, clock(session))
+
+
+def _end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:
     for job, reason in stopped.items():
         found = session.execute(select(Trial.score, Trial.tenant).where(Trial.job_id == job)).one()
         result = {"score": found.score, "ended": reason or None}
@@ -175,7 +191,7 @@ def _change(session: Session, job_id: str, **values: Any) -> None:
     session.execute(statement.execution_options(synchronize_session=False))
 
 
-def tell(database: Database, held: Lease, told: Told, checkpoint: bytes | None, now: datetime) -> bool:
+def tell(database: Database, held: Lease, told: Told, checkpoint: bytes | None, clock: Clock = database_time) -> bool:
     """Tell how far a trial is, in its training's event stream; tells whether the trial should be cancelled.
 
     Raises:
@@ -183,7 +199,7 @@ def tell(database: Database, held: Lease, told: Told, checkpoint: bytes | None, 
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
-        parent = family.hold_parent(session, held.job_id)
+        parent, now = family.hold_parent(session, held.job_id), clock(session)
         lease.write(session, held, progress=told.share, lease_expires_at=lease.renewed(held, now), **kept)
         _change(session, held.job_id, share=told.share)
         if parent is not None:
@@ -204,7 +220,7 @@ def _tell_parent(session: Session, parent: str, held: Lease, told: Told, now: da
     repository.add_event(session, held.tenant, parent, event, now)
 
 
-def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, now: datetime) -> bool:
+def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
     """Put a trial to rest until it has been compared; the last one wakes its training up. False: it was cancelled.
 
     Raises:
@@ -214,6 +230,7 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, n
         parent = family.hold_parent(session, held.job_id)
         if parent is None:
             raise LeaseLost(f"job {held.job_id}: its training was deleted")
+        now = clock(session)
         if not _let_go(session, held, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
             return False
         if family.is_over(session, parent):

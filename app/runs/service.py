@@ -22,6 +22,7 @@ from app.policies.base import IncompatibleArtifact
 from app.runs import repository
 from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStarted
 from app.samples import service as samples
+from app.workloads import repository as workloads
 
 Clock = Callable[[], datetime]
 
@@ -37,6 +38,7 @@ def start(
     """Start a run: its first decision is its kind's matter.
 
     Raises:
+        NotFound: the workload was deleted since ``compiled`` was made.
         ValidationError: the body starts no run of the workload's kind.
         InvalidInput: it doesn't fit the workload.
         Invalid: there is no such shadow, or it is of another layout.
@@ -62,6 +64,8 @@ def start(
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
     with database.session() as session:
+        if not workloads.keep(session, snapshot.workload_id):
+            raise NotFound(f"no workload {given.workload!r}: it was deleted a moment ago")
         if given.shadow is not None:
             _check_shadow(session, compiled, given.shadow)
         repository.add(session, run)

@@ -10,11 +10,22 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.database.base import new_id, utc_now
-from app.database.engine import Database, DeadlinePassed, check_deadline, is_lost
+from app.database.engine import Database, DeadlinePassed, check_deadline, is_full, is_lost
 from app.database.tables import Execution, Run, Workload
-from app.errors import FieldError, Invalid, NotFound, StewardError, Timeout, Unavailable, UnsupportedMedia, refused
+from app.errors import (
+    DiskFull,
+    FieldError,
+    Invalid,
+    NotFound,
+    StewardError,
+    Timeout,
+    Unavailable,
+    UnsupportedMedia,
+    refused,
+)
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.registry import layout_of as layout_of_spec
 from app.kinds.registry import read_spec
@@ -71,19 +82,24 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
     form = _format(workload, codec, given)
     intake = Intake(database, Target(tenant, workload.id))
     try:
-        for item in form.reader(codec, given.name).read(_body(given, form)):
-            intake.take(item)
-        intake.flush()
-    except (StewardError, InvalidInput) as error:
-        intake.flush()
+        _store(intake, form.reader(codec, given.name).read(_body(given, form)))
+    except (StewardError, InvalidInput, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
-        raise _after(error if isinstance(error, StewardError) else refused(error), intake.counts) from error
-    except (SQLAlchemyError, DeadlinePassed) as error:
-        if not intake.counts.accepted:
-            raise
-        raise _after(_interruption(error), intake.counts) from error
+        raise _after(error, intake.counts) from error
     return _concluded(intake.counts)
+
+
+def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
+    """Store what is read, also what was sound before the body could not be read on."""
+    try:
+        for item in items:
+            check_deadline()
+            intake.take(item)
+    except (StewardError, InvalidInput):
+        intake.flush()
+        raise
+    intake.flush()
 
 
 def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
@@ -110,16 +126,25 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
     return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
 
 
-def _after(error: StewardError, counts: UploadRead) -> StewardError:
+def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
     """An error in the middle of an upload also says what was kept."""
-    kept = f"{error.detail}; the {counts.accepted} executions accepted before it are kept"
-    return type(error)(kept, errors=error.errors, retry_after=error.retry_after)
+    ours = _as_told(error)
+    kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
+    return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
+
+
+def _as_told(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
+    if isinstance(error, StewardError):
+        return error
+    return refused(error) if isinstance(error, InvalidInput) else _interruption(error)
 
 
 def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     """Why storing stopped, where part of the upload is stored already."""
     if isinstance(error, DeadlinePassed):
         return Timeout("the upload took too long")
+    if is_full(error):
+        return DiskFull("the disk of the database is full")
     if is_lost(error):
         return Unavailable("the database does not answer")
     raise error

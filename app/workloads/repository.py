@@ -22,6 +22,12 @@ def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) 
     return found[0] if found else None
 
 
+def keep(session: Session, workload_id: str) -> bool:
+    """Whether a workload is there; nobody deletes it until the transaction ends, others may refer to it as well."""
+    statement = select(Workload.id).where(Workload.id == workload_id).with_for_update(read=True, key_share=True)
+    return session.scalar(statement) is not None
+
+
 def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
     """A tenant's workloads by name."""
     return paginate(session, select(Workload).where(Workload.tenant == tenant), [Workload.name], request)

@@ -21,7 +21,9 @@ from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
+from app.domain_models.repository import Table
 from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.artifact import Artifact
 from app.policies.base import IncompatibleArtifact
@@ -143,20 +145,32 @@ def load(database: Database, workload: Workload) -> Snapshot:
         agent = agents.artifact(session, workload.id, workload.champion) if workload.champion is not None else None
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
     layout = layout_of(spec)
-    made, problem = _artifact(agent.artifact, layout, workload) if agent else (None, "")
+    readable, problem = _model(spec.kind, model, workload) if model else (None, "")
+    made = None
+    if agent is not None and not problem:
+        made, problem = _artifact(agent.artifact, layout, workload)
     return Snapshot(
         workload_id=workload.id,
         name=workload.name,
         spec_version=workload.spec_version,
         spec=spec,
         layout=layout,
-        model=KINDS[spec.kind].model(model.table) if model else None,
-        model_version=model.version if model else None,
+        model=readable,
+        model_version=model.version if model and readable is not None else None,
         agent_version=agent.version if agent else None,
         artifact=made,
         revision=workload.revision,
         problem=problem,
     )
+
+
+def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
+    try:
+        return KINDS[kind].model(stored.table), ""
+    except IncompatibleModel as error:
+        problem = f"model {stored.version} can't be used: {error}"
+        logger.exception("workload %s: %s", workload.name, problem)
+        return None, problem
 
 
 def _artifact(data: bytes, layout: Any, workload: Workload) -> tuple[Artifact | None, str]:

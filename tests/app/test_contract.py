@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from schemathesis.checks import not_a_server_error
@@ -26,25 +27,38 @@ from app.settings import Settings
 from app.workloads import service as workloads
 from migrations.runner import upgrade
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
+from tests.servers import PostgresServer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 APART = r"/events$|^/readyz$"
 """A stream, and what answers 503 as long as there is no worker."""
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[schemathesis.BaseSchema]:
-    """The schema of an application with a workload, a model and a champion."""
-    folder = tmp_path_factory.mktemp("contract")
-    settings = Settings(data_dir=folder)
-    upgrade(settings.database_url)
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.servers)])
+def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    """An application with a workload, a model and a champion, on SQLite and on PostgreSQL."""
+    settings = Settings(data_dir=tmp_path_factory.mktemp("contract"))
+    if request.param == "postgresql":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        server.execute("CREATE DATABASE contract TEMPLATE migrated")
+        settings.database_url = server.url("contract")
+    else:
+        upgrade(settings.database_url)
     database = Database(settings.database_url, settings)
     workloads.register(database, TENANT, Spec.model_validate(copy.deepcopy(EXAMPLE)))
     publish_model(database, str(EXAMPLE["name"]))
     publish_agent(database, str(EXAMPLE["name"]), promote=True)
-    app = create_app(settings, database)
-    yield schemathesis.openapi.from_asgi("/openapi.json", app).exclude(path_regex=APART).exclude(method="DELETE")
+    yield create_app(settings, database)
     database.dispose()
+    if request.param == "postgresql":
+        server.execute("DROP DATABASE contract WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def service(app: FastAPI) -> schemathesis.BaseSchema:
+    """The schema of the application."""
+    found = schemathesis.openapi.from_asgi("/openapi.json", app)
+    return found.exclude(path_regex=APART).exclude(method="DELETE")
 
 
 GROUPS = 4

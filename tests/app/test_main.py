@@ -8,7 +8,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from app.database import seen
-from app.database.base import utc_now
 from app.database.engine import Database
 
 
@@ -22,7 +21,7 @@ def test_readiness_asks_for_database_broker_and_a_worker(client: TestClient, dat
     assert (answer.json()["database"], answer.json()["broker"]) == ("ok", "ok")
     assert "none seen" in answer.json()["worker"]
     with database.session() as session:
-        seen.beat(session, "host/1/2", utc_now())
+        seen.beat(session, "host/1/2")
     assert client.get("/readyz").json() == {"ready": True, "database": "ok", "broker": "ok", "worker": "ok"}
     with database.session() as session:
         seen.leave(session, "host/1/2")

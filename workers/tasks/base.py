@@ -17,7 +17,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Self
 
@@ -25,7 +24,6 @@ from sqlalchemy.exc import NoResultFound, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database.base import utc_now
 from app.database.engine import Database, is_lost
 from app.jobs import lease as leases
 from app.jobs.lease import Lease, LeaseLost
@@ -78,7 +76,7 @@ class RunningJob:
     def _beat(self) -> None:
         while not self._ended.wait(self.settings.heartbeat_seconds):
             try:
-                if leases.heartbeat(self.database, self.lease, utc_now()):
+                if leases.heartbeat(self.database, self.lease):
                     self._cancelled.set()
             except LeaseLost:
                 self._lost.set()
@@ -106,12 +104,12 @@ class RunningJob:
             LeaseLost, Cancelled, Stopping: see the module.
         """
 
-        def tell(kept: bytes | None, now: datetime) -> bool:
-            return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept, now)
+        def tell(kept: bytes | None) -> bool:
+            return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept)
 
         self.report(tell, checkpoint)
 
-    def report(self, tell: Callable[[bytes | None, datetime], bool], checkpoint: Callable[[], bytes]) -> None:
+    def report(self, tell: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
         """Have progress told when it is due, by `tell`: given a checkpoint or none, it says whether to cancel.
 
         Raises:
@@ -119,14 +117,14 @@ class RunningJob:
         """
         self.check()
         if self._is_stopping():
-            leases.release(self.database, self.lease, checkpoint(), utc_now())
+            leases.release(self.database, self.lease, checkpoint())
             raise Stopping(self.lease.job_id)
         now = time.monotonic()
         if now - self._told_at < self.settings.progress_seconds:
             return
         kept = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
         try:
-            if tell(kept, utc_now()):
+            if tell(kept):
                 self._cancelled.set()
         except SQLAlchemyError as error:
             if not is_lost(error):
@@ -160,7 +158,7 @@ class RunningJob:
     def _publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
         try:
             with self.database.session() as session:
-                leases.finish(session, self.lease, write(session), utc_now())
+                leases.finish(session, self.lease, write(session))
         except NoResultFound as error:
             raise LeaseLost(f"job {self.lease.job_id}: its workload was deleted") from error
 
@@ -188,7 +186,7 @@ def perform(
     is_stopping: Callable[[], bool] = never,
 ) -> None:
     """Claim a job, do the work, and see to its end."""
-    lease = leases.claim(database, job_id, process_name(), settings.lease_seconds, utc_now())
+    lease = leases.claim(database, job_id, process_name(), settings)
     if lease is None:
         logger.info("job %s: nothing to take", job_id)
         return
@@ -210,14 +208,14 @@ def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
     except (Stopping, LeaseLost):
         raise
     except Cancelled:
-        leases.cancel(job.database, job.lease, utc_now())
+        leases.cancel(job.database, job.lease)
     except Exception as error:
         if is_lost(error):
             raise
         problem = _problem_of(error, job.lease.job_id)
         expected = problem["status"] < 500
         logger.warning("job %s failed: %s", job.lease.job_id, problem["detail"], exc_info=not expected)
-        leases.fail(job.database, job.lease, problem, utc_now())
+        leases.fail(job.database, job.lease, problem)
 
 
 def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:

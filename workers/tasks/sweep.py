@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
 
-from app.database.base import utc_now
 from app.database.tables import Job
 from app.jobs import sweeps
 from app.kinds.iterative.layout import Layout
@@ -90,7 +88,7 @@ def _open(job: RunningJob, given: TrainInput) -> None:
     opened = Opened(given.spec, given.spec_version, planned)
     until = Bracket(len(found)).shares[0]
     job.check()
-    if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack(), utc_now()):
+    if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack()):
         raise Cancelled(job.lease.job_id)
 
 
@@ -99,7 +97,7 @@ def _go_on(job: RunningJob, known: Sequence[sweeps.Standing], decision: Decision
     stopped = {known[i].job_id: reason for i, reason in decision.stopped.items()}
     until = bracket.shares[known[decision.survivors[0]].rungs]
     job.check()
-    if not sweeps.go_on(job.database, job.lease, survivors, stopped, until, utc_now()):
+    if not sweeps.go_on(job.database, job.lease, survivors, stopped, until):
         raise Cancelled(job.lease.job_id)
 
 
@@ -117,9 +115,9 @@ def _end(
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
 
     def write(session: Session) -> dict[str, Any]:
-        sweeps.hold(session, job.lease, utc_now())
+        sweeps.hold(session, job.lease)
         result = publish(session, job.lease.workload_id, terms(given), trained)
-        sweeps.end(session, resting, utc_now())
+        sweeps.end(session, resting)
         return result
 
     job.publish(write)
@@ -151,7 +149,7 @@ def trial(job: RunningJob) -> None:
     finally:
         learner.close()
     job.check()
-    if not sweeps.rest(job.database, job.lease, outcome, kept, utc_now()):
+    if not sweeps.rest(job.database, job.lease, outcome, kept):
         raise Cancelled(job.lease.job_id)
 
 
@@ -174,8 +172,8 @@ def _tell(job: RunningJob, learner: Trial, standing: sweeps.Standing, many: int)
     who = {"phase": "learning", "trial": standing.number, "trials": many, "rung": standing.rungs}
     told = sweeps.Told(learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, COMPARING)
 
-    def tell(kept: bytes | None, now: datetime) -> bool:
-        return sweeps.tell(job.database, job.lease, told, kept, now)
+    def tell(kept: bytes | None) -> bool:
+        return sweeps.tell(job.database, job.lease, told, kept)
 
     job.report(tell, learner.checkpoint)
 

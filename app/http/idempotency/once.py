@@ -25,6 +25,7 @@ A streamed body cannot be hashed beforehand: use `IdempotentUpload` and pass `co
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Protocol
@@ -33,15 +34,19 @@ from uuid import uuid4
 from fastapi import Depends, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.database.base import DEFAULT_TENANT, utc_now
+from app.database.base import DEFAULT_TENANT
+from app.database.clock import database_time
 from app.database.engine import Database
 from app.database.tables import IdempotencyKey
 from app.errors import Conflict, FieldError, Invalid
 from app.http.idempotency import repository
 from app.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 HEADER = "Idempotency-Key"
 POINTER = f"/header/{HEADER}"
@@ -100,10 +105,17 @@ class Once:
                 with self.database.session() as session:
                     self._record(session, body)
         except BaseException:
-            with self.database.session() as session:
-                repository.release(session, self.tenant, self._named(), self.token)
+            self._release()
             raise
         return self._respond(body)
+
+    def _release(self) -> None:
+        """Leave the key free; where the database is away, it is so after `idempotency_claim_seconds`."""
+        try:
+            with self.database.session(in_time=False) as session:
+                repository.release(session, self.tenant, self._named(), self.token)
+        except SQLAlchemyError as error:
+            logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
 
     def _named(self) -> str:
         return self.key or ""
@@ -125,9 +137,9 @@ class Once:
 
     def _claim(self) -> IdempotencyKey | None:
         """Take the key; gives its stored answer where there is one."""
-        now = utc_now()
         key = self._named()
         with self.database.session() as session:
+            now = database_time(session)
             if repository.claim(session, self.tenant, key, self.token, self.digest, now):
                 return None
             row = repository.find(session, self.tenant, key)

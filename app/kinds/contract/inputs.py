@@ -27,6 +27,10 @@ class Contradiction(InvalidInput):
     """Input that would do by itself, but contradicts what was said before."""
 
 
+class IncompatibleModel(ValueError):
+    """A stored domain model that this version can't read; the message says why."""
+
+
 def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
     """An issue for each name under ``part`` that isn't known."""
     accepted = f"unknown name; known: {', '.join(known) or 'none'}"

@@ -156,7 +156,7 @@ class Kind(Protocol):
         """A domain model from its bytes.
 
         Raises:
-            ValueError: they are of another version, or no model.
+            IncompatibleModel: they are of another version, or no model.
         """
         ...
 

@@ -7,13 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
+from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.iterative.layout import Layout
 from app.kinds.tensors import read_header, written
 
 Floats = NDArray[np.float64]
 UNINFORMED_EFFECT_SD = 2.0
+FORMAT = "1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class ModelTable:
         """The table as safetensors."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
-        metadata = {"format": "1", "header": json.dumps({"level": self.level, "informed": self.informed})}
+        metadata = {"format": FORMAT, "header": json.dumps({"level": self.level, "informed": self.informed})}
         return written(arrays, metadata)
 
     @classmethod
@@ -69,12 +72,20 @@ class ModelTable:
         """Read what ``to_bytes`` wrote.
 
         Raises:
-            ValueError: ``data`` is no such table.
+            IncompatibleModel: ``data`` is no such table, or one of another version.
         """
-        header = read_header(data)
-        arrays: dict[str, Any] = safetensors_numpy.load(data)
-        nodes = [arrays.pop(f"feature_nodes.{i}") for i in range(sum(k.startswith("feature_nodes.") for k in arrays))]
-        return cls(feature_nodes=tuple(nodes), **arrays, **json.loads(header["header"]))
+        try:
+            metadata = read_header(data)
+            header = json.loads(metadata["header"])
+            arrays: dict[str, Any] = safetensors_numpy.load(data)
+            count = sum(name.startswith("feature_nodes.") for name in arrays)
+            nodes = [arrays.pop(f"feature_nodes.{i}") for i in range(count)]
+            table = cls(feature_nodes=tuple(nodes), **arrays, **header)
+        except (KeyError, TypeError, ValueError, SafetensorError) as error:
+            raise IncompatibleModel(f"its table can't be read: {type(error).__name__}: {error}") from error
+        if metadata.get("format") != FORMAT:
+            raise IncompatibleModel(f"its table has format {metadata.get('format')}; this version reads {FORMAT}")
+        return table
 
     @cached_property
     def cells(self) -> int:

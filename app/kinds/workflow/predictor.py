@@ -13,6 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.inputs import IncompatibleModel
+
 Floats = NDArray[np.float64]
 FAMILIES = ("mean", "estimate", "ratio", "history")
 UNKNOWN_SECONDS = 3600.0  # what is assumed of a task before anything is known
@@ -66,7 +68,14 @@ class Predictor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What ``to_bytes`` wrote."""
-        known = json.loads(data)
-        mean = float("nan") if known["mean"] is None else float(known["mean"])
-        return cls(known["family"], mean, known["ratio"], known["ratios"])
+        """What ``to_bytes`` wrote.
+
+        Raises:
+            IncompatibleModel: ``data`` is no such predictor, or one of another version.
+        """
+        try:
+            known = json.loads(data)
+            mean = float("nan") if known["mean"] is None else float(known["mean"])
+            return cls(known["family"], mean, known["ratio"], known["ratios"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise IncompatibleModel(f"it can't be read: {type(error).__name__}: {error}") from error

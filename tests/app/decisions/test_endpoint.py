@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from app.database.engine import Database
+from app.database.tables import DomainModel
 from app.kinds.iterative.decisions.schemas import Decision, EncodedDecision
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
@@ -120,3 +122,33 @@ def test_the_schema_has_the_hot_routes(client: TestClient) -> None:
     assert schema["paths"]["/decision"]["get"]["operationId"] == "get_decision"
     assert schema["paths"]["/runs/{run}/iterations/{iteration}"]["put"]["operationId"] == "report_iteration"
     assert set(schema["components"]["schemas"]["Decision"]["properties"]) == set(EncodedDecision.__struct_fields__)
+
+
+@pytest.mark.parametrize("promoted", [False, True])
+@pytest.mark.parametrize("table", ["other version", "other arrays", "no table"])
+def test_a_model_of_another_version_is_said_and_the_heuristic_answers(
+    client: TestClient, workload: str, database: Database, table: str, promoted: bool
+) -> None:
+    publish_model(database, workload)
+    if promoted:
+        publish_agent(database, workload, promote=True)
+    with database.session() as session:
+        row = session.scalars(select(DomainModel)).one()
+        row.table = {
+            "other version": row.table.replace(b'"format":"1"', b'"format":"9"'),
+            "other arrays": row.table.replace(b'"noise_sd"', b'"noise_xx"'),
+            "no table": b"none",
+        }[table]
+    started = client.post("/runs", json={"workload": workload})
+    assert started.status_code == 201
+    assert "model 1 can't be used" in started.json()["decision"]["reason"]["text"]
+    decided = client.put(f"/runs/{started.json()['id']}/iterations/0", json=REPORT)
+    given = client.get(f"/decision?workload={workload}&{STATE}")
+    for answer in (decided, given):
+        assert answer.status_code in (200, 201)
+        found = answer.json()
+        assert (found["source"], found["agent"]) == ("fallback", 1 if promoted else None)
+        assert "model 1 can't be used" in found["reason"]["text"]
+        assert "answers" in found["reason"]["text"]
+    predicted = client.get(f"/workloads/{workload}/models/1/predict?allocation=gpus:4&feature=batch:128")
+    assert (predicted.status_code, "fit it again" in predicted.json()["detail"]) == (409, True)

@@ -17,7 +17,9 @@ from app.http import problems
 from app.http.middleware import BodyLimit, Deadline, Metrics
 from app.settings import Settings
 
-SETTINGS = Settings(json_limit_bytes=1000, upload_limit_bytes=5000, request_timeout_seconds=0.2)
+SETTINGS = Settings(
+    json_limit_bytes=1000, upload_limit_bytes=5000, request_timeout_seconds=0.2, upload_timeout_seconds=0.2
+)
 
 
 class Slow:
@@ -47,6 +49,7 @@ def app(database: Database, slow: Slow) -> FastAPI:
     async def samples(request: Request) -> int:
         return sum([len(chunk) async for chunk in request.stream()])
 
+    @app.post("/w/slow/samples")
     @app.get("/slow")
     async def wait() -> str:
         await asyncio.sleep(30)
@@ -119,6 +122,11 @@ def test_a_request_that_timed_out_writes_nothing(client: TestClient, slow: Slow,
     assert slow.finished.wait(10)
     with database.reading() as session:
         assert session.query(Workload).count() == 0
+
+
+def test_only_an_upload_that_timed_out_may_have_written_something(client: TestClient) -> None:
+    assert client.get("/slow").json()["detail"].endswith("nothing was written")
+    assert "what was stored by then is kept" in client.post("/w/slow/samples").json()["detail"]
 
 
 async def test_a_slow_request_is_answered_just_once(app: FastAPI) -> None:

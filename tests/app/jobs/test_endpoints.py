@@ -7,9 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app import queue
-from app.database.base import utc_now
 from app.database.engine import Database
 from app.jobs import lease as leases
+from app.settings import Settings
 from tests.app.jobs.test_lease import make
 
 
@@ -36,7 +36,7 @@ def test_an_unknown_job_is_a_problem(client: TestClient) -> None:
 
 
 def test_a_job_is_read_and_listed(client: TestClient, database: Database) -> None:
-    first, second = make(database, "a"), make(database, "b", utc_now())
+    first, second = make(database, "a"), make(database, "b")
     job = client.get(f"/jobs/{first}").json()
     assert (job["state"], job["type"], job["workload"], job["progress"]) == ("queued", "train", "a", 0.0)
     assert [item["id"] for item in client.get("/jobs").json()["items"]] == [second, first]
@@ -46,7 +46,7 @@ def test_a_job_is_read_and_listed(client: TestClient, database: Database) -> Non
 
 
 def test_pages_of_jobs_follow_the_next_link(client: TestClient, database: Database) -> None:
-    made = {make(database, f"w{i}", utc_now()) for i in range(5)}
+    made = {make(database, f"w{i}") for i in range(5)}
     seen: list[str] = []
     link = "/jobs?limit=2"
     while link:
@@ -61,10 +61,10 @@ def test_cancelling_twice_changes_nothing_and_a_finished_job_refuses(client: Tes
     waiting, done = make(database, "a"), make(database, "b")
     assert client.post(f"/jobs/{waiting}/cancel").json()["state"] == "cancelled"
     assert client.post(f"/jobs/{waiting}/cancel").status_code == 200
-    lease = leases.claim(database, done, "w", 20, utc_now())
+    lease = leases.claim(database, done, "w", Settings())
     assert lease is not None
     with database.session() as session:
-        leases.finish(session, lease, {"agent": 1}, utc_now())
+        leases.finish(session, lease, {"agent": 1})
     answer = client.post(f"/jobs/{done}/cancel")
     assert answer.status_code == 409
     assert "succeeded" in answer.json()["detail"]
@@ -72,14 +72,14 @@ def test_cancelling_twice_changes_nothing_and_a_finished_job_refuses(client: Tes
 
 def test_events_are_streamed_to_the_end_and_resumed(client: TestClient, database: Database) -> None:
     job = make(database)
-    lease = leases.claim(database, job, "w", 20, utc_now())
+    lease = leases.claim(database, job, "w", Settings())
     assert lease is not None
 
     def work() -> None:
         for step in range(1, 4):
-            leases.progress(database, lease, step / 4, 1.0, {"steps": step}, None, utc_now())
+            leases.progress(database, lease, step / 4, 1.0, {"steps": step}, None)
         with database.session() as session:
-            leases.finish(session, lease, {"agent": 7}, utc_now())
+            leases.finish(session, lease, {"agent": 7})
 
     worker = threading.Timer(0.3, work)
     worker.start()

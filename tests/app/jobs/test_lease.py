@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Self
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app import queue
+from app.database import seen
+from app.database.base import utc_now
+from app.database.clock import Clock, database_time
 from app.database.engine import Database
-from app.database.tables import Job, Workload
+from app.database.tables import IdempotencyKey, Job, Worker, Workload
 from app.jobs import lease as leases
-from app.jobs import listing, service
+from app.jobs import listing, repository, service
 from app.jobs.lease import Lease, LeaseLost
 from app.settings import Settings
 
@@ -34,25 +39,34 @@ def job_id(any_database: Database) -> str:
     return make(any_database)
 
 
-def make(database: Database, name: str = "w", now: datetime = START, *, fails: bool = False) -> str:
+def after(seconds: float) -> Clock:
+    """A database whose clock shows so many seconds after START."""
+    return lambda _session: START + timedelta(seconds=seconds)
+
+
+BEGINNING = after(0)
+
+
+def make(database: Database, name: str = "w", *, clock: Clock = BEGINNING, fails: bool = False) -> str:
     with database.session() as session:
         workload = Workload(name=name, kind="iterative", spec={})
         session.add(workload)
         session.flush()
         job = service.create(
-            session, job_type="train", workload_id=workload.id, request={"seed": 1}, tenant="default", now=now
+            session,
+            job_type="train",
+            workload_id=workload.id,
+            request={"seed": 1},
+            tenant="default",
+            clock=clock,
         )
         if fails:
             raise RuntimeError("before the commit")
         return job.id
 
 
-def after(seconds: float) -> datetime:
-    return START + timedelta(seconds=seconds)
-
-
 def claim(database: Database, job_id: str, owner: str = "a", seconds: float = 0.0) -> Lease:
-    lease = leases.claim(database, job_id, owner, SECONDS, after(seconds))
+    lease = leases.claim(database, job_id, owner, SETTINGS, after(seconds))
     assert lease is not None
     return lease
 
@@ -93,7 +107,7 @@ def test_only_one_of_many_workers_gets_a_job(any_database: Database, job_id: str
 
     def compete(owner: str) -> None:
         start.wait()
-        taken.append(leases.claim(any_database, job_id, owner, SECONDS, START))
+        taken.append(leases.claim(any_database, job_id, owner, SETTINGS, after(0)))
 
     threads = [threading.Thread(target=compete, args=(f"w{i}",)) for i in range(8)]
     for thread in threads:
@@ -109,7 +123,7 @@ def test_only_one_of_many_workers_gets_a_job(any_database: Database, job_id: str
 def test_a_finished_job_cannot_be_taken_or_finished_again(any_database: Database, job_id: str) -> None:
     lease = claim(any_database, job_id)
     finish(any_database, lease, {"agent": 1})
-    assert leases.claim(any_database, job_id, "b", SECONDS, after(1000)) is None
+    assert leases.claim(any_database, job_id, "b", SETTINGS, after(1000)) is None
     with pytest.raises(LeaseLost):
         finish(any_database, lease, {"agent": 2})
     done = row(any_database, job_id)
@@ -119,7 +133,7 @@ def test_a_finished_job_cannot_be_taken_or_finished_again(any_database: Database
 
 def test_an_expired_lease_is_taken_over_and_its_old_holder_fenced_out(any_database: Database, job_id: str) -> None:
     old = claim(any_database, job_id, "old")
-    assert leases.claim(any_database, job_id, "new", SECONDS, after(SECONDS - 1)) is None
+    assert leases.claim(any_database, job_id, "new", SETTINGS, after(SECONDS - 1)) is None
     new = claim(any_database, job_id, "new", SECONDS + 1)
     assert new.fence > old.fence
     with pytest.raises(LeaseLost):
@@ -148,8 +162,8 @@ def test_what_a_fenced_out_worker_publishes_is_rolled_back(any_database: Databas
 def test_heartbeats_keep_a_lease_alive(any_database: Database, job_id: str) -> None:
     lease = claim(any_database, job_id)
     assert leases.heartbeat(any_database, lease, after(15)) is False
-    assert leases.claim(any_database, job_id, "b", SECONDS, after(30)) is None
-    assert leases.claim(any_database, job_id, "b", SECONDS, after(36)) is not None
+    assert leases.claim(any_database, job_id, "b", SETTINGS, after(30)) is None
+    assert leases.claim(any_database, job_id, "b", SETTINGS, after(36)) is not None
 
 
 def test_the_next_attempt_starts_from_the_last_checkpoint(any_database: Database, job_id: str) -> None:
@@ -172,7 +186,7 @@ def test_a_job_given_back_is_no_failed_attempt(any_database: Database, job_id: s
 def test_cancelling_a_waiting_job_ends_it_at_once(any_database: Database, job_id: str) -> None:
     assert service.cancel(any_database, "default", job_id).state == "cancelled"
     assert service.cancel(any_database, "default", job_id).state == "cancelled"
-    assert leases.claim(any_database, job_id, "a", SECONDS, START) is None
+    assert leases.claim(any_database, job_id, "a", SETTINGS, after(0)) is None
     assert states(any_database, job_id) == ["queued", "cancelled"]
 
 
@@ -190,8 +204,8 @@ def test_the_sweeper_brings_back_what_holds_an_expired_lease(
 ) -> None:
     lease = claim(any_database, job_id)
     announced.clear()
-    assert leases.sweep(any_database, SETTINGS, after(5)) == []
-    assert leases.sweep(any_database, SETTINGS, after(21)) == [job_id]
+    assert leases.sweep(any_database, SETTINGS, clock=after(5)) == []
+    assert leases.sweep(any_database, SETTINGS, clock=after(21)) == [job_id]
     assert announced == [job_id]
     assert row(any_database, job_id).state == "queued"
     with pytest.raises(LeaseLost):
@@ -200,17 +214,17 @@ def test_the_sweeper_brings_back_what_holds_an_expired_lease(
 
 def test_the_sweeper_does_not_wait_for_a_worker_that_is_surely_gone(any_database: Database, job_id: str) -> None:
     claim(any_database, job_id, "dead")
-    assert leases.sweep(any_database, SETTINGS, after(1), lambda owner: owner == "alive") == []
-    assert leases.sweep(any_database, SETTINGS, after(1), lambda owner: owner == "dead") == [job_id]
+    assert leases.sweep(any_database, SETTINGS, lambda owner: owner == "alive", after(1)) == []
+    assert leases.sweep(any_database, SETTINGS, lambda owner: owner == "dead", after(1)) == [job_id]
 
 
 def test_the_sweeper_announces_again_what_was_never_started(
     any_database: Database, job_id: str, announced: list[str]
 ) -> None:
     announced.clear()
-    assert leases.sweep(any_database, SETTINGS, after(5)) == []
-    assert leases.sweep(any_database, SETTINGS, after(11)) == [job_id]
-    assert leases.sweep(any_database, SETTINGS, after(12)) == []
+    assert leases.sweep(any_database, SETTINGS, clock=after(5)) == []
+    assert leases.sweep(any_database, SETTINGS, clock=after(11)) == [job_id]
+    assert leases.sweep(any_database, SETTINGS, clock=after(12)) == []
     assert announced == [job_id]
 
 
@@ -220,7 +234,7 @@ def test_two_sweepers_announce_a_job_once(any_database: Database, job_id: str, a
 
     def sweep() -> None:
         start.wait()
-        leases.sweep(any_database, SETTINGS, after(11))
+        leases.sweep(any_database, SETTINGS, clock=after(11))
 
     threads = [threading.Thread(target=sweep) for _ in range(4)]
     for thread in threads:
@@ -233,7 +247,7 @@ def test_two_sweepers_announce_a_job_once(any_database: Database, job_id: str, a
 def test_a_job_that_keeps_losing_its_worker_fails(any_database: Database, job_id: str) -> None:
     for attempt in range(3):
         claim(any_database, job_id, f"w{attempt}", attempt * 100)
-        leases.sweep(any_database, SETTINGS, after(attempt * 100 + 50))
+        leases.sweep(any_database, SETTINGS, clock=after(attempt * 100 + 50))
     failed = row(any_database, job_id)
     assert failed.state == "failed"
     assert failed.error is not None
@@ -243,8 +257,84 @@ def test_a_job_that_keeps_losing_its_worker_fails(any_database: Database, job_id
 def test_a_cancelled_job_whose_worker_is_lost_ends_cancelled(any_database: Database, job_id: str) -> None:
     claim(any_database, job_id)
     service.cancel(any_database, "default", job_id)
-    assert leases.sweep(any_database, SETTINGS, after(50)) == []
+    assert leases.sweep(any_database, SETTINGS, clock=after(50)) == []
     assert row(any_database, job_id).state == "cancelled"
+
+
+def test_a_job_that_is_announced_again_and_again_is_tried_no_more_often(any_database: Database, job_id: str) -> None:
+    for attempt in range(3):  # each message finds an expired lease before any sweeper does
+        claim(any_database, job_id, f"w{attempt}", attempt * 100)
+    assert leases.claim(any_database, job_id, "w3", SETTINGS, after(210)) is None
+    assert row(any_database, job_id).state == "running"  # its lease has not expired
+    assert leases.claim(any_database, job_id, "w3", SETTINGS, after(300)) is None
+    failed = row(any_database, job_id)
+    assert (failed.state, failed.attempts) == ("failed", 3)
+    assert failed.error is not None
+    assert failed.error["type"] == "/problems/worker-lost"
+    assert states(any_database, job_id) == ["queued", "running", "running", "running", "failed"]
+
+
+def test_a_renewal_between_a_sweepers_look_and_its_write_keeps_the_job(
+    any_database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = claim(any_database, job_id)
+    found = repository.running
+
+    def renewed_meanwhile(session: Session) -> list[Job]:
+        jobs = found(session)
+        leases.heartbeat(any_database, lease, after(30))
+        return jobs
+
+    monkeypatch.setattr(repository, "running", renewed_meanwhile)
+    assert leases.sweep(any_database, SETTINGS, clock=after(30)) == []
+    assert leases.sweep(any_database, SETTINGS, lambda owner: owner == "a", after(30)) == [job_id]  # surely gone
+
+
+class Ahead(datetime):
+    """The clock of a host that is 25 s ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + timedelta(seconds=25)
+
+
+@pytest.mark.servers
+def test_a_host_whose_clock_is_ahead_takes_no_healthy_job(
+    postgres_database: Database, announced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres_database.session() as session:
+        seen.beat(session, "right")
+    job_id = make(postgres_database, clock=database_time)
+    lease = leases.claim(postgres_database, job_id, "right", SETTINGS)
+    waiting = make(postgres_database, "other", clock=database_time)
+    announced.clear()
+    assert lease is not None
+    monkeypatch.setattr("app.database.base.datetime", Ahead)
+    assert leases.sweep(postgres_database, SETTINGS) == []
+    assert leases.claim(postgres_database, job_id, "wrong", SETTINGS) is None
+    assert leases.heartbeat(postgres_database, lease) is False
+    expires = row(postgres_database, job_id).lease_expires_at
+    assert expires is not None
+    assert expires - datetime.now(UTC) < timedelta(seconds=SECONDS + 1)
+    with postgres_database.session() as session:
+        assert seen.seen_lately(session, 10.0) == "right"
+        seen.beat(session, "wrong")
+    monkeypatch.undo()
+    with postgres_database.reading() as session:
+        ages = [utc_now() - found for found in session.scalars(select(Worker.seen_at))]
+    assert all(age > timedelta(0) for age in ages)
+    assert announced == []
+    assert row(postgres_database, waiting).state == "queued"
+
+
+def test_only_what_was_not_repeated_for_long_is_forgotten(any_database: Database) -> None:
+    with any_database.session() as session:
+        for key, hours in (("old", 0.0), ("young", 2.0)):
+            made = START + timedelta(hours=hours)
+            session.add(IdempotencyKey(key=key, claim="c", digest="d", created_at=made))
+    leases.purge(any_database, Settings(idempotency_seconds=3600.0), after(2 * 3600))
+    with any_database.reading() as session:
+        assert session.scalars(select(IdempotencyKey.key)).all() == ["young"]
 
 
 def test_deleting_the_workload_takes_the_job_from_its_worker(any_database: Database, job_id: str) -> None:

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database
 from app.kinds.iterative.decisions.report import EncodedReport, IterationReport
 from app.kinds.iterative.decisions.schemas import Decision
+from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
@@ -216,3 +217,14 @@ def test_the_start_names_the_agent(client: TestClient, backend: Database, worklo
 
 def test_both_forms_of_a_report_have_the_same_fields() -> None:
     assert set(EncodedReport.__struct_fields__) == set(IterationReport.model_fields)
+
+
+@on_both
+def test_a_run_of_a_workload_that_another_process_deleted_is_not_found(
+    client: TestClient, workload: str, run: str, backend: Database
+) -> None:
+    workloads.delete(backend, "default", workload)  # this process's cache still has it
+    answer = client.post("/runs", json={"workload": workload})
+    assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
+    assert workload in answer.json()["detail"]
+    assert client.get(f"/runs/{run}").status_code == 404

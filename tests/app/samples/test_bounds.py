@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.errors import StewardError
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples.check import Checker
 from app.kinds.iterative.samples.csv import CsvReader
@@ -27,11 +28,9 @@ from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.wfformat_writing import critical_path
 from app.kinds.workflow.trace import independent
-from app.samples import service
+from app.samples import service, stream
 from app.samples.memory import returning
-from app.samples import stream
 from app.samples.stream import PIECE, blocks, unzipped
-from app.kinds.iterative.example import SPEC as EXAMPLE
 
 NODE = {"name": "big", "processors": 8, "minimum": 1, "maximum": 1}
 JOB = b"%d 0 -1 9 4 -1 -1 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n"

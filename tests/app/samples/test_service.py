@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
-from app.database.engine import Database, DeadlinePassed
+from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.database.tables import Execution, Iteration, Run
 from app.errors import Timeout, Unavailable
 from app.http.pagination import PageRequest
@@ -116,6 +119,24 @@ def test_an_interrupted_upload_says_what_is_kept(
     with pytest.raises(family, match=words):
         upload(backend, csv_of({f"run-{i:02}": 2 for i in range(60)}))
     assert len(stored(backend, target)) == 20
+
+
+def test_an_upload_whose_time_is_over_stops_at_once_and_says_what_is_kept(
+    backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BATCH_EXECUTIONS", 20)
+    lines = csv_of({f"run-{i:02}": 2 for i in range(60)}).splitlines(keepends=True)
+
+    def chunks() -> Iterator[bytes]:
+        yield "".join(lines[:90]).encode()
+        commit_deadline.set(time.monotonic() - 1)
+        yield "".join(lines[90:94]).encode()
+        pytest.fail("it was read on")
+
+    given = Upload("text/csv", chunks(), gzip=False, limit_bytes=10**9, json_limit_bytes=10**7)
+    with pytest.raises(Timeout, match="took too long; the 40 executions accepted before it are kept"):
+        copy_context().run(service.upload, backend, TENANT, target.workload_id, given)
+    assert len(stored(backend, target)) == 40
 
 
 @on_both

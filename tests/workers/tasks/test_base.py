@@ -3,21 +3,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Job, Workload
 from app.jobs import lease as leases
 from app.jobs import listing, service
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
+from tests.servers import wait_until
 from workers.estimators.base import TooLittleData
-from workers.tasks.base import RunningJob, perform
+from workers.tasks.base import Cancelled, RunningJob, perform
 
 SETTINGS = Settings(lease_seconds=5, heartbeat_seconds=0.05, progress_seconds=0, checkpoint_seconds=0)
 
@@ -40,6 +41,15 @@ def row(database: Database, job_id: str) -> Job:
 def checkpoint(database: Database, job_id: str) -> bytes | None:
     with database.reading() as session:
         return session.get_one(Job, job_id).checkpoint
+
+
+def is_told(job: RunningJob) -> bool:
+    """Whether the job knows that it is cancelled."""
+    try:
+        job.check()
+    except Cancelled:
+        return True
+    return False
 
 
 def chunks(number: int, each: Callable[[int], None] = lambda _step: None) -> Callable[[RunningJob], None]:
@@ -73,7 +83,7 @@ def test_progress_is_told_no_more_often_than_asked_for(any_database: Database, j
 
 
 def test_a_job_that_somebody_else_holds_is_left_alone(any_database: Database, job_id: str) -> None:
-    leases.claim(any_database, job_id, "other", 100, utc_now())
+    leases.claim(any_database, job_id, "other", SETTINGS)
     began: list[int] = []
     perform(any_database, SETTINGS, job_id, chunks(3, began.append))
     assert began == []
@@ -108,7 +118,7 @@ def test_a_cancelled_job_stops_at_its_next_chunk(any_database: Database, job_id:
 def test_work_without_chunks_is_cancelled_before_it_publishes(any_database: Database, job_id: str) -> None:
     def work(job: RunningJob) -> None:
         service.cancel(any_database, "default", job_id)
-        time.sleep(0.5)  # several heartbeats
+        wait_until(lambda: is_told(job), what="a heartbeat to tell of it")
         job.publish(lambda _session: {"model": 1})
 
     perform(any_database, SETTINGS, job_id, work)
@@ -116,14 +126,18 @@ def test_work_without_chunks_is_cancelled_before_it_publishes(any_database: Data
 
 
 def test_heartbeats_outlast_a_long_chunk(any_database: Database, job_id: str) -> None:
-    settings = SETTINGS.model_copy(update={"lease_seconds": 1.0})
+    def expires() -> datetime:
+        found = row(any_database, job_id).lease_expires_at
+        assert found is not None
+        return found
 
     def work(job: RunningJob) -> None:
-        time.sleep(1.6)
-        assert leases.sweep(any_database, settings, utc_now()) == []
+        first = expires()
+        wait_until(lambda: expires() > first + timedelta(seconds=0.2), what="some heartbeats")
+        assert leases.sweep(any_database, SETTINGS, clock=lambda _session: first + timedelta(seconds=0.1)) == []
         job.publish(lambda _session: {"model": 1})
 
-    perform(any_database, settings, job_id, work)
+    perform(any_database, SETTINGS, job_id, work)
     assert row(any_database, job_id).state == "succeeded"
 
 
@@ -166,8 +180,8 @@ def is_published(database: Database) -> bool:
 
 def test_whoever_has_lost_the_lease_publishes_nothing(any_database: Database, job_id: str) -> None:
     def work(job: RunningJob) -> None:
-        leases.sweep(any_database, SETTINGS, utc_now(), lambda _owner: True)
-        assert leases.claim(any_database, job_id, "other", 100, utc_now()) is not None
+        leases.sweep(any_database, SETTINGS, lambda _owner: True)
+        assert leases.claim(any_database, job_id, "other", SETTINGS) is not None
         publishing(job)
 
     perform(any_database, SETTINGS, job_id, work)
@@ -215,7 +229,7 @@ def test_a_lost_database_fails_no_job(any_database: Database, job_id: str) -> No
 
     perform(any_database, SETTINGS, job_id, work)
     assert row(any_database, job_id).state == "running"
-    assert leases.sweep(any_database, SETTINGS, utc_now(), lambda _owner: True) == [job_id]
+    assert leases.sweep(any_database, SETTINGS, lambda _owner: True) == [job_id]
 
 
 def test_a_deleted_workload_ends_its_training_quietly(any_database: Database, job_id: str) -> None:

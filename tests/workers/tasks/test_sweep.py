@@ -13,7 +13,6 @@ from app import queue
 from app.agents import repository as agents
 from app.agents import service as agent_service
 from app.agents.schemas import TrainRequest
-from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Agent, Job, Trial, Workload
 from app.domain_models import service as domain_models
@@ -145,8 +144,8 @@ def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database
     waiting = row(any_database, job)
     assert (waiting.state, waiting.owner) == ("waiting", None)
     assert service.get(any_database, "default", job).state == "running"
-    assert leases.claim(any_database, job, "eager", 20, utc_now()) is None
-    assert leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True) == []
+    assert leases.claim(any_database, job, "eager", SETTINGS) is None
+    assert leases.sweep(any_database, SETTINGS, lambda _: True) == []
     with any_database.reading() as session:
         assert agents.latest_version(session, waiting.workload_id) is None
 
@@ -159,7 +158,7 @@ def test_doubled_and_lost_messages_change_nothing(any_database: Database, post: 
         post.one()
         post.one()
         if not post.waiting:  # this one was lost: the sweeper finds what is queued
-            leases.sweep(any_database, SETTINGS.model_copy(update={"requeue_seconds": 1e-9}), utc_now())
+            leases.sweep(any_database, SETTINGS.model_copy(update={"requeue_seconds": 1e-9}))
     assert row(any_database, job).state == "succeeded"
     assert len(published(any_database)) == 1
     assert [trial.rungs for trial in trials(any_database, job)].count(3) == 1
@@ -169,13 +168,13 @@ def test_the_last_of_many_to_come_to_rest_wakes_the_training_once(any_database: 
     job = ask(any_database, **TABULAR)
     post.one()
     group, post.waiting = post.waiting, []
-    claimed = [leases.claim(any_database, trial, f"w{trial}", 20, utc_now()) for _, trial in group]
+    claimed = [leases.claim(any_database, trial, f"w{trial}", SETTINGS) for _, trial in group]
     start = threading.Barrier(len(claimed))
     outcome = sweeps.Outcome(0.1, -0.5, {"strength": 1.0}, b"policy")
 
     def rest(lease: leases.Lease) -> None:
         start.wait()
-        assert sweeps.rest(any_database, lease, outcome, b"learner", utc_now())
+        assert sweeps.rest(any_database, lease, outcome, b"learner")
 
     threads = [threading.Thread(target=rest, args=(lease,)) for lease in claimed if lease is not None]
     for thread in threads:
@@ -221,7 +220,7 @@ def test_a_killed_trial_is_taken_up_where_it_was(
     assert 0 < share < 0.1
     post.one()  # the other trial
     assert row(any_database, job).state == "waiting"
-    assert leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True) == [first]
+    assert leases.sweep(any_database, SETTINGS, lambda _: True) == [first]
     restored: list[float] = []
     restore = Learner.restore
 
@@ -241,14 +240,14 @@ def test_a_fenced_out_trial_writes_nothing(any_database: Database, post: Post) -
     job = ask(any_database, **TABULAR)
     post.one()
     trial = post.waiting[0][1]
-    old = leases.claim(any_database, trial, "old", 20, utc_now())
+    old = leases.claim(any_database, trial, "old", SETTINGS)
     assert old is not None
-    leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True)
+    leases.sweep(any_database, SETTINGS, lambda _: True)
     outcome = sweeps.Outcome(0.1, 99.0, {}, b"stale")
     with pytest.raises(leases.LeaseLost):
-        sweeps.rest(any_database, old, outcome, b"stale", utc_now())
+        sweeps.rest(any_database, old, outcome, b"stale")
     with pytest.raises(leases.LeaseLost):
-        sweeps.tell(any_database, old, sweeps.Told(0.1, 1.0, 1.0, {}, 0.9), b"stale", utc_now())
+        sweeps.tell(any_database, old, sweeps.Told(0.1, 1.0, 1.0, {}, 0.9), b"stale")
     assert trials(any_database, job)[0].score is None
     post.deliver()
     assert row(any_database, job).state == "succeeded"
@@ -257,14 +256,14 @@ def test_a_fenced_out_trial_writes_nothing(any_database: Database, post: Post) -
 def test_trials_are_cancelled_with_their_training(any_database: Database, post: Post) -> None:
     job = ask(any_database, **TABULAR)
     post.one()
-    running = leases.claim(any_database, post.waiting[0][1], "w", 20, utc_now())
+    running = leases.claim(any_database, post.waiting[0][1], "w", SETTINGS)
     assert running is not None
     assert service.cancel(any_database, "default", job).state == "cancelled"
     assert states(any_database, job) == ["running", "cancelled", "cancelled", "cancelled"]
-    assert leases.heartbeat(any_database, running, utc_now()) is True
+    assert leases.heartbeat(any_database, running) is True
     outcome = sweeps.Outcome(0.1, -0.5, {}, b"policy")
-    assert sweeps.rest(any_database, running, outcome, b"learner", utc_now()) is False
-    leases.cancel(any_database, running, utc_now())
+    assert sweeps.rest(any_database, running, outcome, b"learner") is False
+    leases.cancel(any_database, running)
     post.deliver()
     assert states(any_database, job) == ["cancelled"] * 4
     assert published(any_database) == []
@@ -310,8 +309,8 @@ def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: D
     post.one()
     unlucky = post.waiting.pop(0)[1]
     for attempt in range(SETTINGS.max_attempts):
-        assert leases.claim(any_database, unlucky, f"w{attempt}", 20, utc_now()) is not None
-        leases.sweep(any_database, SETTINGS, utc_now(), lambda _: True)
+        assert leases.claim(any_database, unlucky, f"w{attempt}", SETTINGS) is not None
+        leases.sweep(any_database, SETTINGS, lambda _: True)
     post.deliver()
     assert row(any_database, unlucky).state == "failed"
     assert row(any_database, job).state == "succeeded"

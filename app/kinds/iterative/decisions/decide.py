@@ -220,7 +220,7 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
     seen = forecast(projector, state, hold, after, np.zeros(1))
     told = circumstances(compiled, state, seen, hold, after)[0]
     informed = projector.table.informed
-    reason = reasons.first(layout, told) if informed else reasons.first_without_model(told)
+    reason = reasons.first(layout, told) if informed else reasons.first_without_model(told, compiled.snapshot.problem)
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,

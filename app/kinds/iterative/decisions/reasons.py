@@ -122,9 +122,10 @@ def first(layout: Layout, told: Circumstances) -> Reason:
     return Reason("initial", f"{decided} are worth most by the model: {projection}")
 
 
-def first_without_model(told: Circumstances) -> Reason:
-    """The reason of a run's initial allocation before any domain model."""
-    return Reason("no_model", f"{told.decided.words} as the workload's initial allocation; no domain model yet")
+def first_without_model(told: Circumstances, problem: str = "") -> Reason:
+    """The reason of a run's initial allocation before any domain model, or with one that can't be used."""
+    why = problem or "no domain model yet"
+    return Reason("no_model", f"{told.decided.words} as the workload's initial allocation; {why}")
 
 
 def complete(layout: Layout) -> Reason:

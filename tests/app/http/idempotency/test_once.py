@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +12,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 
 from app.database.base import utc_now
-from app.database.engine import Database
+from app.database.engine import Database, commit_deadline
 from app.database.tables import IdempotencyKey, Workload
 from app.errors import Conflict
 from app.http import problems
@@ -29,6 +31,7 @@ class Service:
         self.go_on.set()
         self.entered = threading.Event()
         self.fails = False
+        self.then: Callable[[], object] = lambda: None
 
     def create(self, name: str, record: Record) -> dict[str, str]:
         self.entered.set()
@@ -37,6 +40,7 @@ class Service:
             session.add(Workload(name=name, kind="iterative", spec={}))
             session.flush()
             answer = {"name": name}
+            self.then()
             record(session, answer, headers={"Location": f"/workloads/{name}"})
             if self.fails:
                 raise Conflict("after all, no")
@@ -125,6 +129,45 @@ def test_a_claim_whose_process_died_is_free_after_a_while(
         session.add(IdempotencyKey(key="abc", claim="dead", digest="x", created_at=old))
     assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 201
     assert service.count() == 1
+
+
+def test_a_request_that_took_too_long_leaves_its_key_free(client: TestClient, service: Service) -> None:
+    token = commit_deadline.set(time.monotonic() + 60)
+    service.then = lambda: commit_deadline.set(time.monotonic() - 1)  # its time ends while it works
+    try:
+        first = client.post("/things", json={"name": "a"}, headers=KEY)
+    finally:
+        commit_deadline.reset(token)
+    assert (first.status_code, first.json()["type"], service.count()) == (503, "/problems/timeout", 0)
+    service.then = lambda: None
+    assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 201
+    assert service.count() == 1
+
+
+def test_a_request_whose_key_was_taken_over_writes_nothing(
+    client: TestClient, service: Service, any_database: Database
+) -> None:
+    answers = []
+    service.go_on.clear()
+    first = threading.Thread(
+        target=lambda: answers.append(client.post("/things", json={"name": "late"}, headers=KEY)), name="first"
+    )
+    first.start()
+    assert service.entered.wait(10)
+    with any_database.session() as session:  # it is taken for dead
+        session.get_one(IdempotencyKey, ("default", "abc")).created_at = utc_now() - timedelta(hours=1)
+    service.entered.clear()
+    second = threading.Thread(target=lambda: answers.append(client.post("/things", json={"name": "b"}, headers=KEY)))
+    second.start()
+    assert service.entered.wait(10)  # the second holds the key now, and neither has written
+    service.go_on.set()
+    first.join()
+    second.join()
+    assert sorted(answer.status_code for answer in answers) == [201, 409]
+    with any_database.reading() as session:
+        assert session.scalars(select(Workload.name)).all() == ["b"]
+    again = client.post("/things", json={"name": "b"}, headers=KEY)
+    assert (again.status_code, again.headers["idempotent-replayed"]) == (201, "true")
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "tab\there"])

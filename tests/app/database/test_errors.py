@@ -1,0 +1,54 @@
+"""What the databases' drivers report, as callers are told: in one place, whatever the route."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import text
+
+from app.database.engine import Database
+from app.database.tables import Run, Workload
+from app.http import problems
+from app.settings import Settings
+
+
+def client_of(database: Database) -> TestClient:
+    app = FastAPI()
+    app.state.settings = Settings()
+    problems.install(app)
+
+    @app.post("/workloads")
+    def register(name: str) -> None:
+        with database.session() as session:
+            session.add(Workload(name=name, kind="iterative", spec={}))
+
+    @app.post("/runs")
+    def start(workload: str) -> None:
+        with database.session() as session:
+            session.add(Run(workload_id=workload, spec_version=1, targets={}, state_vector=[], decision={}))
+
+    @app.post("/broken")
+    def broken() -> None:
+        with database.session() as session:
+            session.execute(text("SELECT nothing FROM nowhere"))
+
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def test_what_the_database_cant_keep_is_invalid(postgres_database: Database) -> None:
+    answer = client_of(postgres_database).post("/workloads", params={"name": "a\0b"})
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/invalid")
+    assert "can't keep" in answer.json()["detail"]
+
+
+def test_what_contradicts_the_database_is_a_conflict(any_database: Database) -> None:
+    client = client_of(any_database)
+    assert client.post("/workloads", params={"name": "a"}).status_code == 200
+    for path, query in (("/workloads", {"name": "a"}), ("/runs", {"workload": "gone"})):
+        answer = client.post(path, params=query)
+        assert (answer.status_code, answer.json()["type"]) == (409, "/problems/conflict")
+
+
+def test_a_wrong_statement_is_a_defect(any_database: Database) -> None:
+    answer = client_of(any_database).post("/broken")
+    assert (answer.status_code, "nowhere" in answer.text) == (500, False)
