@@ -10,6 +10,7 @@ from typing import Any
 from celery import Celery, group
 from kombu.exceptions import OperationalError
 
+from app import file_broker
 from app.settings import Settings, get_settings
 
 logger = logging.getLogger(__name__)
@@ -50,15 +51,9 @@ def configuration(settings: Settings) -> dict[str, Any]:
 
 
 def _transport_options(settings: Settings) -> dict[str, Any]:
-    if settings.broker_url.startswith("filesystem"):
-        settings.broker_dir.mkdir(parents=True, exist_ok=True)
-        messages = str(settings.broker_dir)
-        return {
-            "data_folder_in": messages,
-            "data_folder_out": messages,
-            "control_folder": messages,
-            "polling_interval": POLLING_SECONDS,
-        }
+    if settings.files_as_broker:
+        file_broker.install()
+        return {"folder": str(settings.broker_dir), "polling_interval": POLLING_SECONDS}
     return {
         "visibility_timeout": VISIBILITY_SECONDS,
         "unacked_restore_interval": 1,
