@@ -76,8 +76,17 @@ def _producer(broker_url: str, data_dir: str) -> Celery:
     return create_celery(Settings(broker_url=broker_url, data_dir=data_dir))
 
 
+def _settings() -> Settings:
+    return _active[0] if _active else get_settings()
+
+
+def reaches_this_host_alone() -> bool:
+    """Whether workers run where the service does, from the same installation: the embedded mode."""
+    return _settings().files_as_broker
+
+
 def _current() -> Celery:
-    settings = _active[0] if _active else get_settings()
+    settings = _settings()
     return _producer(settings.broker_url, str(settings.data_dir))
 
 

@@ -46,17 +46,17 @@ class Subject(NamedTuple):
 def answer(basis: Basis, state: State, subject: Subject, now: datetime) -> tuple[bytes, State]:
     """The encoded decision for one run, and its state with what the decision commits to."""
     scene = basis.scene(state)
-    serving, failed = basis.serving, ""
+    serving, agent, failed = basis.serving, basis.agent, ""
     try:
-        decided = checked(basis, scene, serving.artifact)
+        decided = checked(basis, scene, agent)
     except Exception as error:
-        if serving.artifact is None:
+        if agent is None:
             logger.exception("workload %s: deciding failed", serving.name)
             return _nothing(basis, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
         logger.exception("workload %s: agent %s failed", serving.name, serving.agent_version)
         failed = f"the policy failed ({type(error).__name__}: {error}); {basis.standing} answers"
         return _fallen_back(basis, scene, subject, now, failed)
-    name = serving.artifact.policy.name if serving.artifact else basis.standing
+    name = agent.policy.name if agent else basis.standing
     told = reason(scene, decided, basis.preface)
     return _encoded(basis, scene, decided, subject, now, (basis.source, name, told)), decided.state
 
