@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUS = 2
 BACKENDS = ("sqlite", "postgresql")
-LEARNING = ("gymnasium", "numba", "optuna", "scipy", "sklearn", "torch")
+LEARNING = ("altair", "gymnasium", "numba", "optuna", "scipy", "sklearn", "torch")
 """What workers import beyond the service's own dependencies: the extra `worker`."""
 
 
@@ -164,18 +164,16 @@ def broker_problem(settings: Settings) -> str | None:
     return f"{said}: {first_line(problem)}; start Redis, or correct the URL"
 
 
-def check_learning(command: str) -> None:
-    """What workers import is installed.
+def check_learning(command: str, otherwise: str = "") -> None:
+    """What learns, simulates and draws is installed.
 
     Raises:
-        StartupError: it is not.
+        StartupError: it is not; `otherwise` says what can be had without.
     """
     missing = [name for name in LEARNING if find_spec(name) is None]
     if missing:
-        raise StartupError(
-            f"{command}: workers need {', '.join(missing)}; pip install 'steward[worker]', "
-            "or serve without a worker: steward serve --workers 0"
-        )
+        what = ", ".join(missing)
+        raise StartupError(f"{command} needs what learns ({what}): pip install 'steward[worker]'{otherwise}")
 
 
 def without_password(url: str) -> str:

@@ -8,13 +8,18 @@ from typing import Any
 
 from app.cli.options import INTERRUPTED
 from app.processes import child_command
+from app.startup import check_learning
 
 
 def run_child(module: str, *arguments: str, stdin: bytes | None = None) -> int:
     """Run a module in a process that ends with this one; its exit status.
 
+    Raises:
+        StartupError: what it needs is not installed.
+
     It is not in the terminal's foreground group: Ctrl-C reaches this process alone, which then ends the child.
     """
+    check_learning(module)
     command = child_command(module, *arguments)
     try:
         return subprocess.run(command, input=stdin, check=False, start_new_session=True).returncode

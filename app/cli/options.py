@@ -1,5 +1,6 @@
 """What several commands have in common: options, and exit statuses."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +17,14 @@ def drawable(file: Path | None) -> Path | None:
     """A file that can be drawn to, before anything is done for it.
 
     Raises:
-        typer.BadParameter: its suffix is none of ``SUFFIXES``, or its folder can't be made.
+        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or nothing is there to draw with.
     """
     if file is None:
         return None
     if file.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
+    if find_spec("altair") is None:
+        raise typer.BadParameter("what draws is not installed: pip install 'steward[worker]'")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -33,7 +33,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_address(settings.host)
     if settings.workers:
-        startup.check_learning("steward serve")
+        startup.check_learning("a worker", ", or leave workers to others: steward serve --workers 0")
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with ExitStack() as stack:
         sockets = bind(settings)
