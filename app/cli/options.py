@@ -17,7 +17,7 @@ def drawable(file: Path | None) -> Path | None:
     """A file that can be drawn to, before anything is done for it.
 
     Raises:
-        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or nothing is there to draw with.
+        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or nothing can draw it.
     """
     if file is None:
         return None
