@@ -89,7 +89,6 @@ class Transport(virtual.Transport):
 
     Channel = Channel
     global_state = virtual.BrokerState()
-    default_port = 0
     driver_type = driver_name = "filesystem"
     implements = virtual.Transport.implements.extend(asynchronous=False, exchange_type=frozenset(["direct"]))
 
