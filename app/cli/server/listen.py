@@ -37,8 +37,8 @@ def bind(settings: Settings) -> list[socket.socket]:
         StartupError: the port is taken or may not be used.
     """
     found: dict[str, socket.AddressFamily] = {}
-    for family, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
-        found.setdefault(str(address[0]), family)
+    for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
+        found.setdefault(str(address[0]), version)
     bound: list[socket.socket] = []
     for host, family in found.items():
         listener = _bound(family, host, settings.port)
