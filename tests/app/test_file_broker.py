@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from celery import Celery
-from kombu import Connection
+from kombu.connection import Connection
 from kombu.simple import SimpleQueue
 
 from app.file_broker import REFUSED_SUFFIX

@@ -63,7 +63,7 @@ def text(said: Json) -> str:
     several = any(len(each["sequences"]) > 1 for each in said["strategies"])
     lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
     lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
-    rows = [("strategy", "tasks", *HEADS)]
+    rows: list[Sequence[str]] = [("strategy", "tasks", *HEADS)]
     for each in said["strategies"]:
         for part in each["sequences"]:
             name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
