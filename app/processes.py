@@ -1,9 +1,13 @@
-"""Processes of Steward: their names across hosts, and how none outlives its parent."""
+"""Processes of Steward: their names across hosts, and how none outlives its parent.
+
+``python -m app.processes PARENT MODULE …`` runs a module as a child that ends with its parent.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import runpy
 import signal
 import socket
 import sys
@@ -15,6 +19,11 @@ import psutil
 
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.5
+
+
+def child_command(module: str, *arguments: str) -> list[str]:
+    """Command line of a module that ends with this process."""
+    return [sys.executable, "-m", "app.processes", str(os.getpid()), module, *arguments]
 
 
 def die_with_parent(parent: int) -> None:
@@ -60,3 +69,15 @@ def is_gone(name: str) -> bool:
         return ended or f"{process.create_time():.2f}" != name.rpartition("/")[2]
     except psutil.NoSuchProcess:
         return True
+
+
+def main() -> None:
+    """Run the module named on the command line as a child of the given parent."""
+    parent, module, *arguments = sys.argv[1:]
+    die_with_parent(int(parent))
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

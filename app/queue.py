@@ -10,6 +10,7 @@ from typing import Any
 from celery import Celery, group
 from kombu.exceptions import OperationalError
 
+from app import file_broker
 from app.settings import Settings, get_settings
 
 logger = logging.getLogger(__name__)
@@ -50,15 +51,9 @@ def configuration(settings: Settings) -> dict[str, Any]:
 
 
 def _transport_options(settings: Settings) -> dict[str, Any]:
-    if settings.broker_url.startswith("filesystem"):
-        settings.broker_dir.mkdir(parents=True, exist_ok=True)
-        messages = str(settings.broker_dir)
-        return {
-            "data_folder_in": messages,
-            "data_folder_out": messages,
-            "control_folder": messages,
-            "polling_interval": POLLING_SECONDS,
-        }
+    if settings.files_as_broker:
+        file_broker.install()
+        return {"folder": str(settings.broker_dir), "polling_interval": POLLING_SECONDS}
     return {
         "visibility_timeout": VISIBILITY_SECONDS,
         "unacked_restore_interval": 1,
@@ -81,8 +76,17 @@ def _producer(broker_url: str, data_dir: str) -> Celery:
     return create_celery(Settings(broker_url=broker_url, data_dir=data_dir))
 
 
+def _settings() -> Settings:
+    return _active[0] if _active else get_settings()
+
+
+def reaches_this_host_alone() -> bool:
+    """Whether workers run where the service does, from the same installation: the embedded mode."""
+    return _settings().files_as_broker
+
+
 def _current() -> Celery:
-    settings = _active[0] if _active else get_settings()
+    settings = _settings()
     return _producer(settings.broker_url, str(settings.data_dir))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MEBIBYTE = 1024 * 1024
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lambda value: str(value).lower())]
 
 
 class Settings(BaseSettings):
@@ -22,7 +24,7 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address the API binds.")
     port: int = Field(8080, ge=0, le=65535, description="Port the API binds; 0 takes a free one.")
     workers: int = Field(1, ge=0, description="Worker processes that `serve` starts; 0 for none.")
-    log_level: str = Field("info", description="debug, info, warning or error.")
+    log_level: LogLevel = Field("info", description="debug, info, warning or error.")
 
     json_limit_bytes: int = Field(16 * MEBIBYTE, gt=0, description="Largest request body, uploads aside.")
     upload_limit_bytes: int = Field(2048 * MEBIBYTE, gt=0, description="Largest body of a sample upload.")
@@ -60,6 +62,16 @@ class Settings(BaseSettings):
         if not self.broker_url:
             self.broker_url = "filesystem://localhost//"
         return self
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the database or the broker is in `data_dir`: what else runs there shares them."""
+        return self.files_as_broker or Path(self.database_url.partition("///")[2]).is_relative_to(self.data_dir)
+
+    @property
+    def files_as_broker(self) -> bool:
+        """Whether jobs are announced through files, to workers of this host."""
+        return self.broker_url.startswith("filesystem:")
 
     @property
     def broker_dir(self) -> Path:

@@ -100,7 +100,7 @@ def _post(port: int, path: str, body: object) -> Any:
 def steward(database_url: str, folder: Path) -> Iterator[int]:
     """A Steward with the benchmark's workload, its model and champion; gives its port."""
     port = free_port()
-    command = ["-m", "app.cli.main", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
+    command = ["-m", "app.cli", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
     with _server(command, port, STEWARD_DATABASE_URL=database_url):
         _post(port, "/workloads", SPEC)
         publish(database_url, SPEC["name"])

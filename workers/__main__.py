@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -17,12 +18,36 @@ def main() -> None:
     for name in SINGLE_THREAD:  # as many processes as asked for, one thread each
         os.environ.setdefault(name, "1")
 
+    from app import startup
     from app.processes import die_with_parent
-    from workers.celery import work
 
     if arguments.parent:
         die_with_parent(arguments.parent)
+    try:
+        check()
+    except startup.StartupError as error:
+        sys.stderr.write(f"steward worker: {error}\n")
+        sys.exit(startup.EXIT_STATUS)
+
+    from workers.celery import work
+
     work(arguments.concurrency)
+
+
+def check() -> None:
+    """What a worker needs is there; without a broker it would hear of nothing.
+
+    Raises:
+        StartupError: something is not.
+    """
+    from app import startup
+
+    startup.check_learning("steward worker")
+    settings = startup.load_settings()
+    startup.check(settings, creates=False)
+    problem = startup.broker_problem(settings)
+    if problem is not None:
+        raise startup.StartupError(problem)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,11 @@ def _missing_shadow(session: Session, workload: Workload, version: int) -> str:
         )
     if seen.failures:
         return f"shadow: it failed in {seen.failures} of {seen.decisions} decisions"
+    if seen.gain is None:
+        return (
+            f"shadow: nothing tells what its steps would have gained in a workload of kind {workload.kind}, only that "
+            f"{seen.agreement or 0.0:.0%} were what was done; leave it out of `require`"
+        )
     return _judged("shadow", seen.gain)
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.agents import combinations, evidence, repository
+from app import queue
+from app.agents import combinations, evidence, extras, repository
 from app.agents.schemas import AgentRead, PromotionRead, Requirement, ShadowRead, TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Promotion, Workload
@@ -33,13 +34,16 @@ def request_training(
 
     Raises:
         Conflict: there is no sample or no model yet; it says what to do.
-        Invalid: parts of the request contradict each other, or there is no agent to go on from.
+        Invalid: parts of the request contradict each other, or there is no agent to go on from, or the workers of this
+            host can't do it.
         NotFound: no model of that version.
     """
     with database.session() as session:
         combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         combinations.check_kind(request, workload.kind)
+        if queue.reaches_this_host_alone():
+            extras.require(request)
         asked = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))

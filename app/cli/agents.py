@@ -3,16 +3,12 @@
 What learns runs in a process of its own, a child or a worker: the service never imports it.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from app.cli.plots import checked
-
-SERVICE = "http://127.0.0.1:8080"
-Plot = Annotated[Path | None, typer.Option(callback=checked, help="File to draw its report to: .html, .svg or .png.")]
+from app.cli.options import SERVICE, Plot, Url
 
 
 def _version(value: str) -> str:
@@ -50,26 +46,25 @@ def show(
     ] = "text",
 ) -> None:
     """Print the graph of components that a config builds: spaces, parameter counts, stage times."""
-    import subprocess
+    from app.cli.child import run_child
 
     given = {"--workload": workload, "--observation": observation, "--actions": actions, "--format": format_}
     options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-    command = [sys.executable, "-m", "workers.learning.show", *options, "--", config]
-    raise typer.Exit(subprocess.run(command, check=False).returncode)
+    raise typer.Exit(run_child("workers.learning.show", *options, "--", config))
 
 
 def report(
     workload: Annotated[str, typer.Argument(help="Name of the workload.")],
     version: Annotated[str, typer.Argument(callback=_version, help="A number, champion or newest.")] = "newest",
     plot: Plot = None,
-    url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+    url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not its verdict.")] = False,
 ) -> None:
     """Print how an agent was judged when its training ended, and draw it.
 
     Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there.
     """
-    from app.cli.agent_report import Options, run
+    from app.cli.remote.agent_report import Options, run
 
     raise typer.Exit(run(Options(url, workload, version, plot, json)))
 
@@ -87,7 +82,7 @@ def train(
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
     promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
     plot: Plot = None,
-    url: Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")] = SERVICE,
+    url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
     require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
 ) -> None:
@@ -96,7 +91,7 @@ def train(
     Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 not promoted though required,
     130 interrupted.
     """
-    from app.cli.train import Options, run
+    from app.cli.remote.train import Options, run
 
     request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
     request |= {"backend": backend, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}

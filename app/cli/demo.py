@@ -16,6 +16,9 @@ def register(cli: typer.Typer) -> None:
         compare: Annotated[bool, typer.Option(help="Also run the training at static allocations.")] = True,
     ) -> None:
         """Profile a real training, learn from it, and run it live under Steward's decisions (under 3 minutes)."""
+        from app.startup import check_learning
+
+        check_learning("steward demo")
         from app.demo.story import Options, run
 
         raise typer.Exit(run(Options(output, iterations, compare)))

@@ -1,112 +1,49 @@
-"""``steward evaluate``: have a running service judge agents, follow it, keep its page, and print what it found."""
+"""``steward evaluate`` on the command line; what it does is imported when it is asked for."""
 
-import json
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
-from app.cli.evaluations import LEVELS
-from app.cli.remote import progress_bar as bar
-from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
-
-DONE, REFUSED, UNREACHABLE, BELOW, INTERRUPTED = 0, 1, 3, 4, 130
+from app.cli.options import LEVELS, SERVICE, Url
 
 
-@dataclass(frozen=True)
-class Options:
-    """What may be said on the command line."""
-
-    url: str
-    request: dict[str, Any]
-    out: Path
-    as_json: bool = False
-    require: str | None = None
+def _level(value: str | None) -> str | None:
+    """One of the levels, in either case."""
+    if value is not None and value.upper() not in LEVELS:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(LEVELS)}")
+    return None if value is None else value.upper()
 
 
-def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. What was found goes to `output`, progress and complaints to `notes`."""
-    output, notes = output or Console(), notes or Console(stderr=True)
-    try:
-        with Service(options.url) as service:
-            found = _evaluated(service, options, notes)
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_bytes(service.download(f"/evaluations/{found['id']}/report"))
-    except KeyboardInterrupt:
-        notes.print("interrupted: the evaluation is cancelled")
-        return INTERRUPTED
-    except (RefusedError, UnreachableError) as error:
-        notes.print(Text(str(error), "red"))
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
-    show(found, options, output)
-    notes.print(Text(f"report: {options.out}"))
-    return DONE if reached(found, options.require) else BELOW
+Agents = Annotated[list[str] | None, typer.Option("--agent", help="Version, champion or newest; may be repeated.")]
 
 
-def _evaluated(service: Service, options: Options, notes: Console) -> Json:
-    """The evaluation, once it is done; cancelled where nobody waits for it any more."""
-    job = service.call("POST", "/evaluations", json=options.request)
-    try:
-        ended = bar.follow(notes, "evaluate", service.follow(job["id"]), words)
-    except KeyboardInterrupt:
-        with suppress(RefusedError):  # it has ended meanwhile
-            service.call("POST", f"/jobs/{job['id']}/cancel")
-        raise
-    return service.call("GET", f"/evaluations/{ended['result']['evaluation']}")
+def register(cli: typer.Typer) -> None:
+    """Add the evaluation to the ``steward`` command."""
 
+    @cli.command()
+    def evaluate(
+        workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+        agent: Agents = None,
+        url: Url = SERVICE,
+        level: Annotated[str, typer.Option(callback=_level, help="Highest level to judge: L0 to L4.")] = "L4",
+        seeds: Annotated[int, typer.Option(min=5, max=64, help="Independent worlds of each level.")] = 5,
+        episodes: Annotated[int, typer.Option(min=8, max=16_384, help="Runs per seed and level.")] = 256,
+        seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+        held_out: Annotated[float, typer.Option(help="Share of the executions that L3 holds out.")] = 0.25,
+        out: Annotated[Path, typer.Option(help="File for the report.")] = Path("evaluation.html"),
+        json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, not a table.")] = False,
+        require: Annotated[
+            str | None, typer.Option(callback=_level, help="Exit with 4 unless every agent is of this class or above.")
+        ] = None,
+    ) -> None:
+        """Judge agents of a workload beside every baseline, from a fixed world (L0) to a hostile one (L4).
 
-def words(event: Json) -> str:
-    """What is worth saying beside the bar."""
-    where = " ".join(str(event[key]) for key in ("phase", "level", "policy") if event.get(key))
-    return ", ".join(part for part in (bar.remaining(event), where) if part)
+        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 below --require, 130 interrupted.
+        """
+        from app.cli.remote.evaluate import Options, run
 
-
-def show(found: Json, options: Options, output: Console) -> None:
-    """Print the report: as JSON for programs, or as tables for people."""
-    if options.as_json:
-        output.print(json.dumps(found, indent=1), soft_wrap=True, markup=False, highlight=False)
-        return
-    output.print(returns(found["report"]))
-    for verdict in found["verdicts"]:
-        output.print(Text.assemble((f"agent {verdict['agent']}: {verdict['level'] or 'no class'}", "bold")))
-        output.print(Text(verdict["reason"]))
-
-
-def returns(report: Json) -> Table:
-    """Mean return of every policy by level; of an agent also whether it passed, and its class."""
-    levels = [level for level in report["levels"] if level["level"] in LEVELS]
-    table = Table(
-        title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)
-    )
-    table.add_column("policy", no_wrap=True)
-    for level in levels:
-        table.add_column(level["level"], no_wrap=True)
-    table.add_column("class", no_wrap=True)
-    agents = {candidate["name"]: candidate for candidate in report["candidates"]}
-    for policy in report["policies"]:
-        name = policy["name"]
-        passed = {level["level"]: level["passed"] for level in agents.get(name, {"levels": []})["levels"]}
-        cells = [_cell(level, name, passed.get(level["level"])) for level in levels]
-        table.add_row(Text(name, "bold" if name in agents else ""), *cells, agents.get(name, {}).get("class", ""))
-    return table
-
-
-def _cell(level: Json, name: str, passed: bool | None) -> Text:
-    scores = level["policies"].get(name)
-    if scores is None or scores["return"] is None:
-        return Text("–")
-    mark = {True: " ✓", False: " ✗", None: "  "}[passed]
-    colour = {True: "green", False: "red", None: ""}[passed]
-    return Text(f"{scores['return']['mean']:7.4f}{mark}", colour)
-
-
-def reached(found: Json, required: str | None) -> bool:
-    """Whether every agent is of the class required, or of a higher one."""
-    if required is None:
-        return True
-    levels = [verdict["level"] for verdict in found["verdicts"]]
-    return all(level is not None and LEVELS.index(level) >= LEVELS.index(required) for level in levels)
+        agents = [int(name) if name.isdigit() else name for name in agent or ["champion"]]
+        request = {"workload": workload, "agents": agents, "level": level, "seeds": seeds, "episodes": episodes}
+        request |= {"seed": seed, "held_out": {"share": held_out}}
+        raise typer.Exit(run(Options(url, request, out, json, require)))

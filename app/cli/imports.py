@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-SERVICE = "http://127.0.0.1:8080"
+from app.cli.options import SERVICE, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
 Processors = Annotated[int | None, typer.Option(min=1, help="Of the largest node: larger tasks are refused.")]
@@ -15,7 +15,6 @@ To = Annotated[
 ]
 Workload = Annotated[str | None, typer.Option(help="Workload of kind workflow to upload to, as samples.")]
 Name = Annotated[str | None, typer.Option(help="What the sample is called there. [default: the file's name]")]
-Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON list with an entry for each file, not text.")]
 
 
@@ -49,7 +48,7 @@ def swf(
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """
-    from app.cli.import_traces import Options, run
+    from app.cli.remote.import_traces import Options, run
 
     options = {"clip": clip, "sort": sort, "preceding": preceding}
     raise typer.Exit(run(Options("swf", files, options, processors, export, to or "swf", workload, name, url, json)))
@@ -69,7 +68,7 @@ def wfformat(
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """
-    from app.cli.import_traces import Options, run
+    from app.cli.remote.import_traces import Options, run
 
     raise typer.Exit(
         run(Options("wfformat", files, {}, processors, export, to or "wfformat", workload, name, url, json))

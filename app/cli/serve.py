@@ -1,204 +1,108 @@
-"""`steward serve`: migrations, API and workers from one process, which leaves none behind."""
+"""``steward serve``, ``steward worker`` and ``steward health``: the processes of the service."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import ipaddress
-import logging
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-from multiprocessing.process import BaseProcess
-from types import FrameType
+from typing import TYPE_CHECKING, Annotated
 
-import uvicorn
+import typer
 
-from app.database.engine import Database
-from app.jobs import lease
-from app.processes import is_gone
-from app.settings import Settings
+from app.cli.options import DataDir
 
-STOP_SECONDS = 15.0
-GRACEFUL_SECONDS = 5
-MALLOC_ARENA_MAX = -8  # glibc's M_ARENA_MAX
-LONGEST_PAUSE = 30.0
-
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from app.settings import Settings
 
 
-class OpenAddress(ValueError):
-    """The service refuses to listen beyond this machine as long as anybody may do anything."""
+def register(cli: typer.Typer) -> None:
+    """Add the commands that serve to the ``steward`` command."""
+    for command in (serve, worker, health):
+        cli.command()(command)
 
 
-def check_address(host: str) -> None:
-    """Without keys the service binds loopback only.
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. [default: 8080]")] = None,
+    data: DataDir = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Worker processes; 0 for none. [default: 1]")] = None,
+) -> None:
+    """Migrate the database, then run the API and its workers until SIGTERM.
 
-    Raises:
-        OpenAddress: any other address.
+    Exit status: 0 stopped, 2 could not start (the message names the setting), 130 interrupted while it started.
     """
-    if host == "localhost":
-        return
+    import os
+
+    from app import startup
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small products gain nothing by threads
+    settings = startup.load_settings(host=host, port=port, data_dir=data, workers=workers)
+    from app.cli.server.serve import serve as run
+
+    run(settings)
+
+
+def worker(
+    data: DataDir = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Processes that work. [default: 1]")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only tell, by exit status, whether a worker of this host is alive.")
+    ] = False,
+) -> None:
+    """Run a worker by itself: as many as needed, on any host that reaches database and broker.
+
+    Exit status: 0 stopped (or alive), 1 not alive, 2 could not start (the message names the setting).
+    """
+    import os
+    import sys
+
+    from app import startup
+
+    settings = startup.load_settings(data_dir=data)
+    if check:
+        raise typer.Exit(0 if _worker_is_alive(settings) else 1)
+    startup.check_learning("steward worker")
+    os.environ["STEWARD_DATA_DIR"] = str(settings.data_dir)
+    processes = str(concurrency or max(1, settings.workers))
+    os.execv(sys.executable, [sys.executable, "-m", "workers", "--concurrency", processes])  # noqa: S606
+
+
+def _worker_is_alive(settings: Settings) -> bool:
+    """Whether one signed on lately; where it can't be known, why, on standard error.
+
+    Nothing is created: neither a folder nor a database.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from app import startup
+    from app.database import seen
+    from app.database.engine import Database
+    from app.processes import node_name
+
     try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
-        raise OpenAddress(
-            f"refusing to listen on {host!r}: there are no API keys, so anybody who reaches it could do anything; "
-            "use 127.0.0.1 and put what authenticates in front of it"
-        )
-
-
-def worker_environment(settings: Settings) -> dict[str, str]:
-    """This process's environment with the settings that a worker shares with the API."""
-    shared = {
-        "DATA_DIR": str(settings.data_dir),
-        "DATABASE_URL": settings.database_url,
-        "BROKER_URL": settings.broker_url,
-    }
-    return {**os.environ, **{f"STEWARD_{name}": value for name, value in shared.items()}}
-
-
-class WorkerChild:
-    """A worker as a child process, started again when it ends unasked.
-
-    The thread that starts it lives as long as the child may: the kernel ends a child with the thread that made it.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._stopping = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._supervise, name="worker-supervisor", daemon=True)
-
-    def start(self) -> None:
-        """Start the worker."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Have it give its jobs back and end; after a while, end it."""
-        self._stopping.set()
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.terminate()
-        self._thread.join(STOP_SECONDS)
-        if process is not None and process.poll() is None:
-            logger.warning("the worker did not stop within %g s and is ended", STOP_SECONDS)
-            process.kill()
-            self._thread.join(STOP_SECONDS)
-
-    def _command(self) -> list[str]:
-        options = ["--concurrency", str(self._settings.workers), "--parent", str(os.getpid())]
-        return [sys.executable, "-m", "workers", *options]
-
-    def _supervise(self) -> None:
-        pause = 1.0
-        environment = worker_environment(self._settings)
-        while not self._stopping.is_set():
-            started = time.monotonic()
-            self._process = subprocess.Popen(self._command(), env=environment, start_new_session=True)
-            if self._stopping.is_set():
-                self._process.terminate()
-            status = self._process.wait()
-            if self._stopping.is_set():
-                return
-            pause = 1.0 if time.monotonic() - started > LONGEST_PAUSE else min(2 * pause, LONGEST_PAUSE)
-            logger.error("the worker ended with status %d; starting another in %g s", status, pause)
-            self._stopping.wait(pause)
-
-
-class Server(uvicorn.Server):
-    """Uvicorn that says where it listens."""
-
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        """Bind, then tell the address (the port may have been chosen by the system)."""
-        await super().startup(sockets)  # type: ignore[arg-type]
-        for server in self.servers:
-            for socket in server.sockets:
-                host, port = socket.getsockname()[:2]
-                shown = f"[{host}]" if ":" in host else host
-                print(f"Steward listens on http://{shown}:{port}", flush=True)
-
-
-def migrate(url: str) -> None:
-    """Bring the database up to date, in a process of its own: the API needs no Alembic in its memory.
-
-    Raises:
-        RuntimeError: it failed; the process has said why.
-    """
-    linux = sys.platform == "linux"
-    start: type[BaseProcess] = multiprocessing.context.ForkProcess if linux else multiprocessing.context.SpawnProcess
-    process = start(target=_upgrade, args=(url,), name="migrations")
-    process.start()
-    process.join()
-    if process.exitcode != 0:
-        raise RuntimeError(f"the database could not be migrated (exit status {process.exitcode})")
-
-
-def _upgrade(url: str) -> None:
-    from migrations.runner import upgrade
-
-    upgrade(url)
-
-
-def thrifty_memory() -> None:
-    """Have threads share two heaps instead of having one each (glibc), which is what they'd cost most memory by."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # another C library: it has no such knob
-            ctypes.CDLL(None).mallopt(MALLOC_ARENA_MAX, 2)
-
-
-def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or Ctrl-C. Blocks.
-
-    Raises:
-        OpenAddress: the host is not loopback.
-    """
-    check_address(settings.host)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    thrifty_memory()
-    migrate(settings.database_url)
-    worker = WorkerChild(settings)
-    if settings.workers:
-        worker.start()  # it starts up while this process imports the API
+        startup.check_database(settings, creates=False)
+    except startup.StartupError as error:
+        typer.echo(f"steward worker: {error}", err=True)
+        return False
     database = Database(settings.database_url, settings)
-    server = Server(_configuration(settings, database))
-    _stop_on_signals(server)
     try:
-        lease.sweep(database, settings, is_gone)
-        server.run()
+        with database.reading() as session:
+            return seen.seen_lately(session, settings.worker_seen_seconds, f"{node_name()}/") is not None
+    except SQLAlchemyError as error:
+        typer.echo(f"steward worker: {startup.first_line(getattr(error, 'orig', error))}", err=True)
+        return False
     finally:
-        if settings.workers:
-            worker.stop()
         database.dispose()
 
 
-def _stop_on_signals(server: Server) -> None:
-    """A signal before the server runs stops it too; uvicorn raises it once more at its end, which changes nothing."""
+def health() -> None:
+    """Tell, by exit status, whether the API of these settings answers on this machine."""
+    from urllib.error import URLError
+    from urllib.request import urlopen
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        server.should_exit = True
+    from app import startup
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-
-
-def _configuration(settings: Settings, database: Database) -> uvicorn.Config:
-    from app.main import create_app
-
-    return uvicorn.Config(
-        create_app(settings, database),
-        host=settings.host,
-        port=settings.port,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=GRACEFUL_SECONDS,
-    )
+    settings = startup.load_settings()
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    try:
+        urlopen(f"http://{host}:{settings.port}/healthz", timeout=4).close()
+    except (URLError, TimeoutError, ConnectionError) as error:
+        typer.echo(f"steward health: {error}", err=True)
+        raise typer.Exit(1) from error

@@ -1,12 +1,11 @@
 """``steward simulate`` on the command line; what plays runs in a process of its own, and is never imported here."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from app.cli.plots import checked
+from app.cli.options import drawable
 
 
 def register(cli: typer.Typer) -> None:
@@ -51,7 +50,7 @@ def simulate(
     billing: Annotated[float, typer.Option(min=0, help="Workflows: seconds that are billed at least.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of strategies that draw.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option(callback=checked, help="File to draw the schedules to: .html, .svg or .png.")
+        Path | None, typer.Option(callback=drawable, help="File to draw the schedules to: .html, .svg or .png.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
 ) -> None:
@@ -59,7 +58,7 @@ def simulate(
 
     Exit status: 0 done, 1 the trace or what is asked of it was refused, 2 misused, 130 interrupted.
     """
-    import subprocess
+    from app.cli.child import run_child
 
     given: dict[str, object] = {"--strategy": strategy or None, "--nodes": nodes, "--backfilling": backfilling}
     given |= {"--order": order, "--sequences": sequences, "--user-tasks": user_tasks, "--agent": agent, "--plot": plot}
@@ -69,8 +68,4 @@ def simulate(
     flags |= {"--rented": rented, "--json": json}
     options = [f"{name}={value}" for name, value in given.items() if value is not None]
     options += [name for name, on in flags.items() if on]
-    command = [sys.executable, "-m", "workers.kinds.workflow.simulator", *options, "--", str(trace)]
-    try:
-        raise typer.Exit(subprocess.run(command, check=False).returncode)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    raise typer.Exit(run_child("workers.kinds.workflow.simulator", *options, "--", str(trace)))

@@ -1,30 +1,19 @@
-"""Child processes of the demo: JSON lines on their pipes, and an end when the demo ends, however that comes.
-
-``python -m app.demo.processes PARENT MODULE …`` runs a module as a child that the kernel ends with its parent.
-"""
+"""Child processes of the demo: JSON lines on their pipes, and an end when the demo ends, however that comes."""
 
 import json
-import os
-import runpy
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, Self
 
-from app.processes import die_with_parent
+from app.processes import child_command
 
 STOP_SECONDS = 10.0
 
 
 class ChildError(RuntimeError):
     """A child process ended before it said what it was asked for."""
-
-
-def child_command(module: str, *arguments: str) -> list[str]:
-    """Command line of a module that ends with this process."""
-    return [sys.executable, "-m", "app.demo.processes", str(os.getpid()), module, *arguments]
 
 
 class Child:
@@ -74,15 +63,3 @@ class Child:
 def _pipe(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None  # noqa: S101 - Popen was asked for both pipes
     return pipe
-
-
-def main() -> None:
-    """Run the module named on the command line as a child of the given parent."""
-    parent, module, *arguments = sys.argv[1:]
-    die_with_parent(int(parent))
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-if __name__ == "__main__":
-    main()

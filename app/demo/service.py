@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.demo.api import Steward
-from app.demo.processes import STOP_SECONDS, ChildError, child_command
+from app.demo.processes import STOP_SECONDS, ChildError
+from app.processes import child_command
 
 READY_SECONDS = 60.0
 
@@ -39,7 +40,7 @@ def own_service() -> Iterator[Steward]:
 def _start(folder: Path, port: int) -> "subprocess.Popen[bytes]":
     """The service's own defaults, whatever the environment sets for another."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
-    command = child_command("app.cli.main", "serve", "--port", str(port), "--data", str(folder))
+    command = child_command("app.cli", "serve", "--port", str(port), "--data", str(folder))
     with (folder / "serve.log").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 

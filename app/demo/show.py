@@ -1,17 +1,22 @@
 """What the demo prints: headings, progress of jobs, the live table, the summary."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from app.cli.remote.progress_bar import Bar, follow, progress, remaining
 from app.demo.api import Json
 from app.demo.drive import Advice, Row, Run
 from app.demo.plan import Execution, seconds_by_percent
 
 COLUMNS = (("iteration", 9), ("cpu %", 6), ("seconds", 7), ("predicted", 11), ("projected", 9), ("decision", 10))
+WIDE = 110
+"""Characters of a terminal on which a reason has room beside the figures."""
+INDENT = 11
 
 
 class Show:
@@ -30,24 +35,13 @@ class Show:
         """A line of text."""
         self.console.print(f"   {text}", highlight=False)
 
-    @contextmanager
-    def bar(self, title: str) -> Iterator[Progress]:
-        """A progress bar from 0 to 1, with what is to be said beside it."""
-        told = TextColumn("{task.fields[told]}")
-        with Progress(
-            TextColumn("  "), TextColumn(title), BarColumn(40), TimeElapsedColumn(), told, console=self.console
-        ) as progress:
-            progress.add_task(title, total=1.0, told="")
-            yield progress
+    def bar(self, title: str) -> AbstractContextManager[Bar]:
+        """Progress from 0 to 1, with what is to be said beside it."""
+        return progress(self.console, f"   {title}")
 
     def follow(self, title: str, events: Iterable[Json]) -> Json:
         """Draw a job's progress from its events; the job at its end."""
-        last: Json = {}
-        with self.bar(title) as progress:
-            task = progress.task_ids[0]
-            for last in events:
-                progress.update(task, completed=last.get("progress", 0.0), told=told(last))
-        return last
+        return follow(self.console, f"   {title}", events, remaining)
 
     def profile(self, executions: Sequence[Execution]) -> None:
         """The samples, by allocation."""
@@ -78,16 +72,24 @@ class Show:
             band,
             f"{row.projected:.1f}",
             decision,
-            f"[dim]{row.decided.source}:[/] {row.decided.reason}",
         ]
-        table.add_row(*cells)
+        reason = Text.assemble((f"{row.decided.source}:", "dim"), f" {row.decided.reason}")
+        table.add_row(*cells, *([reason] if self._wide else []))
         self.console.print(table)
+        if not self._wide:
+            self.console.print(Padding(reason, (0, 0, 0, INDENT)))
+
+    @property
+    def _wide(self) -> bool:
+        """Whether reasons stand beside the figures, not below them."""
+        return self.console.width >= WIDE
 
     def _table(self, *, head: bool) -> Table:
-        table = Table(box=None, show_header=head, padding=(0, 1), expand=True, pad_edge=True)
+        table = Table(box=None, show_header=head, padding=(0, 1), expand=self._wide, pad_edge=True)
         for name, width in COLUMNS:
             table.add_column(name, width=width, justify="right", no_wrap=True)
-        table.add_column("reason", ratio=1)
+        if self._wide:
+            table.add_column("reason", ratio=1)
         return table
 
     def summary(self, runs: Sequence[Run]) -> None:
@@ -98,13 +100,6 @@ class Show:
         for label, cells in figures(runs):
             table.add_row(label, *cells)
         self.console.print(table)
-
-
-def told(event: Json) -> str:
-    """What is worth saying about a job's event beside its bar."""
-    left = event.get("eta_seconds")
-    ending = "" if left is None or event["state"] != "running" else f", about {left:.0f} s left"
-    return f"{event['state']}{ending}"
 
 
 def figures(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:

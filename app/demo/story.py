@@ -84,7 +84,7 @@ class Demo:
         with self.show.bar("profile") as progress:
             for execution in profile(own, self.grid.profiled, self.options.rounds):
                 executions.append(execution)
-                progress.update(progress.task_ids[0], completed=len(executions) / total, told=execution.name)
+                progress.update(len(executions) / total, execution.name)
         self.show.profile(executions)
         return executions
 
@@ -140,10 +140,9 @@ class Demo:
     def static(self, own: Trainer, course: Course, name: str, percent: float) -> Run:
         """One static run."""
         with self.show.bar(name) as progress:
-            task = progress.task_ids[0]
 
             def advance(row: Row) -> None:
-                progress.update(task, completed=(row.measured.iteration + 1) / course.iterations)
+                progress.update((row.measured.iteration + 1) / course.iterations)
 
             return drive(name, Static(percent), own, course, advance)
 

@@ -19,7 +19,7 @@ QUICK = {"checkpoint_seconds": "0.1", "progress_seconds": "0.05", "sweep_seconds
 
 
 def steward(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "app.cli.main", "evaluate", WORKLOAD, *arguments]
+    command = [sys.executable, "-m", "app.cli", "evaluate", WORKLOAD, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -64,7 +64,7 @@ def test_workers_can_be_left_to_others(steward_factory: StartSteward) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])  # noqa: S104
 def test_an_open_address_is_refused(host: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--host", host, "--data", str(tmp_path / "x")]
+    command = [sys.executable, "-m", "app.cli", "serve", "--host", host, "--data", str(tmp_path / "x")]
     ended = subprocess.run(command, capture_output=True, text=True, env=clean_environment({}), timeout=60, check=False)
     assert ended.returncode == 2
     assert host in ended.stderr
@@ -86,3 +86,29 @@ def test_help_is_instant() -> None:
     loaded = {line.rpartition("|")[2].strip() for line in found.splitlines()}
     heavy = {"numpy", "torch", "sqlalchemy", "fastapi", "pydantic", "celery", "uvicorn", "altair", "alembic"}
     assert loaded & heavy == set()
+
+
+def test_a_second_service_on_a_folder_is_refused_and_told_who_has_it(
+    steward_factory: StartSteward, tmp_path: Path
+) -> None:
+    server = steward_factory(tmp_path / "data", wait="alive")
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--data", str(tmp_path / "data")]
+    environment = clean_environment({})
+    second = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert (second.returncode, f"process {server.process.pid} serves it already" in second.stderr) == (2, True)
+    server.kill()
+    assert steward_factory(tmp_path / "data", wait="alive").alive()
+
+
+def test_a_file_without_a_message_harms_no_worker(steward_factory: StartSteward, call: Call) -> None:
+    server = steward_factory()
+    first = worker_main(server)
+    broker = server.data_dir / "broker"
+    broken = {"empty": "", "half": '{"body": "W1', "no-message": "{}"}
+    for name, content in broken.items():
+        (broker / f"0_{name}.celery.msg").write_text(content)
+    wait_until(lambda: len(list(broker.glob("*.unreadable"))) == len(broken), 60, "the files to be put aside")
+    caller = call(server)
+    caller.prepare()
+    assert caller.wait(caller.fit())["state"] == "succeeded"
+    assert worker_main(server).pid == first.pid

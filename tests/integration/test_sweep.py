@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from app.cli.main import cli
-from app.cli.train import Options, run
+from app.cli.remote.train import Options, run
 from tests.conftest import StartSteward
 from tests.integration.caller import WORKLOAD, Caller
 from tests.integration.conftest import Call

@@ -14,7 +14,7 @@ import pytest
 from app.demo.cpu_limit import PREFIX, control_groups
 from tests.servers import clean_environment
 
-COMMAND = [sys.executable, "-m", "app.cli.main", "demo", "--iterations", "8", "--no-compare"]
+COMMAND = [sys.executable, "-m", "app.cli", "demo", "--iterations", "8", "--no-compare"]
 
 
 def start(folder: Path) -> "subprocess.Popen[str]":

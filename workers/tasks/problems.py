@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.errors import StewardError, problem
 from app.policies.base import IncompatibleArtifact
 from workers.estimators.base import CriterionMissed, EstimationError, TooLittleData
 from workers.kinds.iterative.training.train import Untrainable
@@ -23,6 +24,8 @@ EXPECTED: dict[type[Exception], tuple[str, str]] = {
 
 def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
     """The problem document of what ended a job."""
+    if isinstance(error, StewardError):
+        return problem(error, f"/jobs/{job_id}")
     for family, (uri, title) in EXPECTED.items():
         if isinstance(error, family):
             pointer = getattr(error, "pointer", "")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.agents import extras
 from app.agents import repository as agent_rows
 from app.agents.schemas import TrainRequest
 from app.database.tables import Workload
@@ -80,6 +81,7 @@ def train(job: RunningJob) -> None:
     """Train from the last checkpoint, judge, and publish, as the workload's kind does it."""
     with job.database.reading() as session:
         kind = session.get_one(Workload, job.lease.workload_id).kind
+    extras.require(TrainRequest.model_validate(job.lease.request))
     TRAININGS[kind](job)
 
 

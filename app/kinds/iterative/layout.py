@@ -1,17 +1,21 @@
 """Spaces, names and scales of an ``iterative`` workload, derived once from its spec."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.iterative.spec import SECONDS, Spec
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
 
 
 class Layout:
@@ -78,11 +82,15 @@ class Layout:
     @cached_property
     def observation_space(self) -> spaces.Box:
         """Observations, [D], of order 1."""
+        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+
         return spaces.Box(-np.inf, np.inf, (self.observation_size,), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
         """Joint actions: every combination of steps."""
+        from gymnasium import spaces
+
         return spaces.Discrete(len(self.deltas))
 
     def index(self, levels: NDArray[np.integer]) -> NDArray[np.intp]:

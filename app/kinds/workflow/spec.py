@@ -13,6 +13,8 @@ MAXIMUM_NODES = 100_000
 Count = Annotated[int, Field(ge=0, le=MAXIMUM_NODES)]
 Backfilling = Literal["none", "rls", "easy", "conservative"]
 BackfillOrder = Literal["fcfs", "sjf"]
+AGENT = "agent"
+DEFAULT_STRATEGY = "sjf"
 STRATEGIES = (*RULES, "heft", "cpop", "peft", "level", "cheapest", "deadline")
 
 
@@ -70,8 +72,8 @@ def _unique(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
 
 
 def _known(strategy: str) -> str:
-    if strategy not in STRATEGIES:
-        raise ValueError(f"unknown strategy; known: {', '.join(STRATEGIES)}")
+    if strategy not in (*STRATEGIES, AGENT):
+        raise ValueError(f"unknown strategy; known: {', '.join((*STRATEGIES, AGENT))}")
     return strategy
 
 
@@ -84,7 +86,9 @@ class WorkflowSpec(Strict):
     weights: Objective = Objective()
     limits_per_user: Limits = Limits()
     strategy: Annotated[Slug, AfterValidator(_known)] = Field(
-        default="sjf", description="the order in which tasks start while no agent is promoted"
+        default=DEFAULT_STRATEGY,
+        description="the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that "
+        f"comes with Steward, and {DEFAULT_STRATEGY} should it fail",
     )
     backfilling: Backfilling = Field(default="easy", description="what may overtake a task that must wait")
     backfill_order: BackfillOrder = Field(default="fcfs", description="the order in which tasks may overtake")

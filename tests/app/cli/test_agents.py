@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli.main import cli
-from app.cli.plots import SUFFIXES
+from app.cli.options import SUFFIXES
 from workers.evaluation.report import plot
 
 
@@ -27,8 +27,8 @@ def test_a_plot_that_can_not_be_drawn_is_refused_before_anything_runs(
         raise AssertionError("something was begun")
 
     monkeypatch.setattr(subprocess, "run", begun)
-    monkeypatch.setattr("app.cli.train.Service", begun)
-    monkeypatch.setattr("app.cli.agent_report.Service", begun)
+    monkeypatch.setattr("app.cli.remote.train.Service", begun)
+    monkeypatch.setattr("app.cli.remote.agent_report.Service", begun)
     found = CliRunner().invoke(cli, [*command, "--plot", "there/x.gif"])
     assert found.exit_code == 2
     assert "x.gif: a plot is one of .html, .svg, .png" in found.output

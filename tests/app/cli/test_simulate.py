@@ -13,7 +13,7 @@ from app.cli.main import cli
 def test_all_that_is_asked_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
-    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
         asked.append(command)
         return subprocess.CompletedProcess(command, 1)
 
@@ -22,7 +22,7 @@ def test_all_that_is_asked_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> No
     result = CliRunner().invoke(cli, ["simulate", "--sequences", "1981:1024", *options, "log.swf"])
     assert result.exit_code == 1
     (command,) = asked
-    assert command[1:3] == ["-m", "workers.kinds.workflow.simulator"]
+    assert "workers.kinds.workflow.simulator" in command
     assert command[-2:] == ["--", "log.swf"]
     expected = {"--strategy=F4", "--backfilling=rls", "--exact-runtimes", "--nodes=256", "--json"}
     assert expected | {"--sequences=1981:1024"} <= set(command)
@@ -36,7 +36,7 @@ def test_misuse_is_told_before_anything_runs() -> None:
 def test_a_log_from_outside(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     log.write_text("; MaxProcs: 4\n1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 1 -1 -1 -1\n")
-    command = [sys.executable, "-m", "app.cli.main", "simulate", str(log), "--strategy", "fcfs"]
+    command = [sys.executable, "-m", "app.cli", "simulate", str(log), "--strategy", "fcfs"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "fcfs" in done.stdout

@@ -55,6 +55,26 @@ def test_an_agent_answers_from_its_promotion_to_its_rollback(client: TestClient,
     assert (starts(first(client)), first(client)["source"]) == (["short"], "heuristic")
 
 
+def test_a_spec_may_want_an_agent_from_the_beginning(
+    client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.post("/workloads", json={**POOL, "strategy": "agent"}).status_code == 201
+    decision = first(client)
+    assert (decision["source"], decision["agent"], decision["policy"]) == ("agent", None, "scorer")
+    assert decision["placements"]
+    version = publish(backend, LJF)
+    client.post(f"/workloads/pool/agents/{version}/promote", json={})
+    client.app.state.snapshot.poll()  # type: ignore[attr-defined]
+    decision = first(client, shadow=version)
+    assert (decision["agent"], decision["policy"], decision["shadow"]["agrees"]) == (version, "ljf", True)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the network is broken")
+
+    monkeypatch.setattr(StrategyPolicy, "pick", broken)
+    assert (first(client)["source"], first(client)["policy"]) == ("fallback", "sjf+easy")
+
+
 def test_a_portfolio_tells_what_it_expected_of_each_member(client: TestClient, backend: Database, pool: str) -> None:
     gate, margin = np.zeros((2, STATE_WIDTH)), np.array([0.0, -2.5])
     version = publish(backend, PortfolioPolicy((SJF, LJF), gate, margin))
@@ -74,6 +94,11 @@ def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, backen
     assert [one["task"] for one in shadow["placements"]] == ["long"]
     told = client.get(f"/workloads/{pool}/agents/{version}/shadow").json()
     assert (told["decisions"], told["agreement"], told["gain"]) == (1, 0.0, None)
+    for _ in range(4):
+        first(client, shadow=version)
+    refused = client.post(f"/workloads/{pool}/agents/{version}/promote", json={"require": ["shadow"]})
+    assert refused.status_code == 409
+    assert "0% were what was done; leave it out of `require`" in refused.json()["detail"]
 
 
 def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from app.kinds.contract.engine import Snapshot
 from app.kinds.workflow.decisions.choose import ask
 from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.policies.artifact import SHIPPED, artifact
 from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.scheduling.decide import Choice, Chooser, by_strategy
 from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY
 from app.policies.artifact import Artifact
+
+
+@cache
+def shipped() -> Artifact:
+    """The scheduler that comes with the package, read once."""
+    return artifact(SHIPPED.read_bytes())
 
 
 class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
-        standing: name of the spec's strategy and mechanism, which answer without a champion, or when it fails.
+        standing: name of the strategy and mechanism that answer without a champion, or when it fails.
+        shipped: the scheduler that comes with the package, where the spec wants an agent from the beginning.
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
         preface: code and words of why no agent answers; empty when one does.
     """
@@ -25,8 +36,10 @@ class Compiled:
         self.layout: Layout = snapshot.layout
         self.predictor: Predictor | None = snapshot.model
         spec = self.layout.spec
-        self.standing = f"{spec.strategy}+{spec.backfilling}"
-        self._own = by_strategy(spec.strategy, spec.backfilling, spec.backfill_order)
+        strategy = DEFAULT_STRATEGY if spec.strategy == AGENT else spec.strategy
+        self.shipped = shipped() if spec.strategy == AGENT else None
+        self.standing = f"{strategy}+{spec.backfilling}"
+        self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
         self.source, self.preface = self._standing()
 
     def _standing(self) -> tuple[str, tuple[str, str]]:
@@ -34,17 +47,26 @@ class Compiled:
             return "agent", ("", "")
         if self.snapshot.problem:
             return "fallback", ("fallback", f"{self.snapshot.problem}; {self.standing} answers")
+        if self.shipped is not None:
+            return "agent", ("", "")
         return "heuristic", ("", "")
 
     def scene(self, state: object) -> Scene:
         """What there is to decide."""
         return Scene(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
-    def chooser(self, artifact: Artifact | None) -> Chooser:
-        """Who chooses: the artifact's policy, without one the spec's strategy."""
-        if artifact is None:
+    @property
+    def agent(self) -> Artifact | None:
+        """Whose policy answers: the champion's, else the shipped one's where the spec wants that."""
+        if self.snapshot.artifact is not None or self.snapshot.problem:
+            return self.snapshot.artifact
+        return self.shipped
+
+    def chooser(self, given: Artifact | None) -> Chooser:
+        """Who chooses: the policy of the one given, without one the strategy."""
+        if given is None:
             return self._own
-        spec, policy = self.layout.spec, artifact.policy
+        spec, policy = self.layout.spec, given.policy
 
         def choose(scene: Scene) -> Choice:
             return ask(policy, scene, spec)

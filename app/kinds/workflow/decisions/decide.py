@@ -47,17 +47,17 @@ class Subject(NamedTuple):
 def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) -> tuple[bytes, State]:
     """The encoded decision for one run, and its state with what the decision commits to."""
     scene = compiled.scene(state)
-    snapshot, failed = compiled.snapshot, ""
+    snapshot, agent, failed = compiled.snapshot, compiled.agent, ""
     try:
-        decided = checked(compiled, scene, snapshot.artifact)
+        decided = checked(compiled, scene, agent)
     except Exception as error:
-        if snapshot.artifact is None:
+        if agent is None:
             logger.exception("workload %s: deciding failed", snapshot.name)
             return _nothing(compiled, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
         logger.exception("workload %s: agent %s failed", snapshot.name, snapshot.agent_version)
         failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.standing} answers"
         return _fallen_back(compiled, scene, subject, now, failed)
-    name = snapshot.artifact.policy.name if snapshot.artifact else compiled.standing
+    name = agent.policy.name if agent else compiled.standing
     told = reason(scene, decided, compiled.preface)
     return _encoded(compiled, scene, decided, subject, now, (compiled.source, name, told)), decided.state
 

@@ -15,6 +15,7 @@ from app.kinds.workflow.trace import Trace, selected
 from workers.kinds.workflow.simulator.agents import play_agent
 from workers.kinds.workflow.simulator.conservative import play_conservative
 from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.progress import watched
 from workers.kinds.workflow.simulator.request import AGENT, Played, sequences, strategies
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
 
@@ -57,15 +58,15 @@ def played(asked: Namespace, reading: Reading) -> list[Played]:
         Limits(running_tasks=asked.user_tasks, processors=asked.user_processors),
     )
     found = []
-    for name in names:
-        for first, count in sequences(asked.sequences, reading.trace.tasks):
-            part = selected(reading.trace, slice(first, first + count))
-            if name == AGENT:
-                schedule = picked(part, nodes, asked, limits)
-            else:
-                how = asked.backfilling, asked.order, limits
-                schedule = scheduled(part, nodes, name, *how, exact=asked.exact_runtimes)
-            found.append(Played(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
+    parts = sequences(asked.sequences, reading.trace.tasks)
+    for name, (first, count) in watched([(name, part) for name in names for part in parts]):
+        part = selected(reading.trace, slice(first, first + count))
+        if name == AGENT:
+            schedule = picked(part, nodes, asked, limits)
+        else:
+            how = asked.backfilling, asked.order, limits
+            schedule = scheduled(part, nodes, name, *how, exact=asked.exact_runtimes)
+        found.append(Played(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
     return found
 
 

@@ -6,6 +6,7 @@ from app.kinds.workflow.formats.notation import nodes_written
 from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.layout import nodes_of
+from workers.kinds.workflow.simulator.progress import watched
 from workers.kinds.workflow.simulator.request import Played, strategies
 from workers.kinds.workflow.simulator.schedule import figures
 from workers.kinds.workflow.simulator.workflows import NAMES, scheduled
@@ -33,7 +34,7 @@ def played(asked: Namespace, reading: Reading) -> list[Played]:
     nodes, trace, found = nodes_of(types), reading.trace, []
     if asked.exact_runtimes:
         trace = trace._replace(estimate=trace.runtime)
-    for name in strategies(asked.strategy, "heft", NAMES):
+    for name in watched(strategies(asked.strategy, "heft", NAMES)):
         schedule = scheduled(trace, nodes, name, online=asked.online, seed=asked.seed)
         found.append(Played(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
     return found

@@ -63,13 +63,14 @@ def text(said: Json) -> str:
     several = any(len(each["sequences"]) > 1 for each in said["strategies"])
     lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
     lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
-    lines.append(_row("strategy", "tasks", HEADS))
+    rows: list[Sequence[str]] = [("strategy", "tasks", *HEADS)]
     for each in said["strategies"]:
         for part in each["sequences"]:
             name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
-            lines.append(_row(name, f"{part['tasks']:,}", _formed(part)))
+            rows.append((name, f"{part['tasks']:,}", *_formed(part)))
     if several:
-        lines += [_row(f"{each['strategy']} mean", "", _formed(each["mean"])) for each in said["strategies"]]
+        rows += [(f"{each['strategy']} mean", "", *_formed(each["mean"])) for each in said["strategies"]]
+    lines += _aligned(rows)
     lines += [_compared(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
     return "\n".join(lines)
 
@@ -78,8 +79,10 @@ def _formed(values: Json) -> list[str]:
     return [form.format(values[field]) for field, form in zip(FIELDS, FORMS, strict=True)]
 
 
-def _row(name: str, tasks: str, cells: Sequence[str]) -> str:
-    return f"{name:<24}{tasks:>8}" + "".join(f"{cell:>14}" for cell in cells)
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with columns as wide as what is in them: names at the left, figures at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
 
 def _compared(each: Json, first: str) -> str:

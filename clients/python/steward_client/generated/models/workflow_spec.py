@@ -36,7 +36,8 @@ class WorkflowSpec:
     limits_per_user: Limits | Unset = UNSET
     """ What one user may have at a time; null: as much as there is. """
     strategy: str | Unset = "sjf"
-    """ the order in which tasks start while no agent is promoted """
+    """ the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that comes with
+    Steward, and sjf should it fail """
     backfilling: WorkflowSpecBackfilling | Unset = WorkflowSpecBackfilling.EASY
     """ what may overtake a task that must wait """
     backfill_order: WorkflowSpecBackfillOrder | Unset = WorkflowSpecBackfillOrder.FCFS

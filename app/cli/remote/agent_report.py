@@ -7,8 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from app.cli.options import DONE, REFUSED, UNREACHABLE
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
-from app.cli.train import DONE, REFUSED, UNREACHABLE, drawn, show
+from app.cli.remote.train import drawn, show
 
 CHAMPION, NEWEST = "champion", "newest"
 

@@ -11,10 +11,10 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
-from app.cli import agent_report as reported
-from app.cli import train as training
+from app.cli.remote import agent_report as reported
+from app.cli.remote import train as training
 from app.cli.remote.service import UnreachableError
-from tests.app.cli.test_train import report
+from tests.app.cli.remote.test_train import report
 
 AGENT = {"workload": "w", "version": 4, "algorithm": "ppo", "champion": False, "promoted": False, "report": report()}
 

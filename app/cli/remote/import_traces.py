@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.text import plain
@@ -28,7 +29,6 @@ from app.kinds.workflow.samples.trace_words import words
 from app.kinds.workflow.trace import Trace
 
 Json = dict[str, Any]
-DONE, REFUSED, MISUSED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 SUFFIXES = (".gz", ".swf", ".json", ".txt")
 
 

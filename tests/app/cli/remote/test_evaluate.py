@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from app.cli import evaluate as asking
-from app.cli.evaluate import Options, reached, run, words
 from app.cli.main import cli
+from app.cli.remote import evaluate as asking
+from app.cli.remote.evaluate import Options, reached, run, words
 from app.cli.remote.service import RefusedError, UnreachableError
 from tests.workers.evaluation.report.sample import report
 

@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.plots import draw_agent
+from app.cli.child import draw_agent
+from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET, UNREACHABLE
 from app.cli.remote import progress_bar as bar
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
-
-DONE, REFUSED, UNREACHABLE, UNPROMOTED, INTERRUPTED = 0, 1, 3, 4, 130
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         show(agent, output)
     if not drawn(agent, options.plot, notes):
         return REFUSED
-    return DONE if agent["promoted"] or not options.require_promoted else UNPROMOTED
+    return DONE if agent["promoted"] or not options.require_promoted else UNMET
 
 
 def drawn(agent: Json, file: Path | None, notes: Console) -> bool:

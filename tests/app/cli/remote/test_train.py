@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli.train import bracket, show, words
+from app.cli.remote.train import bracket, show, words
 
 LIVE = {
     "state": "running",

@@ -1,0 +1,37 @@
+"""What several commands have in common: options, and exit statuses."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, INTERRUPTED = 0, 1, 2, 3, 4, 130
+"""Exit statuses; unmet is what a command was told to require."""
+SERVICE = "http://127.0.0.1:8080"
+LEVELS = ("L0", "L1", "L2", "L3", "L4")
+SUFFIXES = (".html", ".svg", ".png")
+
+
+def drawable(file: Path | None) -> Path | None:
+    """A file that can be drawn to, before anything is done for it.
+
+    Raises:
+        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or nothing can draw it.
+    """
+    if file is None:
+        return None
+    if file.suffix.lower() not in SUFFIXES:
+        raise typer.BadParameter(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
+    if find_spec("altair") is None:
+        raise typer.BadParameter("what draws is not installed: pip install 'steward[worker]'")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}") from error
+    return file
+
+
+Plot = Annotated[Path | None, typer.Option(callback=drawable, help="File to draw its report to: .html, .svg or .png.")]
+Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
+DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for everything that the embedded mode keeps.")]

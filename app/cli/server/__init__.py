@@ -1,0 +1,1 @@
+"""`steward serve`: migrations, API and workers from one process, which leaves none behind."""

@@ -1,0 +1,187 @@
+"""What may be wrong when a process of Steward starts, each told in a line: setting, value, remedy.
+
+The commands `serve`, `worker` and `db` check here before they begin, and end with exit status 2.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+EXIT_STATUS = 2
+BACKENDS = ("sqlite", "postgresql")
+LEARNING = ("altair", "gymnasium", "numba", "optuna", "scipy", "sklearn", "torch")
+"""What workers import beyond the service's own dependencies: the extra `worker`."""
+
+
+class StartupError(Exception):
+    """Steward can't start; the message is one line that names the setting, its value and a remedy."""
+
+
+def load_settings(**options: Any) -> Settings:
+    """The settings of the environment, with those that the command line gives (None: not given).
+
+    Raises:
+        StartupError: a value is refused.
+    """
+    from pydantic import ValidationError
+
+    from app.settings import Settings
+
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise StartupError("; ".join(_refusal(dict(issue), given) for issue in error.errors())) from error
+
+
+def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
+    from app.settings import Settings
+
+    name = str(issue["loc"][0])
+    value, message = issue["input"], issue["msg"][0].lower() + issue["msg"][1:]
+    description = Settings.model_fields[name].description or ""
+    return f"{variable(name, given)}={value!r}: {message} ({description.rstrip('.')})"
+
+
+def variable(name: str, given: dict[str, Any] | None = None) -> str:
+    """How a setting is called where it was said: on the command line or in the environment."""
+    return f"--{name.removesuffix('_dir')}" if name in (given or {}) else f"STEWARD_{name.upper()}"
+
+
+def check(settings: Settings, *, creates: bool) -> None:
+    """Folder, database and broker are there.
+
+    Args:
+        creates: whether the embedded database may be created; only looked for otherwise.
+
+    Raises:
+        StartupError: one is not.
+    """
+    check_folder(settings.data_dir)
+    check_database(settings, creates=creates)
+    check_broker_url(settings)
+    if settings.files_as_broker:
+        check_folder(settings.broker_dir)
+
+
+def check_folder(folder: Path) -> None:
+    """The data folder exists, or is made, and can be written to.
+
+    Raises:
+        StartupError: it can't.
+    """
+    probe = folder / f".writable-{uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"\0" * 4096)
+        probe.unlink()
+    except OSError as error:
+        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose a folder you may write"
+        raise StartupError(f"STEWARD_DATA_DIR={str(folder)!r}: {_reason(error)}; {remedy} there (--data)") from error
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def check_database(settings: Settings, *, creates: bool) -> None:
+    """The database's URL is understood, and it answers.
+
+    Raises:
+        StartupError: it is not, or it does not.
+    """
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+    from app.database.engine import Database, normalised_url
+
+    said = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
+    accepted = "use sqlite:////folder/file.db or postgresql://user:password@host:port/name"
+    try:
+        url = normalised_url(settings.database_url)
+    except (ArgumentError, ValueError) as error:
+        raise StartupError(f"{said}: is no database URL; {accepted}") from error
+    if url.get_backend_name() not in BACKENDS or url.drivername not in (*BACKENDS, "postgresql+psycopg"):
+        raise StartupError(f"{said}: Steward knows no {url.drivername!r}; {accepted}")
+    if url.get_backend_name() == "sqlite" and not creates and not Path(url.database or "").is_file():
+        raise StartupError(f"{said}: there is no such file yet; `steward serve` or `steward db upgrade` makes it")
+    try:
+        database = Database(settings.database_url, settings)
+        try:
+            with database.reading() as session:
+                session.connection().exec_driver_sql(
+                    "SELECT 1 FROM sqlite_master" if database.is_sqlite else "SELECT 1"
+                )
+        finally:
+            database.dispose()
+    except (SQLAlchemyError, OSError) as error:
+        remedy = _database_remedy(url.get_backend_name())
+        raise StartupError(f"{said}: {first_line(getattr(error, 'orig', None) or error)}; {remedy}") from error
+
+
+def _database_remedy(backend: str) -> str:
+    if backend == "sqlite":
+        return "name a file that is a database of Steward's, or one that it may create"
+    return "start PostgreSQL, or correct the URL (host, port, user, password, name)"
+
+
+def check_broker_url(settings: Settings) -> None:
+    """The broker's URL is understood.
+
+    Raises:
+        StartupError: it is not.
+    """
+    from kombu.exceptions import KombuError
+    from kombu.transport import resolve_transport
+    from kombu.utils.url import parse_url
+
+    try:
+        parsed = parse_url(settings.broker_url)
+        resolve_transport(parsed["transport"])
+    except (KombuError, KeyError, ImportError, ValueError, AttributeError) as error:
+        said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
+        remedy = "use redis://host:port/0, or leave it out for files in the data folder"
+        raise StartupError(f"{said}: is no broker URL ({first_line(error)}); {remedy}") from error
+
+
+def broker_problem(settings: Settings) -> str | None:
+    """That the broker does not answer, in a line; None when it does."""
+    from app import queue
+
+    queue.use(settings)
+    problem = queue.broker_problem()
+    if problem is None:
+        return None
+    said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
+    return f"{said}: {first_line(problem)}; start Redis, or correct the URL"
+
+
+def check_learning(command: str, otherwise: str = "") -> None:
+    """What learns, simulates and draws is installed.
+
+    Raises:
+        StartupError: it is not; `otherwise` says what can be had without.
+    """
+    missing = [name for name in LEARNING if find_spec(name) is None]
+    if missing:
+        what = ", ".join(missing)
+        raise StartupError(f"{command} needs what learns ({what}): pip install 'steward[worker]'{otherwise}")
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown."""
+    return re.sub(r"(?<=:)[^:@/]+(?=@)", "***", url)
+
+
+def first_line(error: object) -> str:
+    """What an error says, without the rest of its page."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.server import lock
+from app.startup import StartupError
+
+HOLDER = (
+    "import sys, time; from pathlib import Path; from app.cli.server.lock import exclusive\n"
+    "with exclusive(Path(sys.argv[1])):\n"
+    "    print('held', flush=True); time.sleep(600)\n"
+)
+
+
+def test_a_folder_is_held_by_one_process_which_others_are_told(tmp_path: Path) -> None:
+    assert lock.holder(tmp_path) is None
+    with lock.exclusive(tmp_path):
+        assert lock.holder(tmp_path) == str(os.getpid())
+        with pytest.raises(StartupError, match=f"process {os.getpid()} serves it already"), lock.exclusive(tmp_path):
+            pass
+    assert lock.holder(tmp_path) is None
+
+
+def test_a_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        assert lock.holder(tmp_path) == str(process.pid)
+        process.kill()
+    with lock.exclusive(tmp_path):
+        assert lock.holder(tmp_path) == str(os.getpid())

@@ -1,0 +1,129 @@
+"""What may be wrong at a start is told in one line that names the setting, its value and a remedy."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app import startup
+from app.settings import Settings
+from app.startup import StartupError
+from tests.servers import clean_environment, free_port
+
+FAR_BUT_CLOSED = "127.0.0.1:1"
+REFUSED = {
+    "setting": ({"STEWARD_PORT": "99999"}, ["STEWARD_PORT='99999'", "65535", "0 takes a free one"]),
+    "level": ({"STEWARD_LOG_LEVEL": "loud"}, ["STEWARD_LOG_LEVEL='loud'", "'debug', 'info', 'warning' or 'error'"]),
+    "folder": ({"STEWARD_DATA_DIR": "/dev/null/x"}, ["STEWARD_DATA_DIR='/dev/null/x'", "Not a directory", "--data"]),
+    "nonsense": ({"STEWARD_DATABASE_URL": "foo"}, ["STEWARD_DATABASE_URL='foo'", "no database URL", "postgresql://"]),
+    "other": ({"STEWARD_DATABASE_URL": "mysql://u:secret@h/x"}, ["'mysql://u:***@h/x'", "knows no 'mysql'", "sqlite"]),
+    "down": (
+        {"STEWARD_DATABASE_URL": f"postgresql://u:secret@{FAR_BUT_CLOSED}/x"},
+        [f"STEWARD_DATABASE_URL='postgresql://u:***@{FAR_BUT_CLOSED}/x'", "refused", "start PostgreSQL"],
+    ),
+}
+COMMANDS = (("serve", "--workers", "0"), ("worker",), ("db", "upgrade"))
+CASES = [(command, name) for name in ("setting", "down") for command in COMMANDS]
+CASES += [(COMMANDS[-1], name) for name in REFUSED if name not in ("setting", "down")]  # which look at the same place
+
+
+def steward(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command, run to its end in a folder of its own."""
+    settings: Mapping[str, str] = {"STEWARD_DATA_DIR": str(folder / "data"), "STEWARD_PORT": "0", **environment}
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    env = {**clean_environment(settings), "PYTHONPATH": str(Path.cwd())}
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=120, check=False)
+
+
+def told(ended: subprocess.CompletedProcess[str]) -> str:
+    """The one line on standard error."""
+    lines = ended.stderr.splitlines()
+    assert (ended.returncode, len(lines)) == (startup.EXIT_STATUS, 1), ended.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize(("command", "name"), CASES)
+def test_what_is_wrong_is_one_line(command: tuple[str, ...], name: str, tmp_path: Path) -> None:
+    environment, expected = REFUSED[name]
+    line = told(steward(tmp_path, *command, **environment))
+    assert all(part in line for part in expected), line
+    assert "secret" not in line
+
+
+def test_an_option_is_named_as_it_was_given(tmp_path: Path) -> None:
+    assert "--port=99999" in told(steward(tmp_path, "serve", "--port", "99999"))
+
+
+def test_a_broker_that_is_none_is_refused(tmp_path: Path) -> None:
+    line = told(steward(tmp_path, "serve", STEWARD_BROKER_URL="carrier://pigeon"))
+    assert "STEWARD_BROKER_URL='carrier://pigeon'" in line
+    assert "redis://" in line
+
+
+def test_a_worker_needs_a_database_and_makes_none(tmp_path: Path) -> None:
+    assert "steward db upgrade" in told(steward(tmp_path, "worker"))
+    assert not (tmp_path / "data" / "steward.db").exists()
+
+
+def test_a_worker_needs_its_broker(tmp_path: Path) -> None:
+    assert steward(tmp_path, "db", "upgrade").returncode == 0
+    line = told(steward(tmp_path, "worker", STEWARD_BROKER_URL=f"redis://{FAR_BUT_CLOSED}/0"))
+    assert f"STEWARD_BROKER_URL='redis://{FAR_BUT_CLOSED}/0'" in line
+    assert "start Redis" in line
+
+
+def test_looking_for_a_worker_creates_nothing(tmp_path: Path) -> None:
+    ended = steward(tmp_path, "worker", "--check")
+    assert ended.returncode == 1
+    assert "there is no such file yet" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_of_another_version_is_told(tmp_path: Path) -> None:
+    assert steward(tmp_path, "db", "upgrade").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "data" / "steward.db")) as database:
+        database.execute("UPDATE alembic_version SET version_num = 'later'")
+        database.commit()
+    line = told(steward(tmp_path, "db", "upgrade"))
+    assert "'later'" in line
+    assert "another version of Steward" in line
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "steward.db").write_text("no database" * 100)
+    assert "file is not a database" in told(steward(tmp_path, "db", "upgrade"))
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_path: Path, _content: bytes) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StartupError, match=r"STEWARD_DATA_DIR='.*': No space left on device; free some space"):
+        startup.check_folder(tmp_path)
+
+
+def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    startup.check_learning("steward worker")
+    monkeypatch.setattr(startup, "find_spec", lambda name: None if name == "torch" else name)
+    with pytest.raises(StartupError, match=r"steward worker needs .* \(torch\): pip install 'steward\[worker\]'"):
+        startup.check_learning("steward worker")
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    from app.cli.server.listen import bind
+
+    port = free_port()
+    (listener,) = bind(Settings(port=port))
+    with listener:
+        listener.listen()
+        assert f"STEWARD_PORT={port}" in told(steward(tmp_path, "serve", "--port", str(port)))
+    assert list(tmp_path.iterdir()) == []

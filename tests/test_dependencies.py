@@ -1,0 +1,53 @@
+"""What is installed follows who imports it: the core is what serves, the extra `worker` what learns."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg", "redis"}  # uvicorn, SQLAlchemy and Celery look for them
+MODULES = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
+OURS = {"app", "workers", "migrations"}
+
+
+@cache
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def modules(requirements: Iterable[str]) -> set[str]:
+    """Top-level modules of requirements; of an extra of our own, none."""
+    names = {re.split(r"[\[<>=;~! ]", requirement)[0] for requirement in requirements} - {"steward"}
+    return {MODULES.get(name, name.replace("-", "_")) for name in names}
+
+
+def imported(*folders: str) -> set[str]:
+    """Top-level modules of others that the files in `folders` import, at whatever depth."""
+    found: set[str] = set()
+    for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.add(str(node.module).partition(".")[0])
+    return found - set(sys.stdlib_module_names) - OURS
+
+
+def test_what_serves_imports_the_core_alone() -> None:
+    core = modules(project()["dependencies"])
+    others = [str(path.relative_to(ROOT)) for path in (ROOT / "app").iterdir() if path.is_dir() and path.name != "demo"]
+    beyond = imported(*others, "migrations") - core - {"starlette", "anyio", "kombu"}  # of FastAPI and Celery
+    assert beyond <= {"gymnasium"}  # the spaces of a layout, which simulators ask for
+
+
+def test_all_that_is_installed_is_imported() -> None:
+    assert modules(project()["dependencies"]) - imported("app", "migrations") <= FOUND_BY_OTHERS
+    assert modules(project()["optional-dependencies"]["worker"]) <= imported("workers", "app/demo")
