@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -30,9 +30,10 @@ from app.evaluations import endpoints as evaluations
 from app.http import health, problems
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
-from app.http.fast_path import HotPath
+from app.http.gateway import Gateway
 from app.http.health import JobsCollector
-from app.http.middleware import BodyLimit, Deadline, Metrics, RequestMeter
+from app.http.known_query import known_query
+from app.http.metering import RequestMeter
 from app.jobs import endpoints as jobs
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
@@ -49,17 +50,17 @@ fitted and an agent trained, and get the next resource step for each reported it
 
 
 class Application(FastAPI):
-    """The framework's application behind the hot path."""
+    """The framework's application behind the gateway."""
 
-    hot: ASGIApp
+    gateway: ASGIApp
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.hot = super().__call__
+        self.gateway = super().__call__
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        await self.hot(scope, receive, send)
+        await self.gateway(scope, receive, send)
 
 
 def collect_less() -> None:
@@ -122,6 +123,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         version="0.1.0",
         description=DESCRIPTION,
         lifespan=lifespan,
+        dependencies=[Depends(known_query)],
         responses=documented(),
         docs_url="/docs",
         redoc_url=None,
@@ -135,11 +137,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.registry = _registry(database)
     _include(app)
     problems.install(app)
-    app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(Deadline, settings=settings)
-    meter = RequestMeter(app.state.registry)
-    app.add_middleware(Metrics, registry=app.state.registry, meter=meter)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
-    app.hot = HotPath(app, app.hot, hot_routes, meter.count, settings)
+    app.gateway = Gateway(app, app.gateway, hot_routes, RequestMeter(app.state.registry), settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

@@ -15,13 +15,15 @@ from app.database.base import DEFAULT_TENANT
 from app.decisions import service
 from app.decisions.service import StateDecisions
 from app.http.dependencies import problems
-from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop, query
-from app.http.query import LARGEST_ITERATION, invalid, whole_number
+from app.http.exchange import Exchange
+from app.http.fast_path import Answer, HotRoute, of_loop
+from app.http.query import LARGEST_ITERATION, check_query, invalid, query_values, whole_number
 from app.kinds.contract.engine import Query
 
 NO_STORE = [(b"cache-control", b"no-store")]
 OF_RUN = ("run", "iteration")
 OF_STATE = ("workload", "iteration", "allocation", "metric", "feature", "total", "target")
+LISTS = ("allocation", "metric", "feature", "total", "target")
 
 
 @asynccontextmanager
@@ -35,36 +37,27 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await polling
 
 
-async def get_decision(request: HotRequest) -> Answer:
+async def get_decision(request: Exchange) -> Answer:
     """`GET /decision`."""
-    values = query(request)
+    values = query_values(request.scope)
     decision = await (_of_run(request, values) if "run" in values else _of_state(request, values))
     return Answer(200, decision, NO_STORE)
 
 
-async def _of_state(request: HotRequest, values: Query) -> bytes:
-    _check(values, OF_STATE)
-    if "workload" not in values or len(values["workload"]) > 1:
+async def _of_state(request: Exchange, values: Query) -> bytes:
+    check_query(values, OF_STATE, LISTS)
+    if "workload" not in values:
         raise invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
     basis = await state.bases.get(values["workload"][0], DEFAULT_TENANT)
     return await of_loop(request.app, StateDecisions).decide(basis, values)
 
 
-async def _of_run(request: HotRequest, values: Query) -> bytes:
-    _check(values, OF_RUN)
-    if len(values["run"]) > 1:
-        raise invalid("/query/run", "name one run", values["run"])
+async def _of_run(request: Exchange, values: Query) -> bytes:
+    check_query(values, OF_RUN, ())
     iteration = whole_number(values["iteration"], "iteration") if "iteration" in values else None
     database = request.app.state.database
     return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
-
-
-def _check(values: Query, known: tuple[str, ...]) -> None:
-    for name in values:
-        if name not in known:
-            message = f"unknown parameter; known here: {', '.join(known)}"
-            raise invalid(f"/query/{name}", message, values[name][0])
 
 
 router = APIRouter(tags=["decisions"], lifespan=lifespan)

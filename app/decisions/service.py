@@ -13,7 +13,7 @@ from app.database.engine import Database
 from app.decisions import repository
 from app.decisions.desks import desk_of
 from app.errors import NotFound
-from app.http.fast_path import MicroBatch
+from app.http.batching import MicroBatch
 from app.kinds.contract.engine import Basis, Query
 from app.kinds.registry import DEFAULT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,11 +14,13 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from app import errors
 from app.database.engine import DeadlinePassed, is_lost
 from app.errors import FieldError, StewardError, problem
+from app.http.methods import allowed_methods
 from app.kinds.contract.base import Contradiction, InvalidInput
 from app.kinds.registry import KINDS
 
@@ -46,7 +49,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping | list | tuple):
-        text = repr(value)
+        text = _shown(value)
         if len(text) > LONGEST_VALUE:
             return f"{text[:LONGEST_VALUE]}…"
         if isinstance(value, Mapping):
@@ -55,6 +58,13 @@ def _plain(value: Any) -> Any:
     text = value if isinstance(value, str) else repr(value)
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return "…" * (LONGEST_VALUE + 1)
 
 
 def document(error: StewardError, instance: str | None) -> bytes:
@@ -94,6 +104,8 @@ def invalid(found: Sequence[Any]) -> errors.Invalid:
 
 
 def _field(item: Mapping[str, Any]) -> FieldError:
+    if item["type"] == "json_invalid":  # whose place is no pointer, but a position in the text
+        return FieldError("", _message(item))
     pointer, value = _pointer(item["loc"], item["type"]), item.get("input")
     if item["type"] != "unknown_kind":
         return FieldError(pointer, _message(item), value)
@@ -109,21 +121,16 @@ def _message(item: Mapping[str, Any]) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _of_request(request: Request, error: RequestValidationError) -> StewardError:
-    """415 where a JSON body came under another content type, else 422."""
-    given = request.headers.get("content-type", "")
-    whole_body = any(tuple(item["loc"]) == ("body",) for item in error.errors())
-    length = request.headers.get("content-length", "")
-    if whole_body and length != "0" and (length or "transfer-encoding" in request.headers):
-        media = given.partition(";")[0].strip().lower()
-        if media != "application/json" and not media.endswith("+json"):
-            field = FieldError("/header/Content-Type", "must be application/json", given)
-            return errors.UnsupportedMedia(f"Content-Type must be application/json, not {given!r}", errors=[field])
-    return invalid(error.errors())
+def _unreadable(error: RecursionError | UnicodeDecodeError) -> errors.Invalid:
+    """JSON nested too deeply to be read, or no UTF-8."""
+    reason = "nested too deeply" if isinstance(error, RecursionError) else "no UTF-8"
+    return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
 
 
 def _of_http(error: HTTPException) -> StewardError:
     """Errors that the framework raises: no such route, no such method, unreadable body."""
+    if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
+        return _unreadable(error.__cause__)
     family = BY_STATUS.get(error.status_code)
     if family is not None:
         return family(str(error.detail))
@@ -143,11 +150,15 @@ def translate(request: Request, error: Exception) -> StewardError | None:
         family = errors.Conflict if isinstance(error, Contradiction) else errors.Invalid
         return family(str(error), errors=fields)
     if isinstance(error, RequestValidationError):
-        return _of_request(request, error)
+        return invalid(error.errors())
     if isinstance(error, ValidationError):
         return invalid(error.errors(include_url=False))
     if isinstance(error, HTTPException):
         return _of_http(error)
+    if isinstance(error, RecursionError):
+        return _unreadable(error)
+    if isinstance(error, ClientDisconnect):
+        return errors.BadRequest("the body ended early")
     if isinstance(error, DeadlinePassed):
         return errors.Timeout(str(error), retry_after=_patience(request))
     if is_lost(error):
@@ -167,6 +178,8 @@ def respond(request: Request, error: Exception) -> Response:
     response = answer(ours, request.url.path)
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})
+    if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(allowed_methods(request))
     return response
 
 
@@ -177,5 +190,5 @@ async def _handle(request: Request, error: Exception) -> Response:
 def install(app: FastAPI) -> None:
     """Have every error of this application answered as a problem document."""
     families = (StewardError, InvalidInput, RequestValidationError, ValidationError, HTTPException, DeadlinePassed)
-    for family in (*families, DBAPIError, PoolTimeoutError, Exception):
+    for family in (*families, RecursionError, ClientDisconnect, DBAPIError, PoolTimeoutError, Exception):
         app.add_exception_handler(family, _handle)

@@ -9,10 +9,11 @@ from pydantic import BaseModel
 
 from app.database.base import DEFAULT_TENANT
 from app.http.dependencies import FromDatabase, Tenant, problems
-from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop
+from app.http.exchange import Exchange
+from app.http.fast_path import Answer, HotRoute, of_loop
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.http.query import LARGEST_ITERATION, invalid
+from app.http.query import LARGEST_ITERATION, check_query, number_at, query_values
 from app.kinds.workflow.queue.report import QueueReport
 from app.runs import service
 from app.runs.reporter import Reporter
@@ -58,20 +59,15 @@ def iterations(
     return page(request, service.iterations(database, tenant, run, paging), service.read_iteration)
 
 
-async def put_iteration(request: HotRequest) -> Answer:
+async def put_iteration(request: Exchange) -> Answer:
     """`PUT /runs/{run}/iterations/{iteration}`."""
-    iteration = _number(request.path["iteration"])
-    body = await request.json_body()
+    check_query(query_values(request.scope), ())
+    iteration = number_at("/path/iteration", request.path["iteration"])
+    body = await request.body()
     state = request.app.state
     reporter = of_loop(request.app, Reporter, state.database, state.bases)
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
-        raise invalid("/path/iteration", "must be a whole number, 0 or greater", text)
-    return int(text)
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

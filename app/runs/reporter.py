@@ -32,7 +32,7 @@ from app.decisions.bases import Bases
 from app.decisions.desks import desk_of
 from app.decisions.shadow import Shadows
 from app.errors import Conflict, FieldError, NotFound, Unavailable
-from app.http.fast_path import LARGEST_BATCH, Gathering
+from app.http.batching import LARGEST_BATCH, Gathering
 from app.kinds.contract.engine import Answered, Asked, Basis, Desk
 from app.runs import repository
 from app.runs.live import Live, LiveCache, from_loaded

@@ -1,0 +1,88 @@
+"""What every request passes, once, whether its route is hot or ordinary: limits, time, errors, metering."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.database.engine import commit_deadline
+from app.http import limits
+from app.http.deadlines import Deadlines
+from app.http.exchange import UNKNOWN, Exchange
+from app.http.fast_path import HotRoute, HotRoutes, of_loop
+from app.http.metering import RequestMeter
+from app.settings import Settings
+
+
+class Gateway:
+    """The outermost layer: serves hot routes by itself, and hands everything else on to the framework.
+
+    Args:
+        app: the application that the routes belong to.
+        inner: the framework.
+        routes: the hot ones.
+        meter: counts each request.
+        settings: the limits.
+    """
+
+    def __init__(
+        self, app: FastAPI, inner: ASGIApp, routes: Sequence[HotRoute], meter: RequestMeter, settings: Settings
+    ) -> None:
+        self.app, self.inner, self.hot, self.meter = app, inner, HotRoutes(routes), meter
+        self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
+        self.shortest = min(self.json.seconds, self.upload.seconds)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+        started = time.perf_counter()
+        limit = self.upload if limits.is_upload(scope) else self.json
+        exchange = Exchange(self.app, scope, receive, send, limit, asyncio.get_running_loop().time())
+        deadlines = of_loop(self.app, Deadlines, self.shortest)
+        deadlines.watch(exchange)
+        token = commit_deadline.set(time.monotonic() + limit.seconds)
+        try:
+            await self._serve(exchange)
+        finally:
+            commit_deadline.reset(token)
+            deadlines.forget(exchange)
+            self._count(exchange, time.perf_counter() - started)
+
+    async def _serve(self, exchange: Exchange) -> None:
+        try:
+            await self._pass(exchange)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
+            await exchange.fail(failure)
+        finally:
+            if exchange.reply is not None:
+                await exchange.reply
+
+    async def _pass(self, exchange: Exchange) -> None:
+        """Check, then serve; what is refused here is refused on every route."""
+        limits.check_headers(exchange.scope, exchange.limits)
+        # Here is the place of authentication and of rate limits: all requests pass, and none of their bodies is read.
+        found = self.hot.find(exchange.scope)
+        if found is None:
+            await self._hand_on(exchange)
+        else:
+            route, exchange.path = found
+            exchange.route = route.path
+            await exchange.answer(*await route.endpoint(exchange))
+
+    async def _hand_on(self, exchange: Exchange) -> None:
+        """To the framework, for which HEAD is GET: the exchange sends no body."""
+        scope = {**exchange.scope, "method": "GET"} if exchange.scope["method"] == "HEAD" else exchange.scope
+        try:
+            await self.inner(scope, exchange.receive, exchange.send)
+        finally:
+            exchange.route = getattr(scope.get("route"), "path", UNKNOWN)
+
+    def _count(self, exchange: Exchange, seconds: float) -> None:
+        method = exchange.scope["method"] if exchange.route != UNKNOWN else "any"
+        self.meter.count(method, exchange.route, exchange.status or 500, seconds)
