@@ -34,6 +34,7 @@ from app.http.gateway import Gateway
 from app.http.health import JobsCollector
 from app.http.known_query import known_query
 from app.http.metering import RequestMeter
+from app.http.schema import SERVERS, document_keys
 from app.jobs import endpoints as jobs
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
@@ -91,7 +92,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     """The schema, with problem documents and the plain routes in it."""
     if app.openapi_schema is None:
         schema = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+            title=app.title, version=app.version, description=app.description, routes=app.routes, servers=SERVERS
         )
         components = schema.setdefault("components", {}).setdefault("schemas", {})
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -100,6 +101,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             components.update(getattr(noun, "openapi_schemas", {}))
             for path, operations in getattr(noun, "openapi_paths", {}).items():
                 schema["paths"].setdefault(path, {}).update(operations)
+        document_keys(schema)
         app.openapi_schema = schema
     return app.openapi_schema
 

@@ -17,8 +17,8 @@ _declared: dict[Callable[..., Any], tuple[Names, Names]] = {}
 """Of each endpoint: its query parameters, and those of them that are lists."""
 
 
-def known_query(request: Request) -> None:
-    """Refuse parameters that the route does not declare, and repeated ones that are no lists.
+async def known_query(request: Request) -> None:
+    """Refuse parameters that the route does not declare, and repeated ones that are no lists; async, so no thread is taken.
 
     Raises:
         Invalid: there is one.

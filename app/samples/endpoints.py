@@ -51,6 +51,7 @@ _SAMPLE: dict[str, Any] = {
         },
     },
 }
+_FILE = {"type": "string", "format": "binary"}  # generated clients send it as it is
 _BODY: dict[str, Any] = {
     "required": True,
     "content": {
@@ -62,15 +63,15 @@ _BODY: dict[str, Any] = {
             },
             "example": {"samples": [SAMPLE_EXAMPLE]},
         },
-        "application/x-ndjson": {"schema": {"type": "string", "description": "One sample per line, as JSON."}},
-        "text/csv": {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
+        "application/x-ndjson": {"schema": {**_FILE, "description": "One sample per line, as JSON."}},
         "application/x-swf": {
-            "schema": {"type": "string", "description": "Kind `workflow`: a batch log in Standard Workload Format."},
+            "schema": {**_FILE, "description": "Kind `workflow`: a batch log in Standard Workload Format."},
             "example": SWF_EXAMPLE,
         },
         "application/vnd.wfformat+json": {
-            "schema": {"type": "object", "description": "Kind `workflow`: a workflow in WfFormat 1.4 or 1.5."}
+            "schema": {**_FILE, "description": "Kind `workflow`: a workflow in WfFormat 1.4 or 1.5."}
         },
+        "text/csv": {"schema": {**_FILE, "description": "One iteration per row."}, "example": CSV_EXAMPLE},
     },
 }
 Execution = Annotated[
@@ -88,10 +89,8 @@ Execution = Annotated[
     responses=problems(
         400,
         404,
-        409,
         413,
         415,
-        _409="The first request under this `Idempotency-Key` is still in flight.",
         _400="The body ended early; what was accepted before is kept.",
         _422="Nothing could be accepted; `errors` names line and field of each refused execution.",
     ),

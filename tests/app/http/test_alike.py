@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -48,12 +47,12 @@ def read(request: pytest.FixtureRequest, run: str, workload: str) -> str:
     }[request.param]
 
 
-Send = Callable[..., httpx.Response]
+Send = Callable[..., Any]
 
 
 @pytest.fixture
 def send(client: TestClient, written: Written) -> Send:
-    def send(content: bytes, **headers: str) -> httpx.Response:
+    def send(content: bytes, **headers: str) -> Any:
         given = {"content-type": JSON} | {name.replace("_", "-"): value for name, value in headers.items()}
         given = {name: value for name, value in given.items() if value}
         return client.request(written.method, written.path, content=content, headers=given)
@@ -61,7 +60,7 @@ def send(client: TestClient, written: Written) -> Send:
     return send
 
 
-def refused(answer: httpx.Response) -> tuple[int, list[str]]:
+def refused(answer: Any) -> tuple[int, list[str]]:
     """Status and pointers of a problem document."""
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.content.endswith(b"}\n")

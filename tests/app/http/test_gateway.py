@@ -70,7 +70,12 @@ def served(database: Database, slow: Slow) -> FastAPI:
     app.state.settings, app.state.of_loop, app.state.registry = SETTINGS, {}, CollectorRegistry()
     problems.install(app)
     app.router.routes[:0] = HOT
+    _answering(app)
+    _waiting(app, database, slow)
+    return app
 
+
+def _answering(app: FastAPI) -> None:
     @app.post("/echo/{name}", status_code=201)
     async def echo(request: Request) -> int:
         return len(await request.body())
@@ -79,6 +84,16 @@ def served(database: Database, slow: Slow) -> FastAPI:
     async def samples(request: Request) -> int:
         return sum([len(chunk) async for chunk in request.stream()])
 
+    @app.get("/broken")
+    def broken() -> None:
+        raise RuntimeError("secret detail")
+
+    @app.get("/conflict")
+    def conflict() -> None:
+        raise Conflict("not now")
+
+
+def _waiting(app: FastAPI, database: Database, slow: Slow) -> None:
     @app.get("/slow")
     async def wait() -> str:
         await asyncio.sleep(30)
@@ -108,16 +123,6 @@ def served(database: Database, slow: Slow) -> FastAPI:
                 await asyncio.sleep(0.01)
 
         return StreamingResponse(pieces(), media_type="application/json")
-
-    @app.get("/broken")
-    def broken() -> None:
-        raise RuntimeError("secret detail")
-
-    @app.get("/conflict")
-    def conflict() -> None:
-        raise Conflict("not now")
-
-    return app
 
 
 @pytest.fixture

@@ -8,14 +8,17 @@ from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.run_start import RunStart
 from ...models.run_started import RunStarted
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
     body: RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -45,6 +48,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_404 = Problem.from_dict(response.json())
 
         return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
 
     if response.status_code == 413:
         response_413 = Problem.from_dict(response.json())
@@ -87,12 +95,15 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (RunStart): Start a live run of a workload.
 
     Raises:
@@ -105,6 +116,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -118,12 +130,15 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | RunStarted | None:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (RunStart): Start a live run of a workload.
 
     Raises:
@@ -137,6 +152,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -144,12 +160,15 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (RunStart): Start a live run of a workload.
 
     Raises:
@@ -162,6 +181,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -173,12 +193,15 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | RunStarted | None:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (RunStart): Start a live run of a workload.
 
     Raises:
@@ -193,5 +216,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed
