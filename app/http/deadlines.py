@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from app.http.exchange import Exchange
 
@@ -33,11 +34,10 @@ class Deadlines:
         self._open.discard(exchange)
 
     def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        for exchange in [exchange for exchange in self._open if exchange.ends < now]:
+        now = time.monotonic()
+        for exchange in [exchange for exchange in self._open if exchange.is_overdue(now)]:
             self._open.discard(exchange)
             exchange.expire()
         self._looking = bool(self._open)
         if self._looking:
-            loop.call_later(self._period, self._look)
+            asyncio.get_running_loop().call_later(self._period, self._look)

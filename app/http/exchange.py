@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -33,29 +35,30 @@ class Exchange:
     Attributes:
         app: the application, with its ``state``.
         scope: the request's ASGI scope.
+        started: when it came, in monotonic seconds.
         path: its path parameters, on a hot route.
         route: the template of its path, once it is known.
         status: of its answer; 0 before it has begun.
-        ends: when its time is over, on the event loop's clock.
+        reply: what tells that its time is over, while it does.
     """
 
-    __slots__ = (
-        "_end", "_receive", "_refusal", "_send", "_silent", "_size", "_task",
-        "app", "ends", "limits", "path", "reply", "route", "scope", "status",
-    )  # fmt: skip
+    path: Mapping[str, str] = MappingProxyType({})
+    route = UNKNOWN
+    status = 0
+    reply: asyncio.Task[None] | None = None
+    _size = 0
+    _refusal: StewardError | None = None
+    _silent = False
+    _end = b""
 
-    def __init__(self, app: Any, scope: Scope, receive: Receive, send: Send, limits: Limits, now: float) -> None:
+    def __init__(self, app: Any, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
         self.app, self.scope, self.limits = app, scope, limits
-        self.path: dict[str, str] = {}
-        self.route = UNKNOWN
-        self.status = 0
-        self.ends = now + limits.seconds + GRACE_SECONDS
-        self.reply: asyncio.Task[None] | None = None
-        self._receive, self._send, self._size = receive, send, 0
-        self._task = asyncio.current_task()
-        self._refusal: StewardError | None = None
-        self._silent = False
-        self._end = b""
+        self.started = time.monotonic()
+        self._receive, self._send, self._task = receive, send, asyncio.current_task()
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether its time is over."""
+        return now > self.started + self.limits.seconds + GRACE_SECONDS
 
     async def receive(self) -> Message:
         """The next piece of the body, which is counted.

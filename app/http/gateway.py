@@ -41,20 +41,10 @@ class Gateway:
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
-        started = time.perf_counter()
         limit = self.upload if limits.is_upload(scope) else self.json
-        exchange = Exchange(self.app, scope, receive, send, limit, asyncio.get_running_loop().time())
+        exchange = Exchange(self.app, scope, receive, send, limit)
         deadlines = of_loop(self.app, Deadlines, self.shortest)
         deadlines.watch(exchange)
-        token = commit_deadline.set(time.monotonic() + limit.seconds)
-        try:
-            await self._serve(exchange)
-        finally:
-            commit_deadline.reset(token)
-            deadlines.forget(exchange)
-            self._count(exchange, time.perf_counter() - started)
-
-    async def _serve(self, exchange: Exchange) -> None:
         try:
             await self._pass(exchange)
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
@@ -62,6 +52,8 @@ class Gateway:
         finally:
             if exchange.reply is not None:
                 await exchange.reply
+            deadlines.forget(exchange)
+            self._count(exchange)
 
     async def _pass(self, exchange: Exchange) -> None:
         """Check, then serve; what is refused here is refused on every route."""
@@ -78,11 +70,14 @@ class Gateway:
     async def _hand_on(self, exchange: Exchange) -> None:
         """To the framework, for which HEAD is GET: the exchange sends no body."""
         scope = {**exchange.scope, "method": "GET"} if exchange.scope["method"] == "HEAD" else exchange.scope
+        token = commit_deadline.set(exchange.started + exchange.limits.seconds)
         try:
             await self.inner(scope, exchange.receive, exchange.send)
         finally:
+            commit_deadline.reset(token)
             exchange.route = getattr(scope.get("route"), "path", UNKNOWN)
 
-    def _count(self, exchange: Exchange, seconds: float) -> None:
-        method = exchange.scope["method"] if exchange.route != UNKNOWN else "any"
-        self.meter.count(method, exchange.route, exchange.status or 500, seconds)
+    def _count(self, exchange: Exchange) -> None:
+        route = exchange.route
+        method = exchange.scope["method"] if route != UNKNOWN else "any"
+        self.meter.count(method, route, exchange.status or 500, time.monotonic() - exchange.started)

@@ -18,7 +18,9 @@ _declared: dict[Callable[..., Any], tuple[Names, Names]] = {}
 
 
 async def known_query(request: Request) -> None:
-    """Refuse parameters that the route does not declare, and repeated ones that are no lists; async, so no thread is taken.
+    """Refuse parameters that the route does not declare, and repeated ones that are no lists.
+
+    Async, though it never waits: so it takes no thread.
 
     Raises:
         Invalid: there is one.

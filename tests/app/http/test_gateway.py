@@ -290,6 +290,8 @@ def test_requests_are_counted_by_route_and_status(client: TestClient, served: Fa
     assert value("steward_requests_total", {"method": "any", "route": "unknown", "status": "404"}) == 1
     assert value("steward_requests_total", {"method": "GET", "route": f"{prefix}/broken", "status": "500"}) == 1
     assert value("steward_request_seconds_count", labels) == 2
+    assert value("steward_request_seconds_bucket", {**labels, "le": "30.0"}) == 2
+    assert 0 < (value("steward_request_seconds_sum", labels) or 0) < 60
 
 
 async def test_other_protocols_pass_untouched(served: FastAPI) -> None:
