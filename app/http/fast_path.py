@@ -8,14 +8,13 @@ time, errors, metering) is `Gateway`'s, for these routes as for the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Scope
 
 from app.http.exchange import Exchange, Headers
 
@@ -42,23 +41,6 @@ class HotRoute(Route):
 
     async def _elsewhere(self, request: Request) -> Response:
         raise RuntimeError(f"{request.method} {self.path} is served by the gateway")
-
-
-class HotRoutes:
-    """Finds the hot route of a request, by exact method (HEAD being GET's)."""
-
-    def __init__(self, routes: Sequence[HotRoute]) -> None:
-        self._routes = [(route.method, route.path_regex.match, route) for route in routes]
-
-    def find(self, scope: Scope) -> tuple[HotRoute, dict[str, str]] | None:
-        """The route with its path parameters."""
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        for served, match, route in self._routes:
-            if served == method:
-                found = match(scope["path"])
-                if found is not None:
-                    return route, found.groupdict()
-        return None
 
 
 def of_loop(app: FastAPI, make: type[Made], *arguments: object) -> Made:

@@ -11,11 +11,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.database.engine import commit_deadline
 from app.http import limits
-from app.http.deadlines import Deadlines
 from app.http.exchange import UNKNOWN, Exchange
-from app.http.fast_path import HotRoute, HotRoutes, of_loop
+from app.http.fast_path import HotRoute, of_loop
 from app.http.metering import RequestMeter
 from app.settings import Settings
+
+LONGEST_PERIOD = 1.0
 
 
 class Gateway:
@@ -32,7 +33,8 @@ class Gateway:
     def __init__(
         self, app: FastAPI, inner: ASGIApp, routes: Sequence[HotRoute], meter: RequestMeter, settings: Settings
     ) -> None:
-        self.app, self.inner, self.hot, self.meter = app, inner, HotRoutes(routes), meter
+        self.app, self.inner, self.meter = app, inner, meter
+        self.hot = [(route.method, route.path_regex.match, route) for route in routes]
         self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
         self.shortest = min(self.json.seconds, self.upload.seconds)
 
@@ -59,13 +61,15 @@ class Gateway:
         """Check, then serve; what is refused here is refused on every route."""
         limits.check_headers(exchange.scope, exchange.limits)
         # Here is the place of authentication and of rate limits: all requests pass, and none of their bodies is read.
-        found = self.hot.find(exchange.scope)
-        if found is None:
-            await self._hand_on(exchange)
-        else:
-            route, exchange.path = found
-            exchange.route = route.path
-            await exchange.answer(*await route.endpoint(exchange))
+        method = exchange.scope["method"]
+        for served, match, route in self.hot:
+            if served == method or (method == "HEAD" and served == "GET"):
+                found = match(exchange.scope["path"])
+                if found is not None:
+                    exchange.route, exchange.path = route.path, found.groupdict()
+                    await exchange.answer(*await route.endpoint(exchange))
+                    return
+        await self._hand_on(exchange)
 
     async def _hand_on(self, exchange: Exchange) -> None:
         """To the framework, for which HEAD is GET: the exchange sends no body."""
@@ -81,3 +85,38 @@ class Gateway:
         route = exchange.route
         method = exchange.scope["method"] if route != UNKNOWN else "any"
         self.meter.count(method, route, exchange.status or 500, time.monotonic() - exchange.started)
+
+
+class Deadlines:
+    """The open exchanges of one event loop, which end when their time is over.
+
+    They are looked through now and then, which costs less than a timer each.
+
+    Args:
+        shortest: the shortest time that any of them has, in seconds.
+    """
+
+    def __init__(self, shortest: float) -> None:
+        self._period = min(LONGEST_PERIOD, shortest / 2)
+        self._open: set[Exchange] = set()
+        self._looking = False
+
+    def watch(self, exchange: Exchange) -> None:
+        """It is open from now on."""
+        self._open.add(exchange)
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_later(self._period, self._look)
+
+    def forget(self, exchange: Exchange) -> None:
+        """It is answered."""
+        self._open.discard(exchange)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for exchange in [exchange for exchange in self._open if exchange.is_overdue(now)]:
+            self._open.discard(exchange)
+            exchange.expire()
+        self._looking = bool(self._open)
+        if self._looking:
+            asyncio.get_running_loop().call_later(self._period, self._look)

@@ -9,7 +9,6 @@ from itertools import accumulate
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 LABELS = ("method", "route", "status")
@@ -24,7 +23,7 @@ class _Seconds:
 
     def cumulative(self) -> Iterator[tuple[str, float]]:
         """Counts of all requests up to each bound, as Prometheus has them."""
-        bounds = (floatToGoString(bound) for bound in (*BUCKETS, float("inf")))
+        bounds = (*map(str, BUCKETS), "+Inf")
         return zip(bounds, accumulate(self.buckets), strict=True)
 
 

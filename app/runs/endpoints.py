@@ -61,7 +61,8 @@ def iterations(
 
 async def put_iteration(request: Exchange) -> Answer:
     """`PUT /runs/{run}/iterations/{iteration}`."""
-    check_query(query_values(request.scope), ())
+    if request.scope["query_string"]:
+        check_query(query_values(request.scope), ())
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     state = request.app.state
