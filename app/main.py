@@ -31,9 +31,11 @@ from app.http import health, problems
 from app.http.characters import storable
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
-from app.http.fast_path import HotPath
+from app.http.gateway import Gateway
 from app.http.health import JobsCollector
-from app.http.middleware import BodyLimit, Deadline, Metrics, RequestMeter
+from app.http.known_query import known_query
+from app.http.metering import RequestMeter
+from app.http.schema import SERVERS, document_keys
 from app.jobs import endpoints as jobs
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
@@ -50,17 +52,17 @@ fitted and an agent trained, and get the next resource step for each reported it
 
 
 class Application(FastAPI):
-    """The framework's application behind the hot path."""
+    """The framework's application behind the gateway."""
 
-    hot: ASGIApp
+    gateway: ASGIApp
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.hot = super().__call__
+        self.gateway = super().__call__
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        await self.hot(scope, receive, send)
+        await self.gateway(scope, receive, send)
 
 
 def collect_less() -> None:
@@ -91,7 +93,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     """The schema, with problem documents and the plain routes in it."""
     if app.openapi_schema is None:
         schema = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+            title=app.title, version=app.version, description=app.description, routes=app.routes, servers=SERVERS
         )
         components = schema.setdefault("components", {}).setdefault("schemas", {})
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -100,6 +102,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             components.update(getattr(noun, "openapi_schemas", {}))
             for path, operations in getattr(noun, "openapi_paths", {}).items():
                 schema["paths"].setdefault(path, {}).update(operations)
+        document_keys(schema)
         app.openapi_schema = schema
     return app.openapi_schema
 
@@ -124,7 +127,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         description=DESCRIPTION,
         lifespan=lifespan,
         responses=documented(),
-        dependencies=[Depends(storable)],
+        dependencies=[Depends(known_query), Depends(storable)],
         docs_url="/docs",
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
@@ -137,11 +140,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.registry = _registry(database)
     _include(app)
     problems.install(app)
-    app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(Deadline, settings=settings)
-    meter = RequestMeter(app.state.registry)
-    app.add_middleware(Metrics, registry=app.state.registry, meter=meter)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
-    app.hot = HotPath(app, app.hot, hot_routes, meter.count, settings)
+    app.gateway = Gateway(app, app.gateway, hot_routes, RequestMeter(app.state.registry), settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

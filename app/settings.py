@@ -31,6 +31,7 @@ class Settings(BaseSettings):
     trace_limit_bytes: int = Field(256 * MEBIBYTE, gt=0, description="Largest trace, unpacked: it is read as a whole.")
     request_timeout_seconds: float = Field(30.0, gt=0, description="A request that takes longer ends as 503.")
     upload_timeout_seconds: float = Field(900.0, gt=0, description="The same for a sample upload.")
+    header_timeout_seconds: float = Field(10.0, gt=0, description="A connection without a whole header ends after it.")
     retry_after_seconds: int = Field(2, ge=1, description="`Retry-After` of a 503.")
     stream_poll_seconds: float = Field(0.2, gt=0, description="How often an event stream looks for new events.")
     stream_seconds: float = Field(300.0, gt=0, description="An event stream ends after this; clients resume it.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,9 @@ from app.database.base import DEFAULT_TENANT
 from app.decisions import service
 from app.decisions.service import StateDecisions
 from app.http.dependencies import components, problems, union_schema
-from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop, query
+from app.http.exchange import Exchange
+from app.http.fast_path import Answer, HotRoute, of_loop
+from app.http.query import check_query, query_values
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid, whole_number
 from app.kinds.registry import KINDS
@@ -35,38 +37,30 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await polling
 
 
-async def get_decision(request: HotRequest) -> Answer:
+async def get_decision(request: Exchange) -> Answer:
     """`GET /decision`."""
-    values = query(request)
+    values = query_values(request.scope)
     decision = await (_of_run(request, values) if "run" in values else _of_state(request, values))
     return Answer(200, decision, NO_STORE)
 
 
-async def _of_state(request: HotRequest, values: Query) -> bytes:
-    if "workload" not in values or len(values["workload"]) > 1:
+async def _of_state(request: Exchange, values: Query) -> bytes:
+    if len(values.get("workload", ())) != 1:
         raise invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
     compiled = await state.compiled_workloads.get(values["workload"][0], DEFAULT_TENANT)
     known = KINDS[compiled.snapshot.spec.kind].state_parameters
     if known:
-        _check(values, ["workload", *(one.name for one in known)])
+        lists = [one.name for one in known if one.schema["type"] == "array"]
+        check_query(values, ["workload", *(one.name for one in known)], lists)
     return await of_loop(request.app, StateDecisions).decide(compiled, values)
 
 
-async def _of_run(request: HotRequest, values: Query) -> bytes:
-    _check(values, OF_RUN)
-    if len(values["run"]) > 1:
-        raise invalid("/query/run", "name one run", values["run"])
+async def _of_run(request: Exchange, values: Query) -> bytes:
+    check_query(values, OF_RUN, ())
     iteration = whole_number(values["iteration"], "iteration") if "iteration" in values else None
     database = request.app.state.database
     return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
-
-
-def _check(values: Query, known: Sequence[str]) -> None:
-    for name in values:
-        if name not in known:
-            message = f"unknown parameter; known here: {', '.join(known)}"
-            raise invalid(f"/query/{name}", message, values[name][0])
 
 
 router = APIRouter(tags=["decisions"], lifespan=lifespan)

@@ -12,7 +12,7 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import repository
 from app.errors import NotFound
-from app.http.fast_path import MicroBatch
+from app.http.batching import MicroBatch
 from app.kinds.contract.engine import CompiledWorkload, Query
 from app.kinds.registry import DEFAULT, KINDS
 

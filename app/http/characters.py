@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 
 from app.errors import FieldError, Invalid
-from app.http.middleware import is_upload
+from app.http.limits import is_upload
 
 ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # also finds whole pairs, which are looked at more closely
 UNKEPT = re.compile("[\0\ud800-\udfff]")

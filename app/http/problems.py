@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,11 +14,13 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from app import errors
 from app.database.engine import DeadlinePassed, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
+from app.http.methods import allowed_methods
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
 from app.kinds.registry import KINDS
 
@@ -46,7 +49,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping | list | tuple):
-        text = repr(value)
+        text = _shown(value)
         if len(text) > LONGEST_VALUE:
             return f"{text[:LONGEST_VALUE]}…"
         if isinstance(value, Mapping):
@@ -55,6 +58,13 @@ def _plain(value: Any) -> Any:
     text = value if isinstance(value, str) else repr(value)
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return "…" * (LONGEST_VALUE + 1)
 
 
 def document(error: StewardError, instance: str | None) -> bytes:
@@ -94,6 +104,8 @@ def invalid(found: Sequence[Any]) -> errors.Invalid:
 
 
 def _field(item: Mapping[str, Any]) -> FieldError:
+    if item["type"] == "json_invalid":  # whose place is no pointer, but a position in the text
+        return FieldError("", _message(item))
     pointer, value = _pointer(item["loc"], item["type"]), item.get("input")
     if item["type"] in ("union_tag_invalid", "union_tag_not_found"):
         given = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
@@ -108,21 +120,16 @@ def _message(item: Mapping[str, Any]) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _of_request(request: Request, error: RequestValidationError) -> StewardError:
-    """415 where a JSON body came under another content type, else 422."""
-    given = request.headers.get("content-type", "")
-    whole_body = any(tuple(item["loc"]) == ("body",) for item in error.errors())
-    length = request.headers.get("content-length", "")
-    if whole_body and length != "0" and (length or "transfer-encoding" in request.headers):
-        media = given.partition(";")[0].strip().lower()
-        if media != "application/json" and not media.endswith("+json"):
-            field = FieldError("/header/Content-Type", "must be application/json", given)
-            return errors.UnsupportedMedia(f"Content-Type must be application/json, not {given!r}", errors=[field])
-    return invalid(error.errors())
+def _unreadable(error: RecursionError | UnicodeDecodeError) -> errors.Invalid:
+    """JSON nested too deeply to be read, or no UTF-8."""
+    reason = "nested too deeply" if isinstance(error, RecursionError) else "no UTF-8"
+    return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
 
 
 def _of_http(error: HTTPException) -> StewardError:
     """Errors that the framework raises: no such route, no such method, unreadable body."""
+    if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
+        return _unreadable(error.__cause__)
     family = BY_STATUS.get(error.status_code)
     if family is not None:
         return family(str(error.detail))
@@ -133,35 +140,34 @@ def _of_http(error: HTTPException) -> StewardError:
     return Other(str(error.detail))
 
 
-def translate(request: Request, error: Exception) -> StewardError | None:
+FAMILIES: dict[type[Exception], Callable[[Any], StewardError]] = {
+    InvalidInput: errors.refused,
+    RequestValidationError: lambda error: invalid(error.errors()),
+    ValidationError: lambda error: invalid(error.errors(include_url=False)),
+    HTTPException: _of_http,
+    ClientDisconnect: lambda _: errors.BadRequest("the body ended early"),
+    DeadlinePassed: lambda error: errors.Timeout(str(error)),
+    IncompatibleModel: lambda error: errors.Conflict(f"the domain model can't be used: {error}; fit it again"),
+}
+"""What else a request may end with than an error of ours or the database's, and what is answered then."""
+
+
+def translate(error: Exception) -> StewardError | None:
     """Any exception as one of ours; None for a defect."""
     if isinstance(error, StewardError):
         return error
-    if isinstance(error, InvalidInput):
-        return errors.refused(error)
-    if isinstance(error, RequestValidationError):
-        return _of_request(request, error)
-    if isinstance(error, ValidationError):
-        return invalid(error.errors(include_url=False))
-    if isinstance(error, HTTPException):
-        return _of_http(error)
-    if isinstance(error, DeadlinePassed):
-        return errors.Timeout(str(error), retry_after=_patience(request))
-    if isinstance(error, IncompatibleModel):
-        return errors.Conflict(f"the domain model can't be used: {error}; fit it again")
-    if isinstance(error, DBAPIError):
-        return _of_database(error, _patience(request))
-    if is_lost(error):
-        return errors.Unavailable("the database does not answer; nothing was written", retry_after=_patience(request))
-    return None
+    for family, ours in FAMILIES.items():
+        if isinstance(error, family):
+            return ours(error)
+    return _of_database(error)
 
 
-def _of_database(error: DBAPIError, patience: int) -> StewardError | None:
-    """What the database's driver reports; None for a defect."""
+def _of_database(error: Exception) -> StewardError | None:
+    """What the database or its driver reports; None for a defect."""
     if is_full(error):
-        return errors.DiskFull("the disk of the database is full; nothing was written", retry_after=patience)
+        return errors.DiskFull("the disk of the database is full; nothing was written")
     if is_lost(error):
-        return errors.Unavailable("the database does not answer; nothing was written", retry_after=patience)
+        return errors.Unavailable("the database does not answer; nothing was written")
     if isinstance(error, IntegrityError):
         return errors.Conflict("another request changed what this one builds on; read it again, then ask again")
     if isinstance(error, DataError):
@@ -175,12 +181,14 @@ def _patience(request: Request) -> int:
 
 def respond(request: Request, error: Exception) -> Response:
     """The response to any exception; a defect is a 500 that tells nothing of its inside (the log has it)."""
-    ours = translate(request, error) or StewardError("an error of the service itself; its log says more")
+    ours = translate(error) or StewardError("an error of the service itself; its log says more")
     if ours.status == 503 and ours.retry_after is None:
         ours.retry_after = _patience(request)
     response = answer(ours, request.url.path)
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})
+    if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        response.headers["Allow"] = ", ".join(allowed_methods(request))
     return response
 
 
@@ -190,6 +198,6 @@ async def _handle(request: Request, error: Exception) -> Response:
 
 def install(app: FastAPI) -> None:
     """Have every error of this application answered as a problem document."""
-    families = (StewardError, InvalidInput, RequestValidationError, ValidationError, HTTPException, DeadlinePassed)
-    for family in (*families, IncompatibleModel, DBAPIError, PoolTimeoutError, Exception):
+    families: list[type[Exception]] = [StewardError, *FAMILIES, DBAPIError, PoolTimeoutError, Exception]
+    for family in families:
         app.add_exception_handler(family, _handle)

@@ -8,10 +8,12 @@ from fastapi import APIRouter, Path, Request, Response, status
 
 from app.database.base import DEFAULT_TENANT
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, any_of, components, one_of, problems, union_schema
-from app.http.fast_path import Answer, HotRequest, HotRoute, of_loop
+from app.http.exchange import Exchange
+from app.http.fast_path import Answer, HotRoute, of_loop
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.kinds.contract.inputs import LARGEST_ITERATION, invalid
+from app.http.query import check_query, query_values
+from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
@@ -61,20 +63,16 @@ def iterations(
     return page(request, found, lambda row: service.read_iteration(row, kind))
 
 
-async def put_iteration(request: HotRequest) -> Answer:
+async def put_iteration(request: Exchange) -> Answer:
     """`PUT /runs/{run}/iterations/{iteration}`."""
-    iteration = _number(request.path["iteration"])
-    body = await request.json_body()
+    if request.scope["query_string"]:
+        check_query(query_values(request.scope), ())
+    iteration = number_at("/path/iteration", request.path["iteration"])
+    body = await request.body()
     state = request.app.state
     reporter = of_loop(request.app, Reporter, state.database, state.compiled_workloads)
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
-        raise invalid("/path/iteration", "must be a whole number, 0 or greater", text)
-    return int(text)
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

@@ -31,7 +31,7 @@ from app.database.writer import Writer
 from app.decisions.compiled import CompiledWorkloads
 from app.decisions.shadow import Shadows
 from app.errors import Conflict, FieldError, NotFound, Unavailable
-from app.http.fast_path import LARGEST_BATCH, Gathering
+from app.http.batching import LARGEST_BATCH, Gathering
 from app.kinds.contract.engine import Answered, CompiledWorkload, DecisionEngine, Pending
 from app.kinds.registry import KINDS
 from app.runs import repository

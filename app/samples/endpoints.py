@@ -18,7 +18,7 @@ from app.errors import FieldError, TooLarge, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.http.idempotency.once import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page
-from app.kinds.contract.samples import Format
+from app.kinds.contract.samples import FILE, Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
 from app.samples.body import Body
@@ -36,13 +36,15 @@ def _media(formats: Mapping[str, Format | None]) -> dict[str, Any]:
     """Media types with what is documented of them."""
     told: dict[str, Any] = {}
     for media, form in formats.items():
-        told[media] = {"schema": {"type": "string"} if form is None else dict(form.schema)}
+        told[media] = {"schema": dict(FILE) if form is None else dict(form.schema)}
         if form is not None and form.example is not None:
             told[media]["example"] = form.example
     return told
 
 
-_BODY: dict[str, Any] = {"required": True, "content": _media(FORMATS)}
+_LAST_CSV = dict(sorted(FORMATS.items(), key=lambda item: item[0] == "text/csv"))
+"""Generated clients send a file as the last of the media types."""
+_BODY: dict[str, Any] = {"required": True, "content": _media(_LAST_CSV)}
 Execution = Annotated[
     str | None, Query(max_length=255, description="Name of one execution; of an uploaded trace, what to call it.")
 ]
@@ -58,10 +60,8 @@ Execution = Annotated[
     responses=problems(
         400,
         404,
-        409,
         413,
         415,
-        _409="The first request under this `Idempotency-Key` is still in flight.",
         _400="The body ended early; what was accepted before is kept.",
         _422="Nothing could be accepted; `errors` names line and field of each refused execution.",
     ),

@@ -81,3 +81,22 @@ def test_answers_are_as_documented(service: schemathesis.BaseSchema, group: int)
             assert response.status_code < 500
 
         conforms()
+
+
+def test_what_takes_an_idempotency_key_tells_what_it_is_answered(service: schemathesis.BaseSchema) -> None:
+    operations = [
+        operation
+        for path in service.raw_schema["paths"].values()
+        for operation in path.values()
+        if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
+    ]
+    assert {"register_workload", "upload_samples", "fit_model", "train_agent", "evaluate_agents", "start_run"} <= {
+        operation["operationId"] for operation in operations
+    }
+    for operation in operations:
+        assert "in flight" in operation["responses"]["409"]["description"]
+        assert "another request" in operation["responses"]["422"]["description"]
+
+
+def test_the_schema_names_a_server(service: schemathesis.BaseSchema) -> None:
+    assert [server["url"] for server in service.raw_schema["servers"]] == ["/", "http://{host}:{port}"]

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import httpx
@@ -53,6 +54,7 @@ def forwarded(client: TestClient) -> Handler:
     """Hands requests on to the application in this process."""
 
     def forward(request: httpx.Request) -> httpx.Response:
+        request.read()
         headers = {k: v for k, v in request.headers.items() if k not in ("host", "content-length")}
         answer = client.request(request.method, request.url.raw_path.decode(), content=request.content, headers=headers)
         return httpx.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
@@ -74,6 +76,11 @@ class Flaky:
         if event == "lose the answer":
             self.handler(request)
             raise httpx.ReadError("connection lost", request=request)
+        if event == "in flight":
+            return httpx.Response(409, headers={"retry-after": "1"}, json={"title": "Conflict", "detail": "in flight"})
+        if event == "come at a time":
+            times = {"date": "Sun, 06 Nov 1994 08:49:37 GMT", "retry-after": "Sun, 06 Nov 1994 08:49:49 GMT"}
+            return httpx.Response(503, headers=times)
         if event == "busy":
             return httpx.Response(
                 503, headers={"retry-after": "7"}, json={"title": "unavailable", "detail": "restarting"}
@@ -144,6 +151,26 @@ def test_pauses_grow_and_retry_after_is_obeyed(workload: str, forwarded: Handler
     assert asked == 7
 
 
+def test_a_start_that_is_still_in_flight_is_waited_for(workload: str, forwarded: Handler, clock: Clock) -> None:
+    flaky = Flaky(forwarded, "lose the answer", "in flight", "in flight", "pass")
+    run = Run(through(flaky), workload, retry=clock.retry()).start()
+    assert run.id
+    assert len({request.headers["idempotency-key"] for request in flaky.seen}) == 1
+    assert all(pause >= 1 for pause in clock.pauses[1:])
+
+
+def test_another_conflict_is_final(workload: str, forwarded: Handler, clock: Clock) -> None:
+    run = Run(through(forwarded), workload, retry=clock.retry()).start()
+    with pytest.raises(StewardError, match="gap") as raised:
+        run.report(5, run.allocation, metrics(30), {"batch": 1})
+    assert (raised.value.status, clock.pauses) == (409, [])
+
+
+def test_retry_after_may_be_a_time(workload: str, forwarded: Handler, clock: Clock) -> None:
+    Run(through(Flaky(forwarded, "come at a time")), workload, retry=clock.retry()).start()
+    assert clock.pauses == [12]
+
+
 def test_patience_ends_with_the_reason(clock: Clock) -> None:
     flaky = Flaky(lambda _: httpx.Response(200), *["busy"] * 100)
     with pytest.raises(Unreachable, match="restarting") as raised:
@@ -195,6 +222,23 @@ def test_the_generated_core_calls_the_application(forwarded: Handler) -> None:
     assert isinstance(missing, Problem)
     assert missing.status == 404
     assert json.dumps(missing.to_dict())
+
+
+def test_the_generated_core_uploads_files_of_every_format(
+    client: TestClient, workload: str, forwarded: Handler
+) -> None:
+    from steward_client.generated.api.samples import upload_samples
+    from steward_client.generated.models import UploadRead
+    from steward_client.generated.types import File
+
+    csv = b"execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\na,0,4,31.5,128\n"
+    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 9.5}, "features": {"batch": 1}}
+    sample = {"execution": "b", "reports": [report]}
+    lines = File(BytesIO(json.dumps(sample).encode() + b"\n"), mime_type="application/x-ndjson")
+    for body in (File(BytesIO(csv)), lines):
+        found = upload_samples.sync(workload, client=through(forwarded), body=body, idempotency_key=str(body.mime_type))
+        assert isinstance(found, UploadRead), found
+        assert found.accepted == 1
 
 
 def test_a_queue_is_reported_and_placed(client: TestClient, forwarded: Handler) -> None:

@@ -74,12 +74,15 @@ def _stop_on_signals(server: Server) -> None:
 
 
 def _configuration(settings: Settings, database: Database) -> uvicorn.Config:
+    from app.http.protocol import header_timeout
     from app.main import create_app
 
     return uvicorn.Config(
         create_app(settings, database),
         host=settings.host,
         port=settings.port,
+        http=header_timeout(settings.header_timeout_seconds),
+        ws="none",
         access_log=False,
         log_level="warning",
         server_header=False,

@@ -31,7 +31,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Protocol
 from uuid import uuid4
 
-from fastapi import Depends, Request
+from fastapi import Depends, Header, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
@@ -168,22 +168,30 @@ class Once:
         return row
 
 
-def _once(request: Request, body: bytes) -> Once:
-    key = request.headers.get(HEADER)
-    if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
-        message = "must have 1 to 255 printable ASCII characters"
-        raise Invalid(f"{HEADER} {message}", errors=[FieldError(POINTER, message, key)])
+Key = Annotated[
+    str | None,
+    Header(
+        alias=HEADER,
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x20-\x7e]+$",
+        description="Any text of your own: the same request again under the same key is done once, and answered alike.",
+    ),
+]
+
+
+def _once(request: Request, key: str | None, body: bytes) -> Once:
     about = f"{request.method} {request.url.path}?{request.url.query} ".encode()
     digest = hashlib.sha256(about + body).hexdigest() if key is not None else ""
     return Once(request.app.state.database, request.app.state.settings, key, digest)
 
 
-async def _post(request: Request) -> Once:
-    return _once(request, await request.body())
+async def _post(request: Request, key: Key = None) -> Once:
+    return _once(request, key, await request.body())
 
 
-async def _upload(request: Request) -> Once:
-    return _once(request, b"")
+async def _upload(request: Request, key: Key = None) -> Once:
+    return _once(request, key, b"")
 
 
 IdempotentPost = Annotated[Once, Depends(_post)]

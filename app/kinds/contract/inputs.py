@@ -48,11 +48,19 @@ def whole_number(values: Sequence[str], name: str) -> int:
     Raises:
         InvalidInput: it is given twice, or is no such number.
     """
-    text = values[0]
     if len(values) > 1:
         raise invalid(f"/query/{name}", "must be given once", values)
+    return number_at(f"/query/{name}", values[0])
+
+
+def number_at(pointer: str, text: str) -> int:
+    """A whole number, 0 or greater, as it stands in a path or a query.
+
+    Raises:
+        InvalidInput: it is none.
+    """
     if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
-        raise invalid(f"/query/{name}", "must be a whole number, 0 or greater", text)
+        raise invalid(pointer, "must be a whole number, 0 or greater", text)
     return int(text)
 
 

@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field
 
 from app.kinds.contract.reading import Reader, Sample
 
+FILE: Mapping[str, Any] = {"type": "string", "format": "binary"}  # generated clients send it as it is
+
 
 class Stored(Protocol):
     """An execution as it is kept."""
@@ -74,7 +76,7 @@ class Format(NamedTuple):
     limit: Literal["upload", "json", "trace"]
     lines: Literal["short", "json"] | None
     named: bool = False
-    schema: Mapping[str, Any] = {"type": "string"}
+    schema: Mapping[str, Any] = FILE
     example: Any = None
 
 

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import httpx
 from .errors import StewardError, Unreachable
 
 PASSING = frozenset({429, 502, 503, 504})  # the service, or a proxy before it, asks to come again
+CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ class Retry:
 
         Raises:
             StewardError: the service refused it.
-            Unreachable: it found nobody, or only 429, 502, 503 and 504, until patience ended.
+            Unreachable: it found nobody, or only 429, 502, 503, 504 and requests in flight, until patience ended.
         """
         ends, attempt = self.clock() + self.patience_seconds, 0
         while True:
             answer = self._once(http, method, path, json, headers)
-            if isinstance(answer, httpx.Response) and answer.status_code not in PASSING:
+            if isinstance(answer, httpx.Response) and not _passes(answer):
                 if answer.is_error:
                     raise StewardError.of(answer)
                 return answer
@@ -68,5 +70,20 @@ class Retry:
     def _pause(self, attempt: int, answer: httpx.Response | httpx.TransportError) -> float:
         longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(attempt, 30))
         drawn = longest * self.jitter.uniform(0.5, 1.0)
-        asked = answer.headers.get("retry-after", "") if isinstance(answer, httpx.Response) else ""
-        return max(drawn, float(asked)) if asked.isdigit() else drawn
+        return max(drawn, _asked(answer)) if isinstance(answer, httpx.Response) else drawn
+
+
+def _passes(answer: httpx.Response) -> bool:
+    return answer.status_code in PASSING or (answer.status_code == CONFLICT and "retry-after" in answer.headers)
+
+
+def _asked(answer: httpx.Response) -> float:
+    """Seconds of `Retry-After`, whether it is a number or a time, by the clock of whoever answered."""
+    asked = answer.headers.get("retry-after", "")
+    if asked.isdigit():
+        return float(asked)
+    try:
+        until, now = (parsedate_to_datetime(text) for text in (asked, answer.headers.get("date", "")))
+        return (until - now).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0

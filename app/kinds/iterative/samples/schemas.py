@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.kinds.contract.samples import ExecutionBase
+from app.kinds.contract.samples import FILE, ExecutionBase
 
 REPORT_EXAMPLE = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
 SAMPLE_EXAMPLE = {"execution": "run-17", "reports": [REPORT_EXAMPLE]}
@@ -39,7 +39,7 @@ JSON_SCHEMA: dict[str, Any] = {
     "required": ["samples"],
     "properties": {"samples": {"type": "array", "items": _SAMPLE}},
 }
-NDJSON_SCHEMA: dict[str, Any] = {"type": "string", "description": "One sample per line, as JSON."}
+NDJSON_SCHEMA: dict[str, Any] = {**FILE, "description": "One sample per line, as JSON."}
 
 
 class Report(BaseModel):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.kinds.contract.samples import ExecutionBase
+from app.kinds.contract.samples import FILE, ExecutionBase
 
 SWF_EXAMPLE = (
     "; Computer: IBM SP2\n"
@@ -15,11 +15,11 @@ SWF_EXAMPLE = (
     "2 327952 -1 9382 80 -1 -1 80 14400 -1 1 2 2 -1 -1 -1 -1 -1\n"
 )
 SWF_SCHEMA: dict[str, Any] = {
-    "type": "string",
+    **FILE,
     "description": "Kind `workflow`: a batch log in Standard Workload Format.",
 }
 WFFORMAT_SCHEMA: dict[str, Any] = {
-    "type": "object",
+    **FILE,
     "description": "Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.",
 }
 

@@ -115,7 +115,6 @@ from .train_request_executor import TrainRequestExecutor
 from .train_request_imitate_type_0 import TrainRequestImitateType0
 from .train_request_require_item import TrainRequestRequireItem
 from .upload_read import UploadRead
-from .upload_samples_content_body import UploadSamplesContentBody
 from .upload_samples_json_body import UploadSamplesJsonBody
 from .upload_samples_json_body_samples_item import UploadSamplesJsonBodySamplesItem
 from .upload_samples_json_body_samples_item_reports_item import (
@@ -255,7 +254,6 @@ __all__ = (
     "TrainRequestImitateType0",
     "TrainRequestRequireItem",
     "UploadRead",
-    "UploadSamplesContentBody",
     "UploadSamplesJsonBody",
     "UploadSamplesJsonBodySamplesItem",
     "UploadSamplesJsonBodySamplesItemReportsItem",

@@ -16,8 +16,11 @@ def _get_kwargs(
     workload: str,
     *,
     body: None | TrainRequest | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -98,6 +101,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: None | TrainRequest | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[JobRead | Problem]:
     """Train an agent
 
@@ -106,6 +110,8 @@ def sync_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -119,6 +125,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -133,6 +140,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: None | TrainRequest | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> JobRead | Problem | None:
     """Train an agent
 
@@ -141,6 +149,8 @@ def sync(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -155,6 +165,7 @@ def sync(
         workload=workload,
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -163,6 +174,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: None | TrainRequest | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[JobRead | Problem]:
     """Train an agent
 
@@ -171,6 +183,8 @@ async def asyncio_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -184,6 +198,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -196,6 +211,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: None | TrainRequest | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> JobRead | Problem | None:
     """Train an agent
 
@@ -204,6 +220,8 @@ async def asyncio(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -219,5 +237,6 @@ async def asyncio(
             workload=workload,
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

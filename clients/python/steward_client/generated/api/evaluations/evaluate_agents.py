@@ -8,14 +8,17 @@ from ...client import AuthenticatedClient, Client
 from ...models.evaluation_request import EvaluationRequest
 from ...models.job_read import JobRead
 from ...models.problem import Problem
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
     body: EvaluationRequest,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -90,12 +93,15 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: EvaluationRequest,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[JobRead | Problem]:
     """Evaluate agents
 
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (EvaluationRequest): What is to be judged, and how thoroughly.
 
     Raises:
@@ -108,6 +114,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -121,12 +128,15 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: EvaluationRequest,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> JobRead | Problem | None:
     """Evaluate agents
 
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (EvaluationRequest): What is to be judged, and how thoroughly.
 
     Raises:
@@ -140,6 +150,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -147,12 +158,15 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: EvaluationRequest,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[JobRead | Problem]:
     """Evaluate agents
 
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (EvaluationRequest): What is to be judged, and how thoroughly.
 
     Raises:
@@ -165,6 +179,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -176,12 +191,15 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: EvaluationRequest,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> JobRead | Problem | None:
     """Evaluate agents
 
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (EvaluationRequest): What is to be judged, and how thoroughly.
 
     Raises:
@@ -196,5 +214,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -16,8 +16,11 @@ def _get_kwargs(
     workload: str,
     *,
     body: FitRequest | None | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -98,6 +101,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: FitRequest | None | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[JobRead | Problem]:
     """Fit a domain model
 
@@ -105,6 +109,8 @@ def sync_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -118,6 +124,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -132,6 +139,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: FitRequest | None | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> JobRead | Problem | None:
     """Fit a domain model
 
@@ -139,6 +147,8 @@ def sync(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -153,6 +163,7 @@ def sync(
         workload=workload,
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -161,6 +172,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: FitRequest | None | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[JobRead | Problem]:
     """Fit a domain model
 
@@ -168,6 +180,8 @@ async def asyncio_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -181,6 +195,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -193,6 +208,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: FitRequest | None | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> JobRead | Problem | None:
     """Fit a domain model
 
@@ -200,6 +216,8 @@ async def asyncio(
 
     Args:
         workload (str): Name (or id) of the workload.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -215,5 +233,6 @@ async def asyncio(
             workload=workload,
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -9,14 +9,17 @@ from ...models.iteration_run_start import IterationRunStart
 from ...models.problem import Problem
 from ...models.run_start import RunStart
 from ...models.run_started import RunStarted
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
     body: IterationRunStart | RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -49,6 +52,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_404 = Problem.from_dict(response.json())
 
         return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
 
     if response.status_code == 413:
         response_413 = Problem.from_dict(response.json())
@@ -91,12 +99,15 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: IterationRunStart | RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterationRunStart | RunStart):
 
     Raises:
@@ -109,6 +120,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -122,12 +134,15 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: IterationRunStart | RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | RunStarted | None:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterationRunStart | RunStart):
 
     Raises:
@@ -141,6 +156,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -148,12 +164,15 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: IterationRunStart | RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterationRunStart | RunStart):
 
     Raises:
@@ -166,6 +185,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -177,12 +197,15 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: IterationRunStart | RunStart,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | RunStarted | None:
     """Start a run
 
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterationRunStart | RunStart):
 
     Raises:
@@ -197,5 +220,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

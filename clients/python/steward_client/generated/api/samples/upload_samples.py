@@ -8,18 +8,20 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.upload_read import UploadRead
-from ...models.upload_samples_content_body import UploadSamplesContentBody
 from ...models.upload_samples_json_body import UploadSamplesJsonBody
-from ...types import UNSET, Response, Unset
+from ...types import UNSET, File, Response, Unset
 
 
 def _get_kwargs(
     workload: str,
     *,
-    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
+    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     params: dict[str, Any] = {}
 
@@ -44,18 +46,18 @@ def _get_kwargs(
         _kwargs["json"] = body.to_dict()
 
         headers["Content-Type"] = "application/json"
-    if isinstance(body, str):
+    if isinstance(body, File):
         _kwargs["content"] = body.payload
-        headers["Content-Type"] = "application/x-ndjson"
-    if isinstance(body, str):
+        headers["Content-Type"] = body.mime_type or "application/x-ndjson"
+    if isinstance(body, File):
         _kwargs["content"] = body.payload
-        headers["Content-Type"] = "text/csv"
-    if isinstance(body, str):
+        headers["Content-Type"] = body.mime_type or "application/x-swf"
+    if isinstance(body, File):
         _kwargs["content"] = body.payload
-        headers["Content-Type"] = "application/x-swf"
-    if isinstance(body, UploadSamplesContentBody):
+        headers["Content-Type"] = body.mime_type or "application/vnd.wfformat+json"
+    if isinstance(body, File):
         _kwargs["content"] = body.payload
-        headers["Content-Type"] = "application/vnd.wfformat+json"
+        headers["Content-Type"] = body.mime_type or "text/csv"
 
     _kwargs["headers"] = headers
     return _kwargs
@@ -123,8 +125,9 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
+    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
 
@@ -147,11 +150,13 @@ def sync_detailed(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
-        body (str): One sample per line, as JSON.
-        body (str):
-        body (str): Kind `workflow`: a batch log in Standard Workload Format.
-        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File): One sample per line, as JSON.
+        body (File): Kind `workflow`: a batch log in Standard Workload Format.
+        body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -165,6 +170,7 @@ def sync_detailed(
         workload=workload,
         body=body,
         execution=execution,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -178,8 +184,9 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
+    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
 
@@ -202,11 +209,13 @@ def sync(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
-        body (str): One sample per line, as JSON.
-        body (str):
-        body (str): Kind `workflow`: a batch log in Standard Workload Format.
-        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File): One sample per line, as JSON.
+        body (File): Kind `workflow`: a batch log in Standard Workload Format.
+        body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -221,6 +230,7 @@ def sync(
         client=client,
         body=body,
         execution=execution,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -228,8 +238,9 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
+    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
 
@@ -252,11 +263,13 @@ async def asyncio_detailed(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
-        body (str): One sample per line, as JSON.
-        body (str):
-        body (str): Kind `workflow`: a batch log in Standard Workload Format.
-        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File): One sample per line, as JSON.
+        body (File): Kind `workflow`: a batch log in Standard Workload Format.
+        body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -270,6 +283,7 @@ async def asyncio_detailed(
         workload=workload,
         body=body,
         execution=execution,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -281,8 +295,9 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | str | str | str | UploadSamplesContentBody | Unset = UNSET,
+    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
 
@@ -305,11 +320,13 @@ async def asyncio(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
-        body (str): One sample per line, as JSON.
-        body (str):
-        body (str): Kind `workflow`: a batch log in Standard Workload Format.
-        body (UploadSamplesContentBody): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File): One sample per line, as JSON.
+        body (File): Kind `workflow`: a batch log in Standard Workload Format.
+        body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
+        body (File):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -325,5 +342,6 @@ async def asyncio(
             client=client,
             body=body,
             execution=execution,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -9,14 +9,17 @@ from ...models.iterative_spec import IterativeSpec
 from ...models.problem import Problem
 from ...models.workflow_spec import WorkflowSpec
 from ...models.workload_read import WorkloadRead
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
     body: IterativeSpec | WorkflowSpec,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
+    if not isinstance(idempotency_key, Unset):
+        headers["Idempotency-Key"] = idempotency_key
 
     _kwargs: dict[str, Any] = {
         "method": "post",
@@ -96,12 +99,15 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: IterativeSpec | WorkflowSpec,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -114,6 +120,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = client.get_httpx_client().request(
@@ -127,12 +134,15 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     body: IterativeSpec | WorkflowSpec,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -146,6 +156,7 @@ def sync(
     return sync_detailed(
         client=client,
         body=body,
+        idempotency_key=idempotency_key,
     ).parsed
 
 
@@ -153,12 +164,15 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     body: IterativeSpec | WorkflowSpec,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -171,6 +185,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         body=body,
+        idempotency_key=idempotency_key,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -182,12 +197,15 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     body: IterativeSpec | WorkflowSpec,
+    idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
 
      Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
 
     Args:
+        idempotency_key (None | str | Unset): Any text of your own: the same request again under
+            the same key is done once, and answered alike.
         body (IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -202,5 +220,6 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             body=body,
+            idempotency_key=idempotency_key,
         )
     ).parsed

@@ -1,0 +1,166 @@
+"""One request and its answer, within limits: what both hot and ordinary routes read and send through."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
+
+from app.errors import StewardError, Timeout
+from app.http.characters import check_json
+from app.http.limits import JSON, Limits, too_large
+from app.http.problems import MEDIA_TYPE, respond
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 0.5
+"""Between the end of a request's time, from when on it writes nothing any more, and its being told so."""
+LINED = (JSON, MEDIA_TYPE.encode())
+"""Media types that end with a line feed, for those who read them on a terminal."""
+
+UNKNOWN = "unknown"
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Exchange:
+    """One request with its answer.
+
+    Attributes:
+        app: the application, with its ``state``.
+        scope: the request's ASGI scope.
+        started: when it came, in monotonic seconds.
+        path: its path parameters, on a hot route.
+        route: the template of its path, once it is known.
+        status: of its answer; 0 before it has begun.
+        reply: what tells that its time is over, while it does.
+    """
+
+    path: Mapping[str, str] = MappingProxyType({})
+    route = UNKNOWN
+    status = 0
+    reply: asyncio.Task[None] | None = None
+    _size = 0
+    _refusal: StewardError | None = None
+    _silent = False
+    _end = b""
+
+    def __init__(self, app: Any, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+        self.app, self.scope, self.limits = app, scope, limits
+        self.started = time.monotonic()
+        self._receive, self._send, self._task = receive, send, asyncio.current_task()
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether its time is over."""
+        return now > self.started + self.limits.seconds + GRACE_SECONDS
+
+    async def receive(self) -> Message:
+        """The next piece of the body, which is counted.
+
+        Raises:
+            TooLarge: it is one too many.
+        """
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            if self._size > self.limits.body_bytes:
+                self._refusal = too_large(self.limits.body_bytes, self._size)
+                raise self._refusal
+        return message
+
+    async def body(self) -> bytes:
+        """The whole body.
+
+        Raises:
+            TooLarge: more than the limit.
+            ClientDisconnect: the client went away in the middle.
+            Invalid: it holds characters that a database can't keep.
+        """
+        message = await self.receive()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body"):
+            pieces = [body]
+            while message.get("more_body"):
+                message = await self.receive()
+                pieces.append(message.get("body", b""))
+            body = b"".join(pieces)
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        check_json(body)
+        return body
+
+    async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Answer with JSON that is encoded already."""
+        if not self._silent:
+            self.status = status
+            pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), *headers]
+            await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+            shown = b"" if self.scope["method"] == "HEAD" else body + b"\n"
+            await self._send({"type": "http.response.body", "body": shown})
+
+    async def send(self, message: Message) -> None:
+        """Send a piece of the application's answer, unless the request was answered otherwise."""
+        if self._refusal is not None and not self.status:  # whatever the application made of it
+            await self.refuse(self._refusal)
+        elif not self._silent:
+            await self._write(message)
+
+    async def refuse(self, error: Exception) -> None:
+        """Answer with an error's document instead of anything that the application may still send."""
+        self._silent = True
+        scope = {**self.scope, "app": self.app}
+        response = respond(Request(scope), error)
+        if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.error("%s %s", scope["method"], scope["path"], exc_info=error)
+        await response(scope, self._receive, self._write)
+
+    async def fail(self, failure: BaseException) -> None:
+        """Answer what an endpoint or the application raised; what isn't about this request goes on."""
+        if self.reply is not None:
+            if isinstance(failure, asyncio.CancelledError) and self._task is not None and self._task.uncancel() > 0:
+                raise failure
+        elif self.status or not isinstance(failure, Exception):
+            raise failure
+        else:
+            await self.refuse(failure)
+
+    def expire(self) -> None:
+        """Its time is over: answer so, and cancel it; an answer that has begun (a stream) is let go on."""
+        if self.status or self._silent or self._task is None:
+            return
+        error = Timeout(
+            f"not done within {self.limits.seconds:g} s; ask again, a POST under the same Idempotency-Key, "
+            "and nothing is done twice"
+        )
+        self._silent = True
+        self.reply = asyncio.get_running_loop().create_task(self.refuse(error))
+        self._task.cancel()
+
+    async def _write(self, message: Message) -> None:
+        """Send on: JSON with a line feed at its end, and to HEAD the headers alone."""
+        head = self.scope["method"] == "HEAD"
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers, self._end = _lined(message.get("headers", ()))
+            await self._send({**message, "headers": headers})
+            if head:
+                await self._send({"type": "http.response.body", "body": b""})
+        elif not head:
+            end = b"" if message.get("more_body") else self._end
+            await self._send({**message, "body": message.get("body", b"") + end} if end else message)
+
+
+def _lined(headers: Headers) -> tuple[Headers, bytes]:
+    """The headers of an answer, and what its body is to end with: JSON with a line feed more."""
+    media = next((value for name, value in headers if name == b"content-type"), b"")
+    if media.partition(b";")[0] not in LINED:
+        return headers, b""
+    length = b"content-length"
+    return [(name, b"%d" % (int(value) + 1) if name == length else value) for name, value in headers], b"\n"

@@ -1,0 +1,124 @@
+"""What every request passes, once, whether its route is hot or ordinary: limits, time, errors, metering."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.database.engine import commit_deadline
+from app.http import limits
+from app.http.characters import check_address
+from app.http.exchange import UNKNOWN, Exchange
+from app.http.fast_path import HotRoute, of_loop
+from app.http.metering import RequestMeter
+from app.settings import Settings
+
+LONGEST_PERIOD = 1.0
+
+
+class Gateway:
+    """The outermost layer: serves hot routes by itself, and hands everything else on to the framework.
+
+    Args:
+        app: the application that the routes belong to.
+        inner: the framework.
+        routes: the hot ones.
+        meter: counts each request.
+        settings: the limits.
+    """
+
+    def __init__(
+        self, app: FastAPI, inner: ASGIApp, routes: Sequence[HotRoute], meter: RequestMeter, settings: Settings
+    ) -> None:
+        self.app, self.inner, self.meter = app, inner, meter
+        self.hot = [(route.method, route.path_regex.match, route) for route in routes]
+        self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
+        self.shortest = min(self.json.seconds, self.upload.seconds)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+        limit = self.upload if limits.is_upload(scope) else self.json
+        exchange = Exchange(self.app, scope, receive, send, limit)
+        deadlines = of_loop(self.app, Deadlines, self.shortest)
+        deadlines.watch(exchange)
+        try:
+            await self._pass(exchange)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
+            await exchange.fail(failure)
+        finally:
+            if exchange.reply is not None:
+                await exchange.reply
+            deadlines.forget(exchange)
+            self._count(exchange)
+
+    async def _pass(self, exchange: Exchange) -> None:
+        """Check, then serve; what is refused here is refused on every route."""
+        limits.check_headers(exchange.scope, exchange.limits)
+        # Here is the place of authentication and of rate limits: all requests pass, and none of their bodies is read.
+        method = exchange.scope["method"]
+        for served, match, route in self.hot:
+            if served == method or (method == "HEAD" and served == "GET"):
+                found = match(exchange.scope["path"])
+                if found is not None:
+                    exchange.route, exchange.path = route.path, found.groupdict()
+                    check_address(exchange.path, exchange.scope["query_string"])
+                    await exchange.answer(*await route.endpoint(exchange))
+                    return
+        await self._hand_on(exchange)
+
+    async def _hand_on(self, exchange: Exchange) -> None:
+        """To the framework, for which HEAD is GET: the exchange sends no body."""
+        scope = {**exchange.scope, "method": "GET"} if exchange.scope["method"] == "HEAD" else exchange.scope
+        token = commit_deadline.set(exchange.started + exchange.limits.seconds)
+        try:
+            await self.inner(scope, exchange.receive, exchange.send)
+        finally:
+            commit_deadline.reset(token)
+            exchange.route = getattr(scope.get("route"), "path", UNKNOWN)
+
+    def _count(self, exchange: Exchange) -> None:
+        route = exchange.route
+        method = exchange.scope["method"] if route != UNKNOWN else "any"
+        self.meter.count(method, route, exchange.status or 500, time.monotonic() - exchange.started)
+
+
+class Deadlines:
+    """The open exchanges of one event loop, which end when their time is over.
+
+    They are looked through now and then, which costs less than a timer each.
+
+    Args:
+        shortest: the shortest time that any of them has, in seconds.
+    """
+
+    def __init__(self, shortest: float) -> None:
+        self._period = min(LONGEST_PERIOD, shortest / 2)
+        self._open: set[Exchange] = set()
+        self._looking = False
+
+    def watch(self, exchange: Exchange) -> None:
+        """It is open from now on."""
+        self._open.add(exchange)
+        if not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_later(self._period, self._look)
+
+    def forget(self, exchange: Exchange) -> None:
+        """It is answered."""
+        self._open.discard(exchange)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for exchange in [exchange for exchange in self._open if exchange.is_overdue(now)]:
+            self._open.discard(exchange)
+            exchange.expire()
+        self._looking = bool(self._open)
+        if self._looking:
+            asyncio.get_running_loop().call_later(self._period, self._look)
