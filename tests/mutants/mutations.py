@@ -152,9 +152,10 @@ def _left_out(node: ast.AST) -> Iterator[ast.AST]:
     """A statement that is forgotten, a value that is not returned."""
     if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant):
         yield ast.Return(ast.Constant(None))
-    elif (
-        isinstance(node, ast.Raise | ast.AugAssign | ast.Continue | ast.Break)
-        or isinstance(node, ast.Expr)
-        or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute))
-    ):
+    elif isinstance(node, ast.Raise | ast.AugAssign | ast.Continue | ast.Break | ast.Expr) or _is_kept(node):
         yield ast.Pass()
+
+
+def _is_kept(node: ast.AST) -> bool:
+    """Whether a statement puts a value where others find it."""
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
