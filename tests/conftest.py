@@ -17,18 +17,21 @@ from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from migrations.runner import upgrade
-from tests.servers import PostgresServer, StewardServer, postgres_server, redis_server, start_steward
+from tests.servers import PostgresServer, StewardServer, missing, postgres_server, redis_server, start_steward
 
 hypothesis_settings.register_profile("untimed", deadline=None)  # machines are shared: time says nothing
 hypothesis_settings.load_profile("untimed")
 
+SLOW_SECONDS = 900
 StartSteward = Callable[..., StewardServer]
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of compiled simulators run in one process: their kernels are compiled once."""
+    """Tests of compiled simulators run in one process: their kernels are compiled once. Slow ones have more time."""
     for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
         place = item.path.relative_to(Path(__file__).parent).as_posix()
         if place == "app/cli/test_simulate.py" or (place.startswith("workers/") and "workflow" in place):
             item.add_marker(pytest.mark.xdist_group("kernels"))
@@ -39,7 +42,7 @@ def shared_data() -> Path:
     """The folder of public data sets (STEWARD_DATA)."""
     folder = os.environ.get("STEWARD_DATA", "")
     if not folder or not Path(folder).is_dir():
-        pytest.skip("STEWARD_DATA does not name a folder with the public data sets")
+        missing("a folder with the public data sets, named by STEWARD_DATA,")
     return Path(folder)
 
 

@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import psutil
 import pytest
 
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, Plan, make_executor, simulator
 from workers.learning.execution import ExecutionError
+
+pytestmark = pytest.mark.xdist_group("ray")  # in one process, one after the other: there is one cluster at a time
 
 WITHOUT = """
 import sys
@@ -25,11 +28,17 @@ except Exception as error:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray", reason="Ray is not installed (the optional extra `ray`)")
+    before = set(psutil.Process().children(recursive=True))
     ray.init(
         num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False, configure_logging=False
     )
+    started = set(psutil.Process().children(recursive=True)) - before
     yield ray
     ray.shutdown()
+    _, left = psutil.wait_procs(started, timeout=30)
+    for process in left:
+        process.kill()
+    assert not left, f"the cluster's processes did not end: {left}"
 
 
 # Ray forks to exec at once, which JAX's warning (other tests of this process may have loaded it) is not about.
