@@ -6,12 +6,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadGroupScheduling
 
 from app.database.engine import Database
 from app.main import create_app
@@ -26,15 +28,27 @@ SLOW_SECONDS = 900
 StartSteward = Callable[..., StewardServer]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of compiled simulators run in one process: their kernels are compiled once. Slow ones have more time."""
+    """Slow tests have more time."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
-        place = item.path.relative_to(Path(__file__).parent).as_posix()
+
+
+class Grouped(LoadGroupScheduling):
+    """Sends tests that share something costly to one process; xdist's own marks have no effect since pytest 9.2."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        place = nodeid.partition("::")[0].removeprefix("tests/")
         if place == "app/cli/test_simulate.py" or (place.startswith("workers/") and "workflow" in place):
-            item.add_marker(pytest.mark.xdist_group("kernels"))
+            return "kernels"  # compiled once
+        return "ray" if place.endswith("test_ray.py") else nodeid  # one cluster at a time
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped | None:
+    """With `--dist loadgroup`, groups as above."""
+    return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,6 @@ import pytest
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, Plan, make_executor, simulator
 from workers.learning.execution import ExecutionError
 
-pytestmark = pytest.mark.xdist_group("ray")  # in one process, one after the other: there is one cluster at a time
-
 WITHOUT = """
 import sys
 sys.modules["ray"] = None
