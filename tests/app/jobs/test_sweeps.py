@@ -102,7 +102,7 @@ def test_what_a_trial_tells_is_its_trainings_progress(training: Sweep) -> None:
     for lease, one in zip(held, told, strict=True):
         assert sweeps.tell(training.database, lease, one, b"kept", utc_now()) is False
     row = training.row(training.id)
-    assert (row.progress, row.eta_seconds) == (pytest.approx(0.9 * 0.375), pytest.approx(1.25 * 100 / 2 + 2))
+    assert [row.progress, row.eta_seconds] == pytest.approx([0.9 * 0.375, 1.25 * 100 / 2 + 2])
     assert training.events(training.id)[-1] == {
         "state": "running",
         "progress": row.progress,
@@ -118,7 +118,7 @@ def test_more_work_than_was_planned_is_no_more_than_all_and_an_unknown_speed_has
     held = training.claim(training.open()[0])
     sweeps.tell(training.database, held, sweeps.Told(0.5, 0.4, 100.0, LIVE, 0.9), None, utc_now())
     row = training.row(training.id)
-    assert (row.progress, row.eta_seconds) == (pytest.approx(0.9), pytest.approx(2.0))
+    assert [row.progress, row.eta_seconds] == pytest.approx([0.9, 2.0])
     sweeps.tell(training.database, held, sweeps.Told(0.5, 0.4, None, LIVE, 0.9), None, utc_now())
     assert training.row(training.id).eta_seconds is None
 

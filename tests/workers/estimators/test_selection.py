@@ -11,6 +11,7 @@ from workers.estimators.log_linear import LogLinear
 from workers.estimators.mean import Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.selection import Candidate, Selection, execution_folds, input_folds, select
+from workers.kinds.iterative.estimation.stages import Rows
 
 GPUS = Inputs(("gpus",))
 SIMPLE = {name: FAMILIES[name] for name in ("mean", "ernest", "log_linear")}
@@ -74,6 +75,7 @@ def test_the_family_of_the_data_is_chosen_and_its_errors_are_held_out(chosen: Se
     X, y, _ = planted(60)
     assert (chosen.family, chosen.form, chosen.chosen.family) == ("ernest", "none", "ernest")
     np.testing.assert_allclose(chosen.residuals, np.log(y) - np.log(2 + 60 / X[:, 0]), atol=0.05)
+    assert chosen.chosen.held_out is not None
     assert chosen.chosen.log_error == pytest.approx(np.abs(np.log(y) - chosen.chosen.held_out).mean())
     assert chosen.chosen.mape == pytest.approx(np.abs(np.exp(chosen.chosen.held_out) / y - 1).mean())
     mean = next(c for c in chosen.candidates if c.family == "mean")
@@ -95,7 +97,7 @@ def test_a_prediction_has_bounds_on_both_sides_that_hold_nine_in_ten(chosen: Sel
 
 def test_bounds_come_of_residuals_that_the_choice_did_not_see() -> None:
     """In each fold the family is chosen by the other folds, here always the other one than by all."""
-    rows = selection.Rows(np.ones((4, 1)), np.zeros(4), np.arange(4), np.zeros(4, np.intp))
+    rows = Rows(np.ones((4, 1)), np.zeros(4), np.arange(4), np.zeros(4, np.intp))
     candidates = {name: Candidate(name, np.full(4, value), 0, 0) for name, value in (("a", 1.0), ("b", 2.0))}
     errors = {"a": np.array([0.0, 0.0, 9.0, 9.0]), "b": np.array([9.0, 9.0, 0.0, 0.0])}
     found = selection._honest(errors, candidates, rows, np.array([0, 0, 1, 1]), {"a": 1, "b": 1})
@@ -126,8 +128,8 @@ def test_a_family_that_cannot_be_fitted_is_told_and_never_chosen() -> None:
 def test_a_family_is_tried_from_as_many_inputs_on_as_it_needs() -> None:
     X, y, groups = planted(60)
     inputs = len(np.unique(X))
-    needs = {needed: Family(Mean, lambda _, needed=needed: needed, 1) for needed in (inputs, inputs + 1)}
-    found = select(GPUS, X, y, groups, families={"mean": SIMPLE["mean"], **{str(k): f for k, f in needs.items()}})
+    needs = {"enough": Family(Mean, lambda _: inputs, 1), "more": Family(Mean, lambda _: inputs + 1, 1)}
+    found = select(GPUS, X, y, groups, families={"mean": SIMPLE["mean"], **needs})
     assert len(found.candidates) == 2
 
 
@@ -203,7 +205,7 @@ def test_of_equally_simple_families_the_better_one_is_taken() -> None:
 def test_a_family_without_form_has_to_be_better_where_executions_are_few(complexity: int, factor: float) -> None:
     """By execution, whatever the number of its rows; five executions make half as much again."""
     groups = np.array([0, 0, 1, 2, 3, 4])
-    rows = selection.Rows(np.ones((6, 1)), np.zeros(6), groups, np.zeros(6, np.intp))
+    rows = Rows(np.ones((6, 1)), np.zeros(6), groups, np.zeros(6, np.intp))
     candidate = Candidate("any", np.array([1.0, -3.0, 1.0, 1.0, -1.0, 1.0]), 0, 0)
     found = selection._cautious(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
     np.testing.assert_allclose(found, factor * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))

@@ -118,7 +118,7 @@ def test_one_value_off_is_enough_and_the_edges_belong(name: str, low: float, hig
     for ratio, expected in ((low, []), (high, []), (0.99 * low, [name]), (1.01 * high, [name])):
         values = ones[name].copy()
         values[0, column] = ratio
-        assert outside(state(**{**ones, name: values}), experience) == expected
+        assert outside(state()._replace(**{**ones, name: values}), experience) == expected
 
 
 def test_a_target_that_either_does_not_have_is_never_off() -> None:
