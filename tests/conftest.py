@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import settings as hypothesis_settings
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from app.database.engine import Database
 from app.main import create_app
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
-class Grouped(LoadGroupScheduling):
+class Grouped(LoadGroupScheduling):  # type: ignore[misc] # xdist ships no types
     """Sends tests that share something costly to one process; xdist's own marks have no effect since pytest 9.2."""
 
     def _split_scope(self, nodeid: str) -> str:
