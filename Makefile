@@ -13,7 +13,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 endif
 export UV_HTTP_TIMEOUT ?= 180
 
-.PHONY: setup test lint bench demo openapi clean
+.PHONY: setup test mutants lint bench demo openapi clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,10 @@ $(STAMP): pyproject.toml constraints.txt
 # Tests run side by side, and arrays are small: threads of their own would only wait for one another.
 test: setup
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+# Would the tests notice a fault? `make mutants ARGS="guard lease --most 20 --seed 3"`; takes hours in full.
+mutants: setup
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -6,32 +6,49 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from migrations.runner import upgrade
-from tests.servers import PostgresServer, StewardServer, postgres_server, redis_server, start_steward
+from tests.servers import PostgresServer, StewardServer, missing, postgres_server, redis_server, start_steward
 
 hypothesis_settings.register_profile("untimed", deadline=None)  # machines are shared: time says nothing
 hypothesis_settings.load_profile("untimed")
 
+SLOW_SECONDS = 900
 StartSteward = Callable[..., StewardServer]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of compiled simulators run in one process: their kernels are compiled once."""
+    """Slow tests have more time."""
     for item in items:
-        place = item.path.relative_to(Path(__file__).parent).as_posix()
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+
+
+class Grouped(LoadGroupScheduling):  # type: ignore[misc] # xdist ships no types
+    """Sends tests that share something costly to one process; xdist's own marks have no effect since pytest 9.2."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        place = nodeid.partition("::")[0].removeprefix("tests/")
         if place == "app/cli/test_simulate.py" or (place.startswith("workers/") and "workflow" in place):
-            item.add_marker(pytest.mark.xdist_group("kernels"))
+            return "kernels"  # compiled once
+        return "ray" if place.endswith("test_ray.py") else nodeid  # one cluster at a time
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped | None:
+    """With `--dist loadgroup`, groups as above."""
+    return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +56,7 @@ def shared_data() -> Path:
     """The folder of public data sets (STEWARD_DATA)."""
     folder = os.environ.get("STEWARD_DATA", "")
     if not folder or not Path(folder).is_dir():
-        pytest.skip("STEWARD_DATA does not name a folder with the public data sets")
+        missing("a folder with the public data sets, named by STEWARD_DATA,")
     return Path(folder)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
@@ -96,6 +97,48 @@ def test_conformal_bounds_cover_new_executions() -> None:
 def test_few_executions_get_students_bounds() -> None:
     low, high = bounds(np.array([-0.1, 0.1, 0.1, -0.1]), np.arange(4))
     np.testing.assert_allclose([low, high], [-0.2353, 0.2353], atol=1e-3)
+
+
+def test_with_few_executions_a_wider_level_reaches_further_and_each_execution_weighs_one() -> None:
+    residuals, groups = np.array([0.3, 0.3, 0.3, -0.1]), np.array([0, 0, 0, 1])
+    reach = student.ppf(0.975, 1) * np.sqrt((0.3**2 + 0.1**2) / 2)
+    assert bounds(residuals, groups, 0.95) == pytest.approx((-reach, reach))
+
+
+def test_from_twenty_executions_on_the_outer_twentieths_are_left_out() -> None:
+    """Of the ranks of a new value among twenty, one in 21 lies beyond each end: the ends are the bounds."""
+    residuals = np.random.default_rng(0).permutation(np.arange(20.0) - 5)
+    assert bounds(residuals, np.arange(20)) == (-5.0, 14.0)
+    assert bounds(residuals, np.arange(20), 0.8) == (-4.0, 13.0)  # two of 21 ranks a side
+    assert bounds(np.abs(residuals) + 1, np.arange(20))[0] == 0.0  # an interval holds the median
+    assert bounds(-np.abs(residuals) - 1, np.arange(20))[1] == 0.0
+    assert bounds(residuals[:19], np.arange(19))[0] == -bounds(residuals[:19], np.arange(19))[1]
+
+
+def test_a_quantile_stays_within_the_values_and_ends_where_the_weight_does() -> None:
+    values, weights = np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 1.0])
+    assert [weighted_quantile(values, weights, p) for p in (0.0, 0.25, 0.26, 0.5, 0.51, 1.0)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_coverage_counts_executions_and_bounds_come_from_all_folds() -> None:
+    """Two folds; the first has an outlier of many rows, which the second's bounds leave out."""
+    residual = np.concatenate([np.full(5, 9.0), np.linspace(-1, 1, 59)])
+    groups = np.concatenate([np.zeros(5, np.intp), np.arange(1, 60)])
+    found = calibrate(residual, groups, (np.arange(64) >= 30).astype(np.intp))
+    assert (found.low, found.high) == bounds(residual, groups)
+    assert found.level == 0.9
+    inside = []
+    for fold in (slice(0, 30), slice(30, 64)):
+        others = np.delete(np.arange(64), fold)
+        low, high = bounds(residual[others], groups[others])
+        inside += ((residual[fold] >= low) & (residual[fold] <= high)).tolist()
+    assert found.coverage == pytest.approx(sum(inside[5:]) / 60)
+    assert not any(inside[:5])
+
+
+def test_a_single_fold_is_judged_by_its_own_bounds() -> None:
+    found = calibrate(np.array([0.1, -0.1, 0.1]), np.arange(3), np.zeros(3, np.intp))
+    assert found.coverage == 1.0
 
 
 def test_coverage_is_judged_without_the_fold() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 from sqlalchemy import select
@@ -314,6 +315,28 @@ def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: D
     post.deliver()
     assert row(any_database, unlucky).state == "failed"
     assert row(any_database, job).state == "succeeded"
+
+
+class Compared(NamedTuple):
+    """A policy at a comparison."""
+
+    validation: float
+    strength: float = 0.5
+    artifact: bytes = b"new"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kept"),
+    [(None, -0.2, b"new"), (-0.3, -0.2, b"new"), (-0.2, -0.2, b"old"), (-0.1, -0.2, b"old")],
+)
+def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None, now: float, kept: bytes) -> None:
+    learner = SimpleNamespace(compared=lambda _court: Compared(now), share=0.5, report={"steps": 9})
+    old = None if before is None else b"old"
+    stood = sweeps.Standing("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"strength": 1.0}, old)
+    given: Any = learner
+    found = sweep._outcome(given, stood, None)
+    assert (found.share, found.artifact, found.report["steps"]) == (0.5, kept, 9)
+    assert (found.score, found.report["strength"]) == ((now, 0.5) if kept == b"new" else (before, 1.0))
 
 
 def test_a_patched_spec_waits_for_the_next_training(any_database: Database, post: Post) -> None:

@@ -32,8 +32,14 @@ while True:
 """
 
 
-def listed(folder: str) -> set[Path]:
-    return set(Path(folder).iterdir())
+def open_files() -> set[Path]:
+    return set(Path("/proc/self/fd").iterdir())
+
+
+def segments(*pids: int) -> list[Path]:
+    """The named pieces of shared memory that these processes have mapped; other programs have some of their own."""
+    maps = [Path(f"/proc/{pid}/maps").read_text() for pid in pids]
+    return [Path(line[line.index("/dev/shm/") :]) for text in maps for line in text.splitlines() if "/dev/shm/" in line]
 
 
 class TestSerial(ExecutorContract):
@@ -59,28 +65,29 @@ class TestProcesses(DistributedContract):
         os.kill(executor.fleet.pids[0], signal.SIGKILL)
 
     def test_closing_leaves_no_process_and_no_memory_behind(self, make: Callable[..., Any]) -> None:
-        files, shared = listed("/proc/self/fd"), listed("/dev/shm")
+        files = open_files()
         executor = make(slabs=10**6, chunk=1)
         self.ready(executor)
         actors = [psutil.Process(pid) for pid in executor.fleet.pids]
         assert actors
         assert NAME in Path("/proc/self/maps").read_text()
+        shared = segments(os.getpid(), *executor.fleet.pids)
         executor.close()
         assert not any(actor.is_running() for actor in actors)
         assert NAME not in Path("/proc/self/maps").read_text()
-        assert listed("/proc/self/fd") <= files
-        assert listed("/dev/shm") <= shared
+        assert open_files() <= files
+        assert not any(segment.exists() for segment in shared)
 
     def test_actors_end_with_a_killed_learner_even_one_that_may_have_no_children(self) -> None:
-        shared = listed("/dev/shm")
         with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
             assert parent.stdout is not None
             actors = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+            shared = segments(parent.pid, *(actor.pid for actor in actors))
             parent.kill()
         assert actors
         _, alive = psutil.wait_procs(actors, timeout=10)
         assert alive == []
-        assert listed("/dev/shm") <= shared
+        assert not any(segment.exists() for segment in shared)
 
     def test_actors_that_wait_take_no_time(self, make: Callable[..., Any]) -> None:
         executor = make(slabs=10**6, chunk=1)

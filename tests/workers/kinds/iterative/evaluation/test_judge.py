@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -6,8 +8,8 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
-from workers.kinds.iterative.evaluation.optimum import Optimum, solve
+from workers.kinds.iterative.evaluation.judge import Court, _steadiest, calibrated, interval, judge
+from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)
@@ -29,6 +31,91 @@ def test_the_planner_is_promoted_once(optimum: Optimum) -> None:
     again = judge(SPEC, TABLE, artifact, seed=2, optimum=optimum, champion=artifact)
     assert not again["promoted"]
     assert "present champion" in again["reason"]
+
+
+def heuristic(name: str) -> bytes:
+    return save(HeuristicPolicy({"heuristic": name}), LAYOUT)
+
+
+def test_a_better_agent_replaces_a_champion(optimum: Optimum) -> None:
+    better = judge(SPEC, TABLE, save(optimum.policy, LAYOUT), seed=3, optimum=optimum, champion=heuristic("hold"))
+    assert better["promoted"], better["reason"]
+
+
+def test_an_agent_that_is_as_good_as_the_best_rule_may_answer_but_replaces_no_champion() -> None:
+    """Played on the same episodes, it differs by nothing at all."""
+    same = heuristic("model_predictive")
+    report = judge(SPEC, TABLE, same, seed=4, episodes=64)
+    assert report["advantage"] == {"mean": 0, "low": 0, "high": 0}
+    assert report["promoted"]
+    again = judge(SPEC, TABLE, same, seed=4, episodes=64, champion=same)
+    assert not again["promoted"]
+    assert "difference +0.00000" in again["reason"]
+
+
+def test_the_figures_of_a_report_agree(optimum: Optimum) -> None:
+    report = judge(SPEC, TABLE, heuristic("threshold"), seed=5, episodes=256, optimum=optimum)
+    mean, best = report["return"]["mean"], report["heuristics"]["model_predictive"]["mean"]
+    assert best == max(rule["mean"] for rule in report["heuristics"].values())
+    assert report["advantage"]["mean"] == pytest.approx(mean - best)
+    assert report["advantage"]["high"] < 0
+    assert not report["promoted"]
+    assert f"difference {mean - best:+.5f}" in report["reason"]
+    possible = report["optimum"]["mean"]
+    assert report["gap_to_optimum"] == pytest.approx((possible - mean) / abs(possible))
+    assert report["optimum"]["expected"] == optimum.expected
+    assert report["episodes"] == 256
+    weighed = sum(w * report["terms"][name] for w, name in zip(LAYOUT.weights, ("sla", "cost", "change"), strict=True))
+    assert weighed == pytest.approx(-mean, rel=1e-5)
+
+
+def test_a_coarser_plan_is_no_yardstick(optimum: Optimum) -> None:
+    coarse = replace(optimum, grid=COARSER[-1], expected=99.0)
+    report = judge(SPEC, TABLE, heuristic("hold"), seed=6, episodes=16, optimum=coarse)
+    assert report["optimum"]["expected"] == pytest.approx(optimum.expected)
+
+
+def test_an_interval_is_two_standard_errors_to_each_side() -> None:
+    found = interval(np.array([1.0, 2.0, 3.0, 6.0]))
+    half = 1.96 * np.sqrt(14 / 3) / 2
+    assert found == pytest.approx({"mean": 3, "low": 3 - half, "high": 3 + half})
+
+
+def test_the_first_iteration_counts() -> None:
+    """Almost without noise, a run that holds: its share of the largest allocation's cost, iteration by iteration."""
+    table = planted_table(SPEC, effect=0.0, noise=0.0)
+    score = Court(SPEC, table, seed=1, episodes=3).score(HEURISTICS["hold"])
+    units = LAYOUT.allocations[:, 0]
+    spent = np.exp(table.log_mean[0, :, 0, 0]) * units
+    assert (score.terms[:, 2] == 0).all()
+    place = int(np.abs(spent / spent[-1] - score.terms[0, 1]).argmin())
+    np.testing.assert_allclose(score.terms[:, 1], spent[place] / spent[-1], rtol=2e-3)
+    elapsed = 12 * np.exp(table.log_mean[0, place, 0, 0])
+    np.testing.assert_allclose(score.terms[:, 0], max(elapsed / 130.0 - 1, 0), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ([0.0, 0.0, 0.0], 2),
+        ([0.0, 0.0005, 0.0009], 2),  # a tenth of a per cent is within the noise of the model
+        ([0.0, 0.0011, 0.0], 0),  # the first that costs something ends it
+        ([0.0, -0.01, 0.0011], 1),
+    ],
+)
+def test_the_steadiest_candidate_that_costs_nothing_is_taken(losses: list[float], expected: int) -> None:
+    base = -1 + np.random.default_rng(0).normal(0, 0.1, 500)
+    base *= -1 / base.mean()
+    spread = np.tile([-1e-6, 1e-6], 250)
+    assert _steadiest([base - loss + (spread if loss else 0) for loss in losses]) == expected
+
+
+def test_a_loss_within_the_noise_is_accepted() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.normal(-1, 0.1, 200)
+    noise = rng.normal(0, 1, 200)
+    noisy = base - 0.05 + (noise - noise.mean())  # 5 % worse, within a standard error of 7 %
+    assert _steadiest([base, noisy]) == 1
 
 
 def test_a_bad_policy_is_refused_in_words(optimum: Optimum) -> None:

@@ -69,11 +69,12 @@ def soft_logs() -> list[Log]:
     return played(0.5, 4_000, 7)
 
 
-def test_replay_of_what_was_done_is_what_was_earned() -> None:
-    logs = played(0.0, 50, 3, rule="hold")
+@pytest.mark.parametrize("rule", ["hold", "threshold"])  # one changes nothing, the other pays for changes
+def test_replay_of_what_was_done_is_what_was_earned(rule: str) -> None:
+    logs = played(0.0, 50, 3, rule=rule)
     projector = Projector(LAYOUT, TABLE)
-    earned = off_policy.follow(projector, artifact("hold"), logs).rewards.sum(axis=1)
-    np.testing.assert_allclose(off_policy.replay(projector, artifact("hold"), logs), earned, rtol=1e-5, atol=1e-7)
+    earned = off_policy.follow(projector, artifact(rule), logs).rewards.sum(axis=1)
+    np.testing.assert_allclose(off_policy.replay(projector, artifact(rule), logs), earned, rtol=1e-4, atol=1e-6)
 
 
 def test_replay_finds_what_the_candidate_earns(soft_logs: list[Log]) -> None:
@@ -107,7 +108,88 @@ def test_a_log_of_another_policy_is_not_trusted() -> None:
     logs = played(0.0, 40, 5, chances=False, rule="hold")
     found = score(LAYOUT, TABLE, artifact("threshold"), logs)["importance"]
     assert found["behaviour"] == "estimated"
-    assert found["effective_sample_size"] <= 40
+    assert found["effective_sample_size"] < off_policy.TRUSTED_SAMPLES
+    assert found["trusted"] is False
+
+
+def test_a_log_of_the_candidate_itself_agrees_and_has_nothing_to_gain() -> None:
+    logs = played(0.0, 40, 5, chances=False, rule="hold")
+    short = logs[0]._replace(levels=logs[0].levels[:3])
+    found = score(LAYOUT, TABLE, artifact("hold"), [*logs, short])
+    earned = _earned(logs)
+    assert (found["runs"], found["incomplete"], found["agreement"]) == (40, 1, 1.0)
+    assert found["importance"]["trusted"] is True
+    assert found["logged"]["mean"] == pytest.approx(earned.mean())
+    assert found["replay"]["return"]["mean"] == pytest.approx(earned.mean(), rel=1e-5)
+    assert max(map(abs, found["replay"]["advantage"].values())) < 1e-6
+
+
+def test_agreement_is_the_share_of_like_decisions() -> None:
+    logs = played(0.5, 300, 9)
+    trace = off_policy.follow(Projector(LAYOUT, TABLE), artifact("model_predictive"), logs)
+    alike = float((trace.actions == trace.chosen).mean())
+    assert 0.5 < alike < 0.8  # half of the steps are the candidate's, and one in nine of the others
+    assert score(LAYOUT, TABLE, artifact("model_predictive"), logs)["agreement"] == alike
+
+
+def trace(rewards: Any, **changes: Any) -> off_policy.Trace:
+    """Runs that hold, as the candidate would, where holding was the only legal action."""
+    shape = (len(rewards), rewards.shape[1] - 1)
+    whole = {name: np.zeros(shape, np.int64) for name in ("actions", "chosen", "advised")}
+    whole |= {name: np.zeros(shape) for name in ("taken_value", "chosen_value", "mean_value")}
+    return off_policy.Trace(
+        **{**whole, "legal": np.ones(shape, np.int64), "chance": np.ones(shape), "rewards": rewards, **changes}
+    )
+
+
+def test_intervals_hold_95_percent_of_the_estimates() -> None:
+    """With the weights all one, every estimate is the mean return; its standard error is known."""
+    rewards = np.random.default_rng(2).normal(1.0, 1.0, (400, 3))
+    returns = rewards.sum(axis=1)
+    half = 1.96 * returns.std() / 20
+    found = off_policy.importance(trace(rewards), 2, np.random.default_rng(0))
+    plain = off_policy._interval(returns, np.random.default_rng(0))
+    for estimate in (found["per_decision"], found["weighted"], found["doubly_robust"], plain):
+        assert estimate["mean"] == pytest.approx(returns.mean())
+        assert [estimate["low"], estimate["high"]] == pytest.approx(
+            [returns.mean() - half, returns.mean() + half], abs=0.12 * half
+        )
+    assert found["effective_sample_size"] == pytest.approx(400)
+
+
+def test_a_step_that_the_candidate_would_take_rarely_weighs_little() -> None:
+    """Of three legal actions, each logged with 1/2: the candidate's own, another, and one that is no action."""
+    actions = np.array([[0], [1], [-1]])
+    found = off_policy.importance(
+        trace(np.tile([0.0, 1.0], (3, 1)), actions=actions, legal=np.full((3, 1), 3), chance=np.full((3, 1), 0.5)),
+        3,
+        np.random.default_rng(0),
+    )
+    even = off_policy.SOFTNESS / 3
+    ratios = [(even + 1 - off_policy.SOFTNESS) / 0.5, even / 0.5, 0.0]
+    assert found["per_decision"]["mean"] == pytest.approx(sum(ratios) / 3)
+    assert found["effective_sample_size"] == pytest.approx(off_policy.effective_sample_size(np.array(ratios)))
+
+
+@pytest.mark.parametrize(("runs", "trusted"), [(9, False), (10, True)])
+def test_ten_runs_of_equal_weight_are_trusted(runs: int, trusted: bool) -> None:
+    found = off_policy.importance(trace(np.ones((runs, 2))), 2, np.random.default_rng(0))
+    assert found["trusted"] is trusted
+
+
+def test_one_unknown_chance_makes_all_of_them_estimates() -> None:
+    """Where 0 was advised: 3 of 4 took it; one step of each kind is added."""
+    actions, advised = np.array([[0], [0], [0], [1], [1], [-1]]), np.array([[0], [0], [0], [0], [1], [1]])
+    chance = np.full((6, 1), 0.5)
+    chance[2] = np.nan
+    logged = trace(np.ones((6, 2)), actions=actions, advised=advised, chance=chance)
+    assert off_policy.importance(logged, 2, np.random.default_rng(0))["behaviour"] == "estimated"
+    found = off_policy.estimated_behaviour(logged, 2)
+    assert found[:5, 0].tolist() == pytest.approx([4 / 6, 4 / 6, 4 / 6, 2 / 6, 2 / 3])
+
+
+def test_two_runs_are_enough() -> None:
+    assert score(LAYOUT, TABLE, artifact("hold"), played(0.0, 2, 1, rule="hold"))["runs"] == 2
 
 
 @pytest.mark.parametrize(
@@ -146,7 +228,15 @@ def test_too_few_runs_are_told() -> None:
 
 def test_a_change_that_is_no_action_is_marked() -> None:
     before = np.array([[0], [0]], np.int16)
-    assert off_policy.actions_of(LAYOUT, before, np.array([[1], [20]], np.int16)).tolist()[1] == -1
+    found = off_policy.actions_of(LAYOUT, before, np.array([[1], [20]], np.int16)).tolist()
+    assert found == [LAYOUT.deltas[:, 0].tolist().index(1), -1]
+
+
+def test_an_action_changes_every_resource_as_its_delta_says() -> None:
+    one = {"minimum": 1, "maximum": 9, "max_steps": 1}
+    layout = Layout(planted_spec(resources=[{"name": "gpus", **one}, {"name": "cpus", **one}]))
+    for action, delta in enumerate(layout.deltas):
+        assert off_policy.actions_of(layout, np.array([[4, 4]]), 4 + delta[None]).tolist() == [action]
 
 
 def test_reports_become_a_log() -> None:

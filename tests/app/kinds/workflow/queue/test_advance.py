@@ -1,0 +1,289 @@
+"""From a state and a report to the next state: what is kept, and what is refused, field by field."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from app.kinds.contract.inputs import Contradiction, InvalidInput
+from app.kinds.workflow.layout import GIGA, Layout
+from app.kinds.workflow.queue.advance import advance
+from app.kinds.workflow.queue.report import QueueReport
+from app.kinds.workflow.queue.state import FAILED, MOST_USERS, STARTING, UP, WAITING, State, begin, pack
+from app.kinds.workflow.spec import Spec
+
+Report = dict[str, Any]
+LAYOUT = Layout(
+    Spec.model_validate(
+        {
+            "name": "cloud",
+            "kind": "workflow",
+            "nodes": [
+                {"name": "slow", "processors": 4, "memory_gb": 8, "minimum": 1, "maximum": 2},
+                {"name": "fast", "processors": 2, "memory_gb": 16, "speed": 2, "maximum": 1},
+            ],
+        }
+    )
+)
+SLOW, SLOWER, FAST = range(3)
+WAITS: Report = {"id": "waits", "processors": 2, "submit": 3, "memory_gb": 1, "user": "eve", "workflow": "w"}
+RUNS: Report = {"id": "runs", "processors": 2, "submit": 2, "memory_gb": 4, "user": "bob", "node": "slow-0", "start": 4}
+QUEUE: list[Report] = [
+    {"now": 10, "queued": [WAITS, {"id": "old", "processors": 1, "workflow": "w"}], "running": [RUNS]},
+    {"now": 20, "delta": True, "finished": [{"id": "old", "start": 11, "node": "slow-0", "end": 15}]},
+]
+
+
+def after(*reports: Report) -> State:
+    state = begin(LAYOUT)
+    for report in reports:
+        state = advance(LAYOUT, state, QueueReport.model_validate(report))
+    return state
+
+
+def delta(now: float = 30, **parts: Any) -> Report:
+    return {"now": now, "delta": True, **parts}
+
+
+def refused(error: type[InvalidInput], **report: Any) -> dict[str, str]:
+    """Messages by pointer; nothing has become of the state."""
+    state = after(*QUEUE)
+    before = json.dumps(pack(state))
+    with pytest.raises(error) as caught:
+        advance(LAYOUT, state, QueueReport.model_validate(delta(**report)))
+    assert type(caught.value) is error
+    assert json.dumps(pack(state)) == before
+    return {issue.pointer: issue.message for issue in caught.value.errors}
+
+
+def test_a_task_is_what_its_report_says_and_what_is_left_out_is_unknown() -> None:
+    parents = ["old", {"task": "waits", "bytes": 7}]
+    full = {**WAITS, "id": "full", "estimate": 60, "deadline": 99, "parents": parents, "submit": 30}
+    queue = after(*QUEUE, delta(queued=[full, {"id": "bare", "processors": 1}])).queue
+    assert queue.names == ["waits", "runs", "full", "bare"]
+    assert queue.submit.tolist() == [3, 2, 30, 30]
+    assert queue.processors.tolist() == [2, 2, 2, 1]
+    assert queue.memory.tolist() == [GIGA, 4 * GIGA, GIGA, 0]
+    assert queue.node.tolist() == [WAITING, SLOW, WAITING, WAITING]
+    assert queue.users == ["eve", "bob", "eve", ""]
+    assert queue.groups == ["w", "", "w", ""]
+    assert (queue.estimate[2], queue.deadline[2], queue.start[1]) == (60, 99, 4)
+    assert all(math.isnan(column[3]) for column in (queue.estimate, queue.deadline, queue.start))
+    assert queue.inputs == [(), (), (("old", 0.0), ("waits", 7.0)), ()]
+
+
+def test_a_task_that_runs_when_it_is_first_named_was_submitted_by_its_start() -> None:
+    queue = after(delta(running=[{"id": "a", "processors": 1, "node": "slow-0", "start": 12}])).queue
+    assert (queue.submit[0], queue.start[0]) == (12, 12)
+
+
+def test_what_has_ended_leaves_the_queue_and_is_remembered_for_its_workflow() -> None:
+    state = after(*QUEUE)
+    assert (state.now, state.before, state.done) == (20, 10, 1)
+    assert state.queue.names == ["waits", "runs"]
+    assert state.ended == {"old": (SLOW, "w")}
+    gone = after(*QUEUE, delta(withdrawn=["waits"]))
+    assert gone.ended == {}  # nothing of its workflow is left
+    assert gone.queue.names == ["runs"]
+
+
+def test_a_finished_parent_is_remembered_while_a_task_has_it() -> None:
+    child = {"id": "child", "processors": 1, "parents": ["runs"]}
+    state = after(*QUEUE, delta(queued=[child]), delta(40, finished=[{"id": "runs", "end": 35}]))
+    assert state.ended["runs"] == (SLOW, "")
+    assert after(*QUEUE, delta(finished=[{"id": "runs", "end": 25}])).ended.keys() == {"old"}
+
+
+def test_the_last_two_run_times_of_a_user_are_kept_at_speed_1() -> None:
+    tasks = [{"id": f"t{i}", "processors": 1, "user": "ann"} for i in range(3)]
+    ends = [{"id": f"t{i}", "node": "fast-0", "start": 40, "end": 41 + i} for i in range(3)]
+    state = after(delta(queued=tasks), delta(50, finished=ends))
+    assert state.history == {"ann": (4.0, 6.0)}  # seconds times the node's speed, 2
+    assert state.done == 3
+
+
+def test_only_the_users_that_were_seen_last_are_kept() -> None:
+    state = after(*QUEUE)._replace(history={f"u{i}": (1.0,) for i in range(MOST_USERS)})
+    ended = QueueReport.model_validate(delta(finished=[{"id": "runs", "end": 25}]))
+    found = advance(LAYOUT, state, ended).history
+    assert len(found) == MOST_USERS
+    assert "u0" not in found
+    assert found["bob"] == (21.0,)
+
+
+def test_a_task_whose_node_failed_waits_again() -> None:
+    queue = after(*QUEUE, delta(queued=[{"id": "runs"}])).queue
+    assert (queue.node.tolist(), queue.names) == ([WAITING, WAITING], ["waits", "runs"])
+    assert math.isnan(queue.start[1])
+
+
+def test_a_whole_report_leaves_out_what_no_longer_waits() -> None:
+    state = after(*QUEUE, {"now": 30, "running": [{"id": "runs"}], "queued": [{"id": "new", "processors": 1}]})
+    assert state.queue.names == ["runs", "new"]
+
+
+def test_nodes_are_up_while_they_are_rented_always_and_else_as_reported() -> None:
+    def nodes(*given: Report, **report: Any) -> dict[int, tuple[int, float]]:
+        return after(*QUEUE, delta(nodes=list(given), **report)).nodes
+
+    assert after(*QUEUE).nodes == {SLOW: (UP, 0)}
+    ordered = {"name": "slow-1", "state": "starting", "since": 25}
+    assert nodes(ordered)[SLOWER] == (STARTING, 25)
+    assert nodes({"name": "slow-1", "state": "starting"})[SLOWER] == (STARTING, 30)
+    assert nodes({"name": "slow-0", "state": "failed"})[SLOW] == (FAILED, 0)
+    twice = after(*QUEUE, delta(nodes=[ordered]), delta(40, nodes=[{"name": "slow-1", "state": "up"}]))
+    assert twice.nodes[SLOWER] == (UP, 25)  # rented since it was ordered
+    off = after(*QUEUE, delta(nodes=[ordered]), delta(40, nodes=[{"name": "slow-1", "state": "off"}]))
+    assert SLOWER not in off.nodes
+    again = after(
+        *QUEUE,
+        delta(nodes=[{"name": "slow-1", "state": "failed", "since": 25}]),
+        delta(40, nodes=[{"name": "slow-1", "state": "up"}]),
+    )
+    assert again.nodes[SLOWER] == (UP, 40)  # a failed node is rented anew
+    kept = delta(40, nodes=[{"name": "fast-0", "state": "up", "since": 35}])
+    assert after(*QUEUE, delta(nodes=[ordered]), kept).nodes == {SLOW: (UP, 0), SLOWER: (STARTING, 25), FAST: (UP, 35)}
+    whole = {**kept, "delta": False, "queued": [{"id": "waits"}], "running": [{"id": "runs"}]}
+    assert after(*QUEUE, delta(nodes=[ordered]), whole).nodes == {SLOW: (UP, 0), FAST: (UP, 35)}
+
+
+def test_a_node_on_which_a_task_starts_is_up() -> None:
+    begun = delta(running=[{"id": "waits", "node": "fast-0", "start": 25}])
+    assert after(*QUEUE, begun).nodes[FAST] == (UP, 25)
+    ordered = delta(25, nodes=[{"name": "fast-0", "state": "starting", "since": 22}])
+    assert after(*QUEUE, ordered, begun).nodes[FAST] == (UP, 22)
+
+
+def test_a_committed_task_is_kept_in_view_until_it_runs_or_leaves() -> None:
+    head = ("waits", 50.0, 1)
+    state = after(*QUEUE)._replace(head=head)
+
+    def next_head(**report: Any) -> Any:
+        return advance(LAYOUT, state, QueueReport.model_validate(delta(**report))).head
+
+    assert next_head() == head
+    assert next_head(running=[{"id": "waits", "node": "slow-0", "start": 25}]) == ()
+    assert next_head(withdrawn=["waits"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("report", "pointer", "word"),
+    [
+        ({"queued": [{"id": "old", "processors": 1}]}, "/queued/0/id", "has finished already"),
+        (
+            {"running": [{"id": "old", "processors": 1, "node": "slow-0", "start": 25}]},
+            "/running/0/id",
+            "has finished already",
+        ),
+        ({"finished": [{"id": "old", "end": 25}]}, "/finished/0/id", "has finished already"),
+        ({"finished": [{"id": "never", "end": 25}]}, "/finished/0/id", "neither waits nor runs"),
+        ({"finished": [{"id": "waits", "end": 25}]}, "/finished/0/id", "has never started"),
+        ({"queued": [{"id": "waits"}]}, "/queued/0/id", "waits already"),
+        ({"running": [{"id": "runs", "node": "slow-1"}]}, "/running/0/node", "must be slow-0, where it runs"),
+        ({"withdrawn": ["old"]}, "/withdrawn/0", "neither waits nor runs"),
+        ({"delta": False, "queued": [{"id": "waits"}]}, "/running", "leaves out tasks that were running"),
+        (
+            {"queued": [{"id": "child", "processors": 1, "parents": ["waits"]}], "withdrawn": ["waits"]},
+            "/withdrawn",
+            "waits for withdrawn tasks (waits): withdraw it too",
+        ),
+        ({"now": 19}, "/now", "must be at least 20"),
+    ],
+)
+def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer: str, word: str) -> None:
+    found = refused(Contradiction, **report)
+    assert list(found) == [pointer]
+    assert word in found[pointer]
+
+
+@pytest.mark.parametrize(
+    ("report", "pointer", "word"),
+    [
+        ({"queued": [{"id": "new"}]}, "/queued/0/processors", "is needed"),
+        ({"queued": [{"id": "new", "processors": 5}]}, "/queued/0/processors", "must be at most 4"),
+        ({"queued": [{"id": "new", "processors": 4, "memory_gb": 9}]}, "/queued/0/memory_gb", "must be at most 8"),
+        ({"queued": [{"id": "new", "processors": 1, "submit": 31}]}, "/queued/0/submit", "at most now, 30"),
+        ({"running": [{"id": "waits", "node": "slow-9", "start": 25}]}, "/running/0/node", "unknown node"),
+        ({"running": [{"id": "waits", "start": 25}]}, "/running/0/node", "unknown node"),
+        ({"running": [{"id": "runs", "node": "slow-9"}]}, "/running/0/node", "unknown node"),
+        (
+            {"running": [{"id": "new", "processors": 3, "node": "fast-0", "start": 25}]},
+            "/running/0/node",
+            "has 2 processors: too few",
+        ),
+        ({"running": [{"id": "waits", "node": "slow-1"}]}, "/running/0/start", "is needed"),
+        ({"running": [{"id": "waits", "node": "slow-1", "start": 31}]}, "/running/0/start", "at most now, 30"),
+        (
+            {"running": [{"id": "waits", "node": "slow-1", "start": 2}]},
+            "/running/0/start",
+            "must be at least 3, when it was submitted",
+        ),
+        ({"finished": [{"id": "runs", "end": 3}]}, "/finished/0/end", "must be at least 4, when it started"),
+        ({"finished": [{"id": "runs", "end": 31}]}, "/finished/0/end", "at most now, 30"),
+        ({"nodes": [{"name": "slow-9", "state": "up"}]}, "/nodes/0/name", "unknown node"),
+        ({"nodes": [{"name": "fast-0", "state": "up"}] * 2}, "/nodes/1/name", "is there twice"),
+        ({"nodes": [{"name": "fast-0", "state": "up", "since": 31}]}, "/nodes/0/since", "at most now, 30"),
+        ({"queued": [{"id": "a", "processors": 1, "parents": ["runs", "z"]}]}, "/queued/0/parents/1", "unknown task"),
+        ({"withdrawn": ["waits", "waits"]}, "/withdrawn/1", "is there twice: also as /withdrawn/0"),
+        ({"queued": [{"id": "runs"}], "withdrawn": ["runs"]}, "/withdrawn/0", "is there twice: also as /queued/0/id"),
+        (
+            {"running": [{"id": "waits", "node": "slow-0", "start": 25}, {**RUNS, "id": "b", "memory_gb": 1}]},
+            "/running",
+            "slow-0 has 4 processors",
+        ),
+        (
+            {"running": [{**RUNS, "id": "b", "processors": 1, "memory_gb": 5}]},
+            "/running",
+            "slow-0 has 8 GB of memory",
+        ),
+    ],
+)
+def test_what_can_not_be_in_any_run_is_refused(report: Report, pointer: str, word: str) -> None:
+    found = refused(InvalidInput, **report)
+    assert list(found) == [pointer]
+    assert word in found[pointer]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"now": 20},
+        {"queued": [{"id": "new", "processors": 4, "memory_gb": 8, "submit": 30}]},
+        {"running": [{"id": "waits", "node": "slow-0", "start": 30}]},
+        {"running": [{"id": "waits", "node": "fast-0", "start": 3}]},
+        {"finished": [{"id": "runs", "end": 30}]},
+        {"finished": [{"id": "runs", "end": 4}]},
+        {"nodes": [{"name": "fast-0", "state": "up", "since": 30}]},
+        {"running": [{**RUNS, "id": "b", "memory_gb": 4}]},  # four processors and 8 GB: all that slow-0 has
+        {"queued": [{"id": "a", "processors": 1, "parents": ["b"]}, {"id": "b", "processors": 1}]},
+        {"queued": [{"id": "runs"}], "running": [{"id": "waits", "node": "slow-0", "start": 25}]},
+        {"withdrawn": ["waits", "runs"]},
+        {"finished": [{"id": "runs", "end": 25}], "queued": [{"id": "a", "processors": 1, "parents": ["runs"]}]},
+    ],
+)
+def test_what_is_just_possible_is_taken(report: Report) -> None:
+    assert after(*QUEUE, delta(**report)).before == 20
+
+
+def test_all_issues_of_a_report_are_named_at_once_and_few_of_many_lost_tasks() -> None:
+    found = refused(InvalidInput, queued=[{"id": "a"}, {"id": "b"}], nodes=[{"name": "x", "state": "up"}])
+    assert sorted(found) == ["/nodes/0/name", "/queued/0/processors", "/queued/1/processors"]
+    many = [{"id": f"t{i}", "processors": 1, "node": f"slow-{i % 2}", "start": 1} for i in range(8)]
+    for count, shown in ((5, 5), (6, 6)):
+        state = after(delta(5, running=many[:count]))
+        with pytest.raises(Contradiction) as caught:
+            advance(LAYOUT, state, QueueReport.model_validate({"now": 9}))
+        (issue,) = caught.value.errors
+        names = [f"t{i}" for i in range(5)]
+        assert issue.value == (names if count == 5 else [*names, "…"])
+        assert len(issue.value) == shown
+
+
+def test_a_cycle_among_new_tasks_is_named() -> None:
+    tasks = [{"id": name, "processors": 1, "parents": [parent]} for name, parent in ("ab", "bc", "ca")]
+    found = refused(InvalidInput, queued=[{"id": "first", "processors": 1}, *tasks])
+    assert [pointer for pointer in found if pointer.endswith("/parents")]
+    assert "a → " in next(iter(found.values()))

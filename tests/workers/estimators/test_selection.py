@@ -1,0 +1,212 @@
+"""Which family is chosen, and on what grounds: folds, forms, simplicity, caution."""
+
+from typing import Self
+
+import numpy as np
+import pytest
+
+from workers.estimators import selection
+from workers.estimators.base import Estimator, Floats, Inputs, Integers, TooLittleData
+from workers.estimators.log_linear import LogLinear
+from workers.estimators.mean import Mean
+from workers.estimators.registry import FAMILIES, FREE, Family
+from workers.estimators.selection import Candidate, Selection, execution_folds, input_folds, select
+from workers.kinds.iterative.estimation.stages import Rows
+
+GPUS = Inputs(("gpus",))
+SIMPLE = {name: FAMILIES[name] for name in ("mean", "ernest", "log_linear")}
+
+
+def planted(executions: int = 24, noise: float = 0.02, seed: int = 0) -> tuple[Floats, Floats, Integers]:
+    """One row per execution of 2 + 60/gpus seconds."""
+    rng = np.random.default_rng(seed)
+    gpus = rng.integers(1, 17, executions).astype(float)
+    return gpus[:, None], (2 + 60 / gpus) * np.exp(noise * rng.normal(size=executions)), np.arange(executions)
+
+
+@pytest.mark.parametrize(("executions", "folds"), [(2, 2), (20, 20), (21, 10), (100, 10), (101, 5)])
+def test_folds_are_even_and_split_no_execution(executions: int, folds: int) -> None:
+    groups = np.repeat(np.arange(executions), 3)
+    found = execution_folds(groups, 1)
+    assert (found.reshape(-1, 3) == found[::3, None]).all()
+    sizes = np.bincount(found[::3])
+    assert len(sizes) == folds
+    assert sizes.max() - sizes.min() <= 1
+    np.testing.assert_array_equal(found, execution_folds(groups, 1))
+    if folds < executions:
+        assert (found != execution_folds(groups, 2)).any()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "repeats", "rows", "by_input"),
+    [
+        (5, 2, 1, True),
+        (4, 4, 1, False),  # too few inputs to hold one out
+        (8, 1, 1, False),  # nothing was repeated
+        (5, 2, 3, True),  # executions of several rows at one input each
+    ],
+)
+def test_inputs_are_held_out_where_they_were_repeated(inputs: int, repeats: int, rows: int, by_input: bool) -> None:
+    executions = inputs * repeats
+    X = np.repeat(np.arange(executions) % inputs, rows).astype(float)[:, None]
+    groups = np.repeat(np.arange(executions), rows)
+    expected = execution_folds(X[:, 0].astype(int) if by_input else groups, 3)
+    np.testing.assert_array_equal(input_folds(X, groups, 3), expected)
+
+
+def test_executions_that_move_are_held_out_as_a_whole() -> None:
+    X, groups = np.tile(np.arange(6.0), 10)[:, None], np.repeat(np.arange(10), 6)
+    np.testing.assert_array_equal(input_folds(X, groups, 3), execution_folds(groups, 3))
+
+
+def test_two_executions_are_enough_and_one_is_not() -> None:
+    X, y, groups = planted(2)
+    assert select(GPUS, X, y, groups, families=SIMPLE).family == "mean"
+    with pytest.raises(TooLittleData, match="needs 2 executions; has 1"):
+        select(GPUS, X[:1], y[:1], groups[:1], families=SIMPLE)
+
+
+@pytest.fixture(scope="module")
+def chosen() -> Selection:
+    return select(GPUS, *planted(60), families=SIMPLE)
+
+
+def test_the_family_of_the_data_is_chosen_and_its_errors_are_held_out(chosen: Selection) -> None:
+    X, y, _ = planted(60)
+    assert (chosen.family, chosen.form, chosen.chosen.family) == ("ernest", "none", "ernest")
+    np.testing.assert_allclose(chosen.residuals, np.log(y) - np.log(2 + 60 / X[:, 0]), atol=0.05)
+    assert chosen.chosen.held_out is not None
+    assert chosen.chosen.log_error == pytest.approx(np.abs(np.log(y) - chosen.chosen.held_out).mean())
+    assert chosen.chosen.mape == pytest.approx(np.abs(np.exp(chosen.chosen.held_out) / y - 1).mean())
+    mean = next(c for c in chosen.candidates if c.family == "mean")
+    assert chosen.naive_mape == mean.mape > 10 * chosen.chosen.mape
+    assert mean.report("ernest") == {"family": "mean", "chosen": False, "mape": mean.mape, "log_error": mean.log_error}
+    assert chosen.chosen.report("ernest")["chosen"] is True
+
+
+def test_a_prediction_has_bounds_on_both_sides_that_hold_nine_in_ten(chosen: Selection) -> None:
+    X, y, _ = planted(400, seed=9)
+    found = chosen.predict(X)
+    np.testing.assert_allclose(found.mean, 2 + 60 / X[:, 0], rtol=0.05)
+    assert (found.low < found.mean).all()
+    assert (found.mean < found.high).all()
+    np.testing.assert_allclose(np.log(found.low / found.mean), chosen.offsets.low)
+    np.testing.assert_allclose(np.log(found.high / found.mean), chosen.offsets.high)
+    assert ((y >= found.low) & (y <= found.high)).mean() == pytest.approx(0.9, abs=0.07)
+
+
+def test_bounds_come_of_residuals_that_the_choice_did_not_see() -> None:
+    """In each fold the family is chosen by the other folds, here always the other one than by all."""
+    rows = Rows(np.ones((4, 1)), np.zeros(4), np.arange(4), np.zeros(4, np.intp))
+    candidates = {name: Candidate(name, np.full(4, value), 0, 0) for name, value in (("a", 1.0), ("b", 2.0))}
+    errors = {"a": np.array([0.0, 0.0, 9.0, 9.0]), "b": np.array([9.0, 9.0, 0.0, 0.0])}
+    found = selection._honest(errors, candidates, rows, np.array([0, 0, 1, 1]), {"a": 1, "b": 1})
+    assert found.tolist() == [-2.0, -2.0, -1.0, -1.0]
+
+
+class Broken(LogLinear):
+    """Cannot be fitted."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__(inputs)
+        self.name = "broken"
+
+    def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
+        raise np.linalg.LinAlgError("singular")
+
+    def frozen(self) -> "Broken":
+        return Broken(self.inputs)
+
+
+def test_a_family_that_cannot_be_fitted_is_told_and_never_chosen() -> None:
+    found = select(GPUS, *planted(), families={"mean": SIMPLE["mean"], "broken": Family(Broken, lambda _: 1, 0)})
+    assert found.family == "mean"
+    told = next(c for c in found.candidates if c.family == "broken").report("mean")
+    assert told == {"family": "broken", "chosen": False, "mape": None, "reason": "could not be fitted: singular"}
+
+
+def test_a_family_is_tried_from_as_many_inputs_on_as_it_needs() -> None:
+    X, y, groups = planted(60)
+    inputs = len(np.unique(X))
+    needs = {"enough": Family(Mean, lambda _: inputs, 1), "more": Family(Mean, lambda _: inputs + 1, 1)}
+    found = select(GPUS, X, y, groups, families={"mean": SIMPLE["mean"], **needs})
+    assert len(found.candidates) == 2
+
+
+@pytest.mark.parametrize("inputs", [13, 14])
+def test_a_blend_is_the_mean_of_the_three_best_and_needs_fourteen_inputs_for_a_line(inputs: int) -> None:
+    gpus = np.tile(np.arange(1.0, inputs + 1), 2)[:, None]
+    y = 2 + 60 / gpus[:, 0]
+    families = {**SIMPLE, "log_quadratic": FAMILIES["log_quadratic"]}
+    found = {c.family: c for c in select(GPUS, gpus, y, np.arange(len(y)), families=families).candidates}
+    assert ("blend" in found) == (inputs == 14)
+    if "blend" in found:
+        best = [found[name].held_out for name in ("ernest", "log_linear", "log_quadratic")]
+        np.testing.assert_allclose(found["blend"].held_out, np.mean(best, axis=0))  # type: ignore[arg-type]
+
+
+def test_a_blend_is_fitted_of_the_three_best() -> None:
+    errors = {"a": 3.0, "b": 1.0, "mean": 0.1, "c": 2.0, "blend": 0.5, "d": 4.0}
+    candidates = {name: Candidate(name, np.zeros(1), error, error) for name, error in errors.items()}
+    made: list[str] = []
+
+    def making(name: str) -> Family:
+        def make(inputs: Inputs) -> Estimator:
+            made.append(name)
+            return Mean(inputs)
+
+        return Family(make, lambda _: 1, 1)
+
+    assert selection._make("blend", candidates, {name: making(name) for name in "abcd"}, GPUS).name == "blend"
+    assert made == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("form", ["none", "levels", "elastic"])
+def test_the_form_of_the_iterations_is_that_of_the_data(form: str) -> None:
+    rng = np.random.default_rng(0)
+    groups, bins = (a.ravel() for a in np.meshgrid(np.arange(30), np.arange(6), indexing="ij"))
+    gpus = rng.integers(1, 17, 30).astype(float)[groups]
+    level = np.array([3.0, 0.0, 0.5, 0.0, 0.5, 1.0]) * (form != "none")
+    elasticity = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.2]) if form == "elastic" else np.ones(6)
+    y = np.exp(3 + level[bins] - elasticity[bins] * np.log(gpus) + 0.02 * rng.normal(size=len(bins)))
+    found = select(GPUS, gpus[:, None], y, groups, bins, bin_count=6, families=SIMPLE)
+    assert found.form == form
+    np.testing.assert_allclose(np.exp(found.log_mean(gpus[:, None], bins)), y, rtol=0.2)
+    blind = select(GPUS, gpus[:, None], y, groups, families=SIMPLE)
+    assert found.naive_mape == blind.naive_mape  # the naive mean knows no iterations
+
+
+BEST = np.ones(100)
+TREMBLING = np.tile([1.0, -1.0], 50)
+
+
+@pytest.mark.parametrize(
+    ("excess", "worse"),
+    [
+        (np.full(100, 0.009), False),  # within a hundredth
+        (np.full(100, 0.011), True),
+        (0.09 + TREMBLING, False),  # within a standard error
+        (0.11 + TREMBLING, True),
+        (0.19 + 10 * TREMBLING, False),  # in doubt, but never beyond a fifth
+        (0.21 + 10 * TREMBLING, True),
+    ],
+)
+def test_a_simpler_family_is_taken_unless_it_is_clearly_worse(excess: Floats, worse: bool) -> None:
+    errors = {"simple": BEST + excess, "best": BEST}
+    assert selection._simplest(errors, {"simple": 1, "best": 2}) == ("best" if worse else "simple")
+
+
+def test_of_equally_simple_families_the_better_one_is_taken() -> None:
+    errors = {"good": BEST + 0.005, "best": BEST, "complex": BEST - 0.001}
+    assert selection._simplest(errors, {"good": 1, "best": 1, "complex": 2}) == "best"
+
+
+@pytest.mark.parametrize(("complexity", "factor"), [(FREE, 1.5), (FREE - 1, 1.0)])
+def test_a_family_without_form_has_to_be_better_where_executions_are_few(complexity: int, factor: float) -> None:
+    """By execution, whatever the number of its rows; five executions make half as much again."""
+    groups = np.array([0, 0, 1, 2, 3, 4])
+    rows = Rows(np.ones((6, 1)), np.zeros(6), groups, np.zeros(6, np.intp))
+    candidate = Candidate("any", np.array([1.0, -3.0, 1.0, 1.0, -1.0, 1.0]), 0, 0)
+    found = selection._cautious(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
+    np.testing.assert_allclose(found, factor * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(selection._cautious(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
