@@ -11,9 +11,7 @@ from app.kinds.contract.base import Change, InvalidInput
 from app.kinds.registry import KINDS, layout_of, read_spec
 from app.samples.shelves import SHELVES
 from app.workloads.schemas import CLUSTER_EXAMPLE, EXAMPLE
-from workers.tasks.benches import BENCHES
-from workers.tasks.fit import FITS
-from workers.tasks.train import TRAININGS
+from workers.kinds.registry import learned_kind, learned_kinds
 
 SPECS: dict[str, dict[str, Any]] = {"iterative": EXAMPLE, "workflow": CLUSTER_EXAMPLE}
 
@@ -22,9 +20,7 @@ REGISTRIES: dict[str, dict[str, Any]] = {
     "desk": DESKS,
     "shelf": SHELVES,
     "told": TOLD,
-    "fit": FITS,
-    "training": TRAININGS,
-    "bench": BENCHES,
+    "learned": {name: learned_kind(name) for name in learned_kinds()},
     "spec": SPECS,
 }
 

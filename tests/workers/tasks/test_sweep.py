@@ -21,8 +21,8 @@ from app.jobs import lease as leases
 from app.jobs import listing, service, sweeps
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.training.trial import Trial as Learner
 from workers.learning.execution import ExecutionError
+from workers.learning.training.trial import Trial as Learner
 from workers.tasks import sweep
 from workers.tasks.base import RunningJob, perform
 from workers.tasks.train import train
@@ -66,7 +66,7 @@ class Post:
 
 @pytest.fixture
 def post(any_database: Database, monkeypatch: pytest.MonkeyPatch) -> Post:
-    monkeypatch.setattr("workers.kinds.iterative.training.verdict.VALIDATION_EPISODES", 128)
+    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 128)
     post = Post(any_database)
     monkeypatch.setattr(queue, "enqueue", post.enqueue)
     monkeypatch.setattr(queue, "enqueue_group", post.enqueue_group)
@@ -211,7 +211,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, database: Database, job_id: str, chu
 def test_a_killed_trial_is_taken_up_where_it_was(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.kinds.iterative.training.trial.CHUNK_STEPS", 1_000)
+    monkeypatch.setattr("workers.learning.training.trial.CHUNK_STEPS", 1_000)
     job = ask(any_database, **{**TABULAR, "seeds": 2, "budget": 30_000})
     post.one()
     first = post.waiting[0][1]

@@ -11,8 +11,9 @@ from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.levels import Level
-from workers.evaluation.problem import Problem, problem_of
+from workers.evaluation.problem import Problem
 from workers.kinds.iterative.evaluation.hindsight import hindsight
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 RESOURCES = [{"name": "executors", "minimum": 4, "maximum": 16, "step": 4, "max_steps": 1, "change_seconds": 2.0}]
 TIMED = {"name": "iteration_seconds"}
@@ -20,7 +21,7 @@ TIMED = {"name": "iteration_seconds"}
 
 def problem(metrics: list[dict[str, Any]], iterations: int = 7, **changes: Any) -> Problem:
     spec: Spec = planted_spec(resources=RESOURCES, iterations=iterations, metrics=metrics, **changes)
-    return problem_of(spec, planted_table(spec, effect=0.3, noise=0.3))
+    return IterativeProblem(spec, planted_table(spec, effect=0.3, noise=0.3))
 
 
 class EveryOne:
@@ -63,7 +64,7 @@ def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
 
 def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
     spec = planted_spec(iterations=30)
-    at = problem_of(spec, planted_table(spec))
+    at = IterativeProblem(spec, planted_table(spec))
     found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
     assert 0 <= found.error < 0.01 * abs(found.expected)
     for rule in HEURISTICS.values():
