@@ -103,7 +103,7 @@ class Iterative(SimulatedKind):
         layout, logs = Layout(workload.spec), []
         for run in runs:
             try:
-                logs.append(from_reports(layout, run.reports, run.targets))
+                logs.append(from_reports(layout, run.reports, dict(run.targets)))
             except InvalidInput:  # the spec has changed since
                 continue
         try:

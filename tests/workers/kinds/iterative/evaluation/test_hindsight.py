@@ -55,7 +55,7 @@ def earned(at: Problem, sequences: NDArray[np.intp]) -> NDArray[np.float32]:
 def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
     """Every sequence of three actions for six decisions, played."""
     at = problem(metrics)
-    found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
+    found = hindsight(at.world(1, 4))
     best = earned(at, np.array(list(itertools.product(range(3), repeat=6)))).max()
     assert earned(at, found.policy.actions[None])[0] == pytest.approx(found.expected, rel=1e-4)
     assert found.expected == pytest.approx(best, rel=1e-4)
@@ -65,7 +65,7 @@ def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
 def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
     spec = planted_spec(iterations=30)
     at = IterativeProblem(spec, planted_table(spec))
-    found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
+    found = hindsight(at.world(1, 4))
     assert 0 <= found.error < 0.01 * abs(found.expected)
     for rule in HEURISTICS.values():
         theirs = play(at.world(1, 4), Level.FIXED, 0, at.player(rule)).returns[0]
