@@ -35,7 +35,7 @@ class Walk(SimulatedWorld):
     """A step left, none, or one right, of about the length that the model says; the distance is paid for."""
 
     terms_of: ClassVar[Sequence[str]] = ("distance", "steps")
-    parameters = ("target.place",)
+    parameters: Sequence[str] = ("target.place",)
 
     def __init__(self, lengths: Sequence[float], layout: Any, batch: int, seed: int) -> None:
         super().__init__(layout, 2, 3, (1.0, 0.01), steps=STEPS, batch=batch, seed=seed, held_out=len(lengths) - 1)

@@ -19,7 +19,7 @@ RESOURCES = [{"name": "executors", "minimum": 4, "maximum": 16, "step": 4, "max_
 TIMED = {"name": "iteration_seconds"}
 
 
-def problem(metrics: list[dict[str, Any]], iterations: int = 7, **changes: Any) -> Problem:
+def problem(metrics: list[dict[str, Any]], iterations: int = 7, **changes: Any) -> IterativeProblem:
     spec: Spec = planted_spec(resources=RESOURCES, iterations=iterations, metrics=metrics, **changes)
     return IterativeProblem(spec, planted_table(spec, effect=0.3, noise=0.3))
 
