@@ -41,7 +41,7 @@ def described(
     spec: Spec, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, expected: bool = False
 ) -> SimulatorSpec:
     """A simulator that has not been made yet; ``expected``: paid in expectation (``ExpectedSimulator``)."""
-    options = {**ranges._asdict(), "expected": expected}
+    options = {"targets": list(ranges.targets), "explore": ranges.explore, "expected": expected}
     return SimulatorSpec("iterative", spec.model_dump_json().encode(), table.to_bytes(), batch, seed, options)
 
 
