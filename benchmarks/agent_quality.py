@@ -15,7 +15,8 @@ import time
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, problem
-from workers.kinds.iterative.training.train import Request, Training
+from workers.kinds.iterative.training.train import training
+from workers.learning.training.request import Request
 
 GAP = 0.02
 SECONDS = 30.0
@@ -27,10 +28,10 @@ def train(name: str, request: Request) -> dict[str, Any]:
     """The agent report of one training, and the seconds it took from start to verdict."""
     chosen = problem(name)
     start = time.perf_counter()
-    training = Training(chosen.spec, chosen.table, request)
-    while not training.done:
-        training.advance()
-    return training.result().report | {"whole_seconds": time.perf_counter() - start}
+    learning = training(chosen.spec, chosen.table, request)
+    while not learning.done:
+        learning.advance()
+    return learning.result().report | {"whole_seconds": time.perf_counter() - start}
 
 
 def results(names: list[str] | None = None) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ import sys
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, problem
-from workers.kinds.iterative.training.train import Request, Training
+from workers.kinds.iterative.training.train import training
+from workers.learning.training.request import Request
 
 ALGORITHMS = ("tabular_q", "dueling_double_dqn", "quantile_dqn", "a2c", "ppo", "vtrace")
 SEEDS, BUDGET = 2, 250_000
@@ -30,10 +31,10 @@ def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORI
 def trained(name: str, algorithm: str, seed: int) -> dict[str, Any]:
     """The report of one training."""
     chosen = problem(name)
-    training = Training(chosen.spec, chosen.table, Request(algorithm, BUDGET, seed))
-    while not training.done:
-        training.advance()
-    return training.result().report
+    learning = training(chosen.spec, chosen.table, Request(algorithm, BUDGET, seed))
+    while not learning.done:
+        learning.advance()
+    return learning.result().report
 
 
 def row(name: str, algorithm: str) -> Row:

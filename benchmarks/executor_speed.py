@@ -28,6 +28,7 @@ import psutil
 
 from benchmarks.problems import planted_one
 from workers.kinds.iterative.simulator import TRAINING
+from workers.kinds.iterative.simulator import described as simulator_of
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, Place, named
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Plan, make_executor
@@ -54,7 +55,7 @@ def results() -> list[Row]:
 def simulator(environments: int, *, expected: bool) -> SimulatorSpec:
     """The planted problem's."""
     problem = planted_one()
-    return SimulatorSpec.iterative(problem.spec, problem.table, environments, 0, TRAINING, expected=expected)
+    return simulator_of(problem.spec, problem.table, environments, 0, TRAINING, expected=expected)
 
 
 class Watch:

@@ -28,9 +28,9 @@ from benchmarks.problems import planted_one
 from workers.kinds.iterative.evaluation.judge import Court
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.simulator import TRAINING, Ranges
+from workers.kinds.iterative.simulator import described as simulator_of
 from workers.learning.algorithms.config import Config, Memory, Network, named
 from workers.learning.backends import available
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
 
 DQN_GOAL, PPO_GOAL, SOONER_GOAL = 400.0, 60.0, 20.0
@@ -88,7 +88,7 @@ def started(
 ) -> Executor:
     """An executor on the planted problem, by processor time."""
     problem = planted_one()
-    simulator = SimulatorSpec.iterative(problem.spec, problem.table, batch, seed, ranges, expected=expected)
+    simulator = simulator_of(problem.spec, problem.table, batch, seed, ranges, expected=expected)
     place = msgspec.structs.replace(config.place, backend="jax" if executor == "compiled" else "torch", device="cpu")
     placed = msgspec.structs.replace(config, place=place)
     return make_executor(executor, placed, simulator, plan, seed, time.process_time)

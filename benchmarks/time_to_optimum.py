@@ -37,9 +37,9 @@ from benchmarks.problems import Problem, problem
 from workers.kinds.iterative.evaluation.judge import Court
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
+from workers.kinds.iterative.simulator import described
 from workers.learning.algorithms.config import Config, Network, Place, named
 from workers.learning.algorithms.config.policy import PPO
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Plan, make_executor
 
 CHOSEN = ("ellis-kmeans", "ellis-logisticregression", "pollux-bert", "pollux-yolov3")
@@ -163,8 +163,8 @@ def our_time(bar: Bar, algorithm: str, backend: Backend, advice: bool, seed: int
     network = msgspec.structs.replace(getattr(config, "network", Network()), advice=advice)
     config = msgspec.structs.replace(config, network=network, place=Place(backend=backend))
     start = time.process_time()
-    described = SimulatorSpec.iterative(chosen.spec, chosen.table, environments, seed, expected=True)
-    learner = make_executor("serial", config, described, Plan(10**9, chunk, 10**6), seed, time.process_time)
+    simulator = described(chosen.spec, chosen.table, environments, seed, expected=True)
+    learner = make_executor("serial", config, simulator, Plan(10**9, chunk, 10**6), seed, time.process_time)
     spent = time.process_time() - start
     while spent < LIMIT_SECONDS:
         start = time.process_time()

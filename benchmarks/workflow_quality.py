@@ -23,10 +23,11 @@ from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.observation import STATE_WIDTH
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.trace import Trace
+from workers.evaluation.statistics import mean_interval as interval
 from workers.kinds.workflow.simulator.agents import play_agent
 from workers.kinds.workflow.simulator.pool import opened
 from workers.kinds.workflow.training.gate import fitted, forked
-from workers.kinds.workflow.training.judge import compiled, interval, measured, rule
+from workers.kinds.workflow.training.judge import compiled, measured, rule
 from workers.kinds.workflow.training.pretrain import LUBLIN_JOBS, SDSC_JOBS
 from workers.kinds.workflow.training.sequences import WHOLE, Sequence, Source, drawn, piece
 

@@ -13,7 +13,7 @@ from workers.estimators.intervals import Offsets, calibrate
 from workers.estimators.mean import Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.replicates import distinct
-from workers.kinds.iterative.estimation.stages import Form, Rows, Stages, decompose
+from workers.estimators.stages import Form, Rows, Stages, decompose
 
 MOST_FOLDS = 10
 MOST_ALONE = 20  # executions up to which each is a fold of its own

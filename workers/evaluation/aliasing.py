@@ -80,7 +80,10 @@ def check(
     Returns:
         See ``protocol.Evaluation``, candidates' ``aliasing``.
     """
-    name, teacher = problem.labels()
+    labels = problem.labels()
+    if labels is None:
+        return {"checked": False, "reason": "nobody knows the best actions", "labels": None, "encoder": None}
+    name, teacher = labels
     if encoder is None:
         return {"checked": False, "reason": "the policy reads the whole state", "labels": name, "encoder": None}
     seen = Demonstrations(problem, encoder, teacher, LARGEST)

@@ -1,4 +1,4 @@
-"""The contract between the evaluation protocol and a kind, and who keeps it.
+"""The contract between the evaluation protocol and a kind.
 
 A *problem* is one workload with the model that its policies believe in. It makes worlds, seats policies, and knows the
 kind's baselines; the protocol knows nothing else of the kind.
@@ -133,8 +133,8 @@ class Problem(Protocol):
         """How a contender sees a situation; None where it reads the whole state."""
         ...
 
-    def labels(self) -> tuple[str, Policy]:
-        """Who knows the best actions, by name: its ``Choice.values`` must be returns."""
+    def labels(self) -> tuple[str, Policy] | None:
+        """Who knows the best actions, by name: its ``Choice.values`` must be returns; None where nobody does."""
         ...
 
     def told(self, situation: Situation, row: int) -> Mapping[str, float]:
@@ -152,25 +152,3 @@ class Problem(Protocol):
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
         """The fixed episode of ``seed`` as these contenders decide it, for the report; None where nothing is drawn."""
         ...
-
-
-def problem_of(spec: Any, table: Any, held_out: Sequence[Any] = (), without: str | None = None) -> Problem:
-    """The problem of a workload.
-
-    Args:
-        spec: the workload's, of any kind.
-        table: what episodes follow: the domain model that answers, or the traces of a workload of kind ``workflow``.
-        held_out: the same of executions that ``table`` has not seen; without one there is no L3.
-        without: why there is none, where the caller knows.
-
-    Raises:
-        LookupError: no evaluation is known for the kind.
-    """
-    from workers.kinds.iterative.evaluation.problem import IterativeProblem
-    from workers.kinds.workflow.evaluation.problem import WorkflowProblem
-
-    problems: dict[str, Callable[..., Problem]] = {"iterative": IterativeProblem, "workflow": WorkflowProblem}
-    if spec.kind not in problems:
-        raise LookupError(f"no evaluation is known for workloads of kind {spec.kind!r}; known: {', '.join(problems)}")
-    more = {} if without is None else {"without": without}
-    return problems[spec.kind](spec, table, held_out, **more)

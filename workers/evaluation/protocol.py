@@ -63,7 +63,7 @@ class EvaluationRun:
     """One evaluation, in chunks.
 
     Args:
-        problem: see ``problem.problem_of``.
+        problem: a workload, as its kind sees it.
         candidates: who is evaluated.
         settings: how much is played.
         checkpoint: what ``checkpoint`` gave for the same arguments, to go on from.

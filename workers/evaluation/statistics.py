@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 Floats = NDArray[np.float64]
+NORMAL_95 = 1.96  # standard errors of a 95 % interval
 
 
 class Interval(NamedTuple):
@@ -25,6 +26,18 @@ class Interval(NamedTuple):
     def as_dict(self) -> dict[str, float]:
         """Plain numbers by name."""
         return {"mean": self.mean, "low": self.low, "high": self.high}
+
+
+def mean_interval(values: Floats) -> dict[str, float]:
+    """Mean of ``values`` [E] and its 95 % interval by the normal approximation; infinitely wide for a single one."""
+    mean = float(values.mean())
+    half = NORMAL_95 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else float("inf")
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def bootstrap_interval(estimate: float, resampled: Floats) -> dict[str, float]:
+    """An estimate with the 95 % percentile interval of its ``resampled`` values [R]."""
+    return interval(estimate, resampled).as_dict()
 
 
 class Resamples:

@@ -1,1 +1,1 @@
-"""The kinds that can be learned: how each is fitted, simulated, trained and judged."""
+"""What learns, by kind: a package each, found through entry points; ``contract`` says what it has to be."""

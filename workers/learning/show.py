@@ -15,9 +15,8 @@ import numpy as np
 from gymnasium import spaces
 from pydantic import ValidationError
 
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import advice_slice
-from app.kinds.iterative.spec import Spec
+from app.kinds.registry import read_spec
+from workers import plugins
 from workers.learning.agent import make_agent
 from workers.learning.algorithms.config import NAMED, Config, decode, encode, named
 from workers.learning.backends import BackendError
@@ -80,8 +79,9 @@ def _spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, sl
     if wanted.workload is not None:
         if wanted.observation is not None or wanted.actions is not None:
             raise WrongInput("give either --workload, or --observation and --actions")
-        layout = Layout(_spec(wanted.workload))
-        return layout.observation_space, layout.action_space, advice_slice(layout)
+        spec = _spec(wanted.workload)
+        observation, action, advice = plugins.load(plugins.LEARNED_KINDS, spec.kind).spaces(spec)
+        return observation, action, advice
     if wanted.observation is None or wanted.actions is None:
         raise WrongInput("the spaces are missing: give --workload, or --observation and --actions")
     if wanted.actions < 1:
@@ -96,7 +96,7 @@ def _shape(said: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _spec(path: Path) -> Spec:
+def _spec(path: Path) -> Any:
     try:
         found: Any = json.loads(path.read_bytes())
     except OSError as error:
@@ -104,10 +104,10 @@ def _spec(path: Path) -> Spec:
     except ValueError as error:
         raise WrongInput(f"{path} is no JSON: {error}") from error
     try:
-        return Spec.model_validate(found.get("spec", found) if isinstance(found, dict) else found)
+        return read_spec(found.get("spec", found) if isinstance(found, dict) else found)
     except ValidationError as error:
         fields = "; ".join(f"{'/'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors())
-        raise WrongInput(f"{path} is no spec of an iterative workload: {fields}") from error
+        raise WrongInput(f"{path} is no spec of a workload: {fields}") from error
 
 
 if __name__ == "__main__":

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple, cast
 
 import msgspec
+from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
-from app.database.tables import Job, Workload
+from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
 from app.evaluations.service import Evaluated
-from workers.evaluation.problem import Problem
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
+from workers.inputs import HoldOut, LoggedRun, Workload
+from workers.kinds.contract import Evaluation, LearnedKind
+from workers.kinds.registry import learned_kind
+from workers.tasks import inputs
 from workers.tasks.base import RunningJob
-from workers.tasks.benches import BENCHES, Asked, Bench
 
+HOLDING_OUT = ("L3", "L4")
 DRAWING = 0.99  # share of the progress bar at which only the page is left
 
 
@@ -26,14 +31,19 @@ class EvaluateInput(NamedTuple):
 
     Attributes:
         versions: of the agents, by the name of their candidate.
-        bench: what they are judged on.
+        held_out: what is kept back of the samples; None: the evaluation ends before L3.
+        runs: that ended, for scoring agents on them.
     """
 
     request: EvaluationRequest
+    kind: LearnedKind
+    workload: Workload
     spec_version: int
+    model_version: int
     candidates: Sequence[Candidate]
     versions: dict[str, int]
-    bench: Bench
+    held_out: HoldOut | None
+    runs: Sequence[LoggedRun]
 
 
 class Kept(NamedTuple):
@@ -44,32 +54,46 @@ class Kept(NamedTuple):
 
 
 def load(job: RunningJob) -> EvaluateInput:
-    """Read agents, spec and what they are judged on into arrays.
+    """Read agents, spec and what they are judged on.
 
     Raises:
         LookupError: the model or an agent is not there any more.
     """
     request = EvaluationRequest.model_validate(job.lease.request)
     with job.database.reading() as session:
-        workload = session.get_one(Workload, job.lease.workload_id)
-        candidates, models, moments = {}, [], []
-        for version in map(int, request.agents):
-            agent, artifact = agents.find(session, workload.id, version), agents.artifact(session, workload.id, version)
-            if agent is None or artifact is None:
-                raise LookupError(f"agent {version} is not there any more")
-            models.append(agent.model_version)
-            moments.append(agent.created_at)
-            candidates[version] = _candidate(version, artifact.artifact, agent.report)
-        asked = Asked(request, session.get_one(Job, job.lease.job_id).created_at, models, moments)
-        bench = BENCHES[workload.kind](session, workload, asked)
-        spec_version = workload.spec_version
-    return EvaluateInput(
-        request=request,
-        spec_version=spec_version,
-        candidates=list(candidates.values()),
-        versions={candidate.name: version for version, candidate in candidates.items()},
-        bench=bench,
-    )
+        row = session.get_one(tables.Workload, job.lease.workload_id)
+        kind, model = learned_kind(row.kind), inputs.model(session, row, request.model)
+        found = {int(version): _agent(session, row.id, int(version)) for version in request.agents}
+        held_out = None
+        if request.level in HOLDING_OUT:
+            models, trained = [one.model_version for one in found.values()], [one.at for one in found.values()]
+            held_out = inputs.held_out(session, row, request.held_out, models, trained)
+        samples = held_out is not None or inputs.from_samples(row)
+        asked_at = session.get_one(tables.Job, job.lease.job_id).created_at
+        return EvaluateInput(
+            request=request,
+            kind=kind,
+            workload=inputs.workload(session, row, model, with_samples=samples, until=asked_at),
+            spec_version=row.spec_version,
+            model_version=model.version,
+            candidates=[one.candidate for one in found.values()],
+            versions={one.candidate.name: version for version, one in found.items()},
+            held_out=held_out,
+            runs=inputs.runs(session, row) if kind.reads_runs else (),
+        )
+
+
+class _Agent(NamedTuple):
+    candidate: Candidate
+    model_version: int
+    at: datetime
+
+
+def _agent(session: Session, workload_id: str, version: int) -> _Agent:
+    agent, artifact = agents.find(session, workload_id, version), agents.artifact(session, workload_id, version)
+    if agent is None or artifact is None:
+        raise LookupError(f"agent {version} is not there any more")
+    return _Agent(_candidate(version, artifact.artifact, agent.report), agent.model_version, agent.created_at)
 
 
 def _candidate(version: int, artifact: bytes, report: dict[str, Any]) -> Candidate:
@@ -80,12 +104,12 @@ def _candidate(version: int, artifact: bytes, report: dict[str, Any]) -> Candida
 def evaluate(job: RunningJob) -> None:
     """Judge from the last checkpoint, draw the page, and publish."""
     given = load(job)
-    problem, held_out = _problem(job, given)
+    problem, held_out = _evaluation(job, given)
     run = EvaluationRun(problem, given.candidates, _settings(given.request), _resumed(job, given))
     while not run.done:
         run.advance()
         job.progress(min(run.progress, DRAWING), run.eta_seconds, run.live, lambda: _kept(given, run))
-    more = {"model": given.bench.model_version, "held_out": held_out, "off_policy": _off_policy(given)}
+    more = {"model": given.model_version, "held_out": held_out, "off_policy": _off_policy(given)}
     report = finite({**run.result().as_dict(), **more})
     evaluated = _evaluated(job, given, report)
     job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
@@ -93,15 +117,19 @@ def evaluate(job: RunningJob) -> None:
 
 def _off_policy(given: EvaluateInput) -> dict[str, Any]:
     """Of each agent, by version: its score on the runs that really happened, or the reason why there is none."""
-    found = given.bench.off_policy(given.candidates)
-    return {str(given.versions[name]): scored for name, scored in found.items()}
+    return {
+        str(given.versions[one.name]): given.kind.off_policy(
+            given.workload, cast("bytes", one.contenders[0]), given.runs, given.request.seed
+        )
+        for one in given.candidates
+    }
 
 
-def _problem(job: RunningJob, given: EvaluateInput) -> tuple[Problem, dict[str, Any]]:
-    if given.bench.fits:
+def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
+    if given.held_out is not None and given.workload.model:
         live = {"phase": "fitting the held-out executions", "level": "L3"}
         job.progress(job.lease.progress, None, live, lambda: job.lease.checkpoint or b"")
-    return given.bench.problem()
+    return given.kind.evaluation(given.workload, given.held_out, given.request.seed)
 
 
 def _settings(request: EvaluationRequest) -> Settings:
@@ -125,7 +153,7 @@ def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) ->
 
     return Evaluated(
         spec_version=given.spec_version,
-        model_version=given.bench.model_version,
+        model_version=given.model_version,
         request=job.lease.request,
         verdicts=verdicts(report, given.versions),
         report=report,

@@ -7,9 +7,9 @@ from typing import Any
 from app.errors import StewardError, problem
 from app.policies.base import IncompatibleArtifact
 from workers.estimators.base import CriterionMissed, EstimationError, TooLittleData
-from workers.kinds.iterative.training.train import Untrainable
 from workers.learning.backends import BackendError
 from workers.learning.execution import ExecutionError
+from workers.learning.training.request import Untrainable
 
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),

@@ -14,26 +14,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy.orm import Session
 
+from app.database import tables
 from app.database.tables import Job
 from app.jobs import sweeps
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.training.planned import Planned, make_plan
-from workers.kinds.iterative.training.request import PLANNER, Request, entries
-from workers.kinds.iterative.training.train import COMPARING, JUDGING_SECONDS
-from workers.kinds.iterative.training.trial import Trial
-from workers.kinds.iterative.training.verdict import Contender, conclude, validation
+from app.kinds.registry import read_spec
+from workers.inputs import Workload
+from workers.kinds.contract import Competing
+from workers.kinds.registry import learned_kind
 from workers.learning.bracket import Bracket, Decision, Entry, Standing
 from workers.learning.execution import checkpoint as blob
+from workers.learning.training.competition import JUDGING_SECONDS
+from workers.learning.training.conclude import Contender, conclude
+from workers.learning.training.driver import LEARNING
+from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.request import PLANNER, entries
+from workers.learning.training.trial import Trial
 from workers.tasks.base import Cancelled, RunningJob
-from workers.tasks.train import TrainInput, load, terms
-from workers.tasks.trained import publish
+from workers.tasks.trained import TrainInput, load, publish
 
 
 class Opened(NamedTuple):
     """What a sweep was opened with, and keeps whatever is changed meanwhile: the spec, and the plan if one was made."""
 
-    spec: Spec
+    spec: Any
     spec_version: int
     planned: Planned | None
 
@@ -48,44 +51,43 @@ class Opened(NamedTuple):
         """Undo `pack`."""
         arrays, told = blob.unpack(data)
         plan = arrays["planned"].tobytes()
-        spec = Spec.model_validate(json.loads(told["spec"]))
-        return cls(spec, told["spec_version"], Planned.unpack(plan) if plan else None)
+        return cls(read_spec(json.loads(told["spec"])), told["spec_version"], Planned.unpack(plan) if plan else None)
 
 
-def has_many(request: Request) -> bool:
-    """Whether several learners compete."""
-    return len(entries(request)) > 1
-
-
-def lead(job: RunningJob, given: TrainInput) -> None:
+def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     """Take the sweep's next step."""
     with job.database.reading() as session:
         known = sweeps.standings(session, job.lease.job_id)
     if not known or job.lease.checkpoint is None:
-        _open(job, given)
+        _open(job, kind, given)
         return
     opened = Opened.unpack(job.lease.checkpoint)
-    given = given._replace(spec=opened.spec, spec_version=opened.spec_version)
+    given = _as_opened(given, opened)
     bracket = Bracket(len(known))
     rival = opened.planned.rival if opened.planned is not None and given.request.plans else None
     decision = bracket.decide([_standing(trial) for trial in known], rival)
     if decision.survivors:
         _go_on(job, known, decision, bracket)
     else:
-        _end(job, given, opened, known, decision)
+        _end(job, kind.training(given.workload, given.request), given, opened.planned, known, decision)
 
 
-def _open(job: RunningJob, given: TrainInput) -> None:
+def _as_opened(given: TrainInput, opened: Opened) -> TrainInput:
+    """With the spec that the sweep began under."""
+    workload = Workload(opened.spec, given.workload.model, given.workload.samples)
+    return given._replace(workload=workload, spec_version=opened.spec_version)
+
+
+def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     """Plan where a plan is wanted, and begin all trials as a group."""
     planned, request = None, given.request
     if request.plans or request.imitate == PLANNER:
         told = {"phase": "planning", "algorithm": request.algorithm}
         job.progress(0.0, None, told, bytes)
-        court = validation(given.spec, given.table, request)
-        planned = make_plan(Layout(given.spec), given.table, court)
+        planned = kind.training(given.workload, request).plan()
     found = entries(request)
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
-    opened = Opened(given.spec, given.spec_version, planned)
+    opened = Opened(given.workload.spec, given.spec_version, planned)
     until = Bracket(len(found)).shares[0]
     job.check()
     if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack()):
@@ -102,21 +104,23 @@ def _go_on(job: RunningJob, known: Sequence[sweeps.Standing], decision: Decision
 
 
 def _end(
-    job: RunningJob, given: TrainInput, opened: Opened, known: Sequence[sweeps.Standing], decision: Decision
+    job: RunningJob,
+    problem: TrainingProblem,
+    given: TrainInput,
+    planned: Planned | None,
+    known: Sequence[sweeps.Standing],
+    decision: Decision,
 ) -> None:
     """Judge the best, and publish it."""
     told = {"phase": "judging", "algorithm": given.request.algorithm}
-    job.progress(COMPARING, JUDGING_SECONDS, told, lambda: job.lease.checkpoint or b"")
-    planned = opened.planned or make_plan(
-        Layout(given.spec), given.table, validation(given.spec, given.table, given.request)
-    )
+    job.progress(LEARNING, JUDGING_SECONDS, told, lambda: job.lease.checkpoint or b"")
     contenders = [_contender(trial, decision.stopped.get(i)) for i, trial in enumerate(known)]
-    trained = conclude(given.spec, given.table, given.request, contenders, planned, given.champion_artifact)
+    trained = conclude(problem, given.request, contenders, planned or problem.plan(), given.champion_artifact)
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
 
     def write(session: Session) -> dict[str, Any]:
         sweeps.hold(session, job.lease)
-        result = publish(session, job.lease.workload_id, terms(given), trained)
+        result = publish(session, job.lease.workload_id, given, trained)
         sweeps.end(session, resting)
         return result
 
@@ -134,18 +138,17 @@ def _contender(trial: sweeps.Standing, ended: str | None) -> Contender:
 
 def trial(job: RunningJob) -> None:
     """Take one learner of a sweep up to its next comparison."""
-    given, opened, standing, many = _load_trial(job)
-    court = validation(given.spec, given.table, given.request)
-    entry = Entry(standing.algorithm, standing.seed)
-    learner = Trial(given.spec, given.table, given.request, entry, Bracket(many))
+    found = _load_trial(job)
+    entry, standing = Entry(found.standing.algorithm, found.standing.seed), found.standing
+    learner = Trial(found.problem, found.given.request, entry, Bracket(found.many))
     try:
         if job.lease.checkpoint:
             learner.restore(job.lease.checkpoint)
-        learner.prepare(opened.planned)
+        learner.prepare(found.planned)
         while learner.share < standing.until:
             learner.advance()
-            _tell(job, learner, standing, many)
-        outcome, kept = _outcome(learner, standing, court), learner.checkpoint()
+            _tell(job, learner, standing, found.many)
+        outcome, kept = _outcome(learner, standing), learner.checkpoint()
     finally:
         learner.close()
     job.check()
@@ -153,24 +156,34 @@ def trial(job: RunningJob) -> None:
         raise Cancelled(job.lease.job_id)
 
 
-def _load_trial(job: RunningJob) -> tuple[TrainInput, Opened, sweeps.Standing, int]:
+class _TrialInput(NamedTuple):
+    """What a trial needs; no session is open any more. `many` trials there are."""
+
+    given: TrainInput
+    problem: TrainingProblem
+    planned: Planned | None
+    standing: sweeps.Standing
+    many: int
+
+
+def _load_trial(job: RunningJob) -> _TrialInput:
     with job.database.reading() as session:
         standing = sweeps.standing(session, job.lease.job_id)
         parent = session.get_one(Job, job.lease.request["parent"])
         if standing is None or parent.checkpoint is None:
             raise LookupError("the training that this is a trial of has ended")
-        given, opened = load(session, parent.workload_id, parent.request), Opened.unpack(parent.checkpoint)
-    return (
-        given._replace(spec=opened.spec, spec_version=opened.spec_version),
-        opened,
-        standing,
-        len(entries(given.request)),
-    )
+        row = session.get_one(tables.Workload, parent.workload_id)
+        given, opened, name = load(session, row, parent.request), Opened.unpack(parent.checkpoint), row.kind
+    given, kind = _as_opened(given, opened), learned_kind(name)
+    if not isinstance(kind, Competing):
+        raise LookupError(f"trainings of kind {name} are no sweeps")
+    problem = kind.training(given.workload, given.request)
+    return _TrialInput(given, problem, opened.planned, standing, len(entries(given.request)))
 
 
 def _tell(job: RunningJob, learner: Trial, standing: sweeps.Standing, many: int) -> None:
     who = {"phase": "learning", "trial": standing.number, "trials": many, "rung": standing.rungs}
-    told = sweeps.Told(learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, COMPARING)
+    told = sweeps.Told(learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, LEARNING)
 
     def tell(kept: bytes | None) -> bool:
         return sweeps.tell(job.database, job.lease, told, kept)
@@ -178,9 +191,9 @@ def _tell(job: RunningJob, learner: Trial, standing: sweeps.Standing, many: int)
     job.report(tell, learner.checkpoint)
 
 
-def _outcome(learner: Trial, standing: sweeps.Standing, court: Any) -> sweeps.Outcome:
+def _outcome(learner: Trial, standing: sweeps.Standing) -> sweeps.Outcome:
     """The better one of what it has now and what it had before."""
-    tried = learner.compared(court)
+    tried = learner.compared()
     before = standing.score
     if before is not None and standing.artifact is not None and before >= tried.validation:
         strength = standing.report.get("strength", 1.0)

@@ -1,87 +1,83 @@
-"""What all trainings have in common: chunk after chunk with a checkpoint between, then a verdict and an agent."""
+"""The two ends of every training: what it is given, and the agent that it publishes."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.agents import repository as agent_rows
 from app.agents import service as agents
-from app.database.tables import Workload
-from workers.kinds.iterative.training.verdict import TrainedAgent
-from workers.tasks.base import RunningJob
+from app.agents.schemas import TrainRequest
+from app.database import tables
+from workers.inputs import Workload
+from workers.learning.training.driver import TrainedAgent
+from workers.learning.training.request import Request, Start
+from workers.tasks import inputs
 from workers.tasks.verdict import Rival, verdict
 
 
-class Training(Protocol):
-    """A training in chunks, of any kind."""
+class TrainInput(NamedTuple):
+    """What a training needs; no session is open any more.
 
-    @property
-    def done(self) -> bool:
-        """Whether `result` is there."""
-        ...
+    Attributes:
+        asked: as it came over HTTP.
+        request: the same, for the learning engine.
+        champion: version of the agent that answers now; None: the heuristics do.
+        champion_artifact: its policy, which must be beaten.
+    """
 
-    @property
-    def progress(self) -> float:
-        """Share that is done, 0 to 1."""
-        ...
-
-    @property
-    def eta_seconds(self) -> float | None:
-        """Seconds left; none where that is not told."""
-        ...
-
-    @property
-    def live(self) -> dict[str, Any]:
-        """What followers are shown."""
-        ...
-
-    def advance(self) -> None:
-        """Do one chunk."""
-        ...
-
-    def checkpoint(self) -> bytes:
-        """Bytes to go on from."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what is held."""
-        ...
-
-    def result(self) -> TrainedAgent:
-        """What was judged."""
-        ...
-
-
-class Terms(NamedTuple):
-    """Whom the agent must beat, and which versions of spec and domain model it was made for."""
-
-    rival: Rival
+    workload: Workload
     spec_version: int
     model_version: int
+    asked: TrainRequest
+    request: Request
+    champion: int | None
+    champion_artifact: bytes | None
 
 
-def run(job: RunningJob, training: Training) -> TrainedAgent:
-    """Train to the end; raises what ends the job before."""
-    try:
-        while not training.done:
-            training.advance()
-            job.progress(training.progress, training.eta_seconds, training.live, training.checkpoint)
-    finally:
-        training.close()
-    return training.result()
+def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> TrainInput:
+    """Read spec, model or samples, champion and the agent that is gone on from.
+
+    Raises:
+        LookupError: the model, or that agent, is not there any more.
+    """
+    asked = TrainRequest.model_validate(request)
+    model = inputs.model(session, row, asked.model)
+    champion = None if row.champion is None else agent_rows.artifact(session, row.id, row.champion)
+    return TrainInput(
+        workload=inputs.workload(session, row, model, with_samples=inputs.from_samples(row)),
+        spec_version=row.spec_version,
+        model_version=model.version,
+        asked=asked,
+        request=_request(session, row.id, asked),
+        champion=row.champion,
+        champion_artifact=None if champion is None else champion.artifact,
+    )
 
 
-def publish(session: Session, workload_id: str, terms: Terms, trained: TrainedAgent) -> dict[str, Any]:
+def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request:
+    start = None
+    if asked.start_from is not None:
+        agent = agent_rows.find(session, workload_id, asked.start_from)
+        if agent is None:
+            raise LookupError(f"agent {asked.start_from} is not there any more")
+        start = Start(agent.version, agent.algorithm, agent.artifact)
+    return Request(
+        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.backend, asked.imitate, start
+    )
+
+
+def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
     """Store the agent, and promote it if it may be; the job's result."""
-    workload = session.get_one(Workload, workload_id, with_for_update=True)
-    promote, reason = verdict(terms.rival, trained.report, workload.champion)
+    workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
+    promote, reason = verdict(Rival(given.asked, given.champion), trained.report, workload.champion)
     version = agents.publish(
         session,
         workload_id,
         agents.Trained(
-            spec_version=terms.spec_version,
-            model_version=terms.model_version,
+            spec_version=given.spec_version,
+            model_version=given.model_version,
             algorithm=str(trained.report["algorithm"]),
             seed=int(trained.report["seed"]),
             report=trained.report,

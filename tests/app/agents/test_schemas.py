@@ -8,8 +8,8 @@ import pytest
 
 from app.agents.schemas import EXPERTS, Algorithm
 from app.kinds.iterative.heuristics import HEURISTICS
-from workers.kinds.iterative.training.request import COMPETING
 from workers.learning.algorithms.config import NAMED, named
+from workers.learning.training.request import COMPETING
 
 COMPARISONS = {"auto", "planner"}  # these aren't algorithms of the learning engine
 

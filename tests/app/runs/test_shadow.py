@@ -11,7 +11,6 @@ from app.database.engine import Database
 from app.database.tables import Evaluation, Workload
 from app.kinds.iterative.policies import guard
 from app.runs.logs import logged
-from app.samples.service import layout_of
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
@@ -147,6 +146,7 @@ def test_ended_runs_become_logs(client: TestClient, agents: str, backend: Databa
             client.patch(f"/runs/{run}", json={"state": "finished"})
     with backend.reading() as session:
         workload = session.query(Workload).filter_by(name=agents).one()
-        logs = logged(session, workload.id, layout_of(workload))
+        logs = logged(session, workload.id)
     assert len(logs) == 1
-    assert (logs[0].metrics.tolist(), logs[0].targets.tolist()) == ([[256.0], [256.0]], [1234.0])
+    assert [report["metrics"] for report in logs[0].reports] == [{"iteration_seconds": 256.0}] * 2
+    assert logs[0].start["targets"] == {"iteration_seconds": 1234.0}

@@ -13,11 +13,11 @@ from workers.estimators import residuals
 from workers.estimators.base import CriterionMissed, TooLittleData, listed
 from workers.estimators.intervals import bounds, calibrate, weighted_quantile
 from workers.estimators.replicates import collapse, grouped_median, replicate_variance
+from workers.estimators.stages import Rows, decompose
 from workers.estimators.unexplained import Measured, unexplained
 from workers.kinds.iterative.estimation import criterion, grid
 from workers.kinds.iterative.estimation.change_cost import change_cost
 from workers.kinds.iterative.estimation.executions import Executions
-from workers.kinds.iterative.estimation.stages import Rows, decompose
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=1, max_size=60))

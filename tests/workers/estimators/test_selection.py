@@ -11,7 +11,7 @@ from workers.estimators.log_linear import LogLinear
 from workers.estimators.mean import Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.selection import Candidate, Selection, execution_folds, input_folds, select
-from workers.kinds.iterative.estimation.stages import Rows
+from workers.estimators.stages import Rows
 
 GPUS = Inputs(("gpus",))
 SIMPLE = {name: FAMILIES[name] for name in ("mean", "ernest", "log_linear")}

@@ -13,7 +13,6 @@ from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.levels import Level
-from workers.evaluation.problem import problem_of
 from workers.evaluation.wrappers import WRAPPERS, switched_on, wrapped
 from workers.evaluation.wrappers.base import World, Wrapper
 from workers.evaluation.wrappers.capacity import Capacity
@@ -113,7 +112,7 @@ def test_undisturbed_all_episodes_are_one_and_seeds_part_them() -> None:
 def test_at_l1_it_is_the_judges_court(heuristic: str) -> None:
     """Two independent samples of one distribution: means within four standard errors of their difference."""
     court = Court(SPEC, TABLE, seed=5, episodes=4096).score(HEURISTICS[heuristic]).returns
-    problem = problem_of(SPEC, TABLE)
+    problem = IterativeProblem(SPEC, TABLE)
     here = play(problem.world(4096, 0), Level.SEEDS, 7, problem.player(HEURISTICS[heuristic])).returns
     error = ((court.var() + here.var()) / 4096) ** 0.5
     assert abs(court.mean() - here.mean()) < 4 * error
@@ -149,7 +148,7 @@ def test_held_out_episodes_follow_the_other_model_while_policies_believe_their_o
 
 
 def test_held_out_executions_like_all_others_change_nothing() -> None:
-    problem = problem_of(SPEC, TABLE, (TABLE,))
+    problem = IterativeProblem(SPEC, TABLE, (TABLE,))
     one, other = (
         play(problem.world(64, 0), level, 3, problem.player(HEURISTICS["model_predictive"])).returns
         for level in (Level.PARAMETERS, Level.COMPOSITION)
@@ -216,13 +215,3 @@ def test_failures_cost_what_is_done_again() -> None:
 def test_wrappers_compose_in_any_order() -> None:
     one, other = disturbed(Seeds, Noise, Capacity, Drift), disturbed(Seeds, Drift, Capacity, Noise)
     np.testing.assert_allclose(measured(*one), measured(*other), rtol=1e-5)
-
-
-def test_a_problem_is_looked_up_by_kind() -> None:
-    assert isinstance(problem_of(SPEC, TABLE), IterativeProblem)
-
-    class Other:
-        kind = "unheard_of"
-
-    with pytest.raises(LookupError, match="unheard_of"):
-        problem_of(Other(), TABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,6 @@ from app.database.engine import Database
 from app.database.tables import Evaluation, Execution, Job, Workload
 from app.domain_models import service as domain_models
 from app.evaluations import service as evaluations
-from app.evaluations.repository import Stored
 from app.evaluations.schemas import EvaluationRequest, HeldOut
 from app.jobs import listing
 from app.jobs import service as jobs
@@ -31,8 +30,10 @@ from app.settings import Settings
 from app.workloads import service as workloads
 from tests.planted import planted_spec, planted_table
 from workers.evaluation import protocol
-from workers.kinds.iterative.evaluation.held_out import choose
+from workers.evaluation.hold_out import choose
+from workers.inputs import HoldOut
 from workers.tasks import evaluate as task
+from workers.tasks import inputs
 from workers.tasks.base import RunningJob, never, perform
 from workers.tasks.evaluate import evaluate, finite
 
@@ -294,29 +295,44 @@ def test_a_deleted_workload_ends_its_evaluation_quietly(database: Database) -> N
         assert session.query(Workload).count() == 0
 
 
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-STORED = [Stored(f"e{number}", BEGIN + timedelta(days=number)) for number in range(20)]
+STORED = [f"e{number}" for number in range(20)]
+
+
+def after(number: int) -> frozenset[str]:
+    """Those that came later."""
+    return frozenset(STORED[number + 1 :])
 
 
 def test_what_came_after_the_agents_model_is_held_out_first() -> None:
-    chosen = choose(STORED, HeldOut(share=0.25), BEGIN + timedelta(days=15.5), seed=0)
+    chosen = choose(STORED, HoldOut(share=0.25, unseen=after(15)), 0)
     assert (set(chosen.names) >= {"e16", "e17", "e18", "e19"}, len(chosen.names), chosen.unseen) == (True, 5, 4)
-    later = choose(STORED, HeldOut(share=0.25), BEGIN + timedelta(days=9.5), seed=0)
+    later = choose(STORED, HoldOut(share=0.25, unseen=after(9)), 0)
     assert all(int(name[1:]) > 9 for name in later.names)
     assert later.unseen == 5
 
 
+def test_what_came_after_the_agents_model_is_unseen(database: Database) -> None:
+    prepare(database)
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, "tiny")
+        session.query(Execution).filter_by(name="e7").one().created_at = utc_now() + timedelta(hours=1)
+        asked = inputs.held_out(session, workload, HeldOut(share=0.5), [1], [])
+        unknown = inputs.held_out(session, workload, HeldOut(), [99], [])
+    assert (asked.share, asked.executions, asked.unseen) == (0.5, None, {"e7"})
+    assert len(unknown.unseen) == 12  # nothing is known of that model
+
+
 def test_a_share_that_cannot_carry_a_model_grows_up_to_half() -> None:
-    grown = choose(STORED, HeldOut(share=0.2), None, 0, lambda names: len(names) >= 7)
+    grown = choose(STORED, HoldOut(share=0.2), 0, carries=lambda names: len(names) >= 7)
     assert len(grown.names) == 7
-    assert len(choose(STORED, HeldOut(share=0.2), None, 0, lambda _names: False).names) == 4
+    assert len(choose(STORED, HoldOut(share=0.2), 0, carries=lambda _names: False).names) == 4
 
 
 def test_the_same_seed_holds_out_the_same() -> None:
-    drawn = {choose(STORED, HeldOut(share=0.5), None, seed).names for seed in (1, 1, 2)}
+    drawn = {choose(STORED, HoldOut(share=0.5), seed).names for seed in (1, 1, 2)}
     assert len(drawn) == 2
-    assert len(choose(STORED[:2], HeldOut(), None, 0).names) == 2
-    assert choose([], HeldOut(), None, 0).names == ()
+    assert len(choose(STORED[:2], HoldOut(), 0, fewest=3).names) == 2
+    assert choose([], HoldOut(), 0).names == ()
 
 
 def test_what_json_cannot_carry_is_null() -> None:

@@ -13,7 +13,7 @@ from app.agents.service import NO_MODEL, Trained
 from app.database.engine import Database
 from app.database.tables import Execution, Job
 from app.evaluations import service as evaluations
-from app.evaluations.schemas import EvaluationRequest, HeldOut
+from app.evaluations.schemas import EvaluationRequest
 from app.kinds.workflow.policies.artifact import save
 from app.kinds.workflow.policies.members import StrategyPolicy
 from app.kinds.workflow.samples.trace_bytes import compressed, packed
@@ -22,8 +22,9 @@ from app.workloads import service as workloads
 from tests.workers.kinds.workflow.evaluation.schedules import drawn
 from tests.workers.kinds.workflow.evaluation.test_protocol import spec
 from workers.evaluation import protocol
+from workers.evaluation.hold_out import choose
+from workers.inputs import HoldOut
 from workers.kinds.workflow.evaluation import problem
-from workers.kinds.workflow.evaluation.inputs import choose
 from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.tasks import evaluate as task
 from workers.tasks.base import perform
@@ -95,8 +96,8 @@ def test_one_trace_carries_no_l3(database: Database) -> None:
 
 def test_what_is_held_out_is_named_or_drawn_and_never_all() -> None:
     names = ["a", "b", "c", "d"]
-    assert choose(names, set(), HeldOut(executions=["c", "x"]), 0).names == ("c",)
-    assert len(choose(names, set(), HeldOut(executions=names), 0).names) == 3
-    drawn_names = choose(names, {"b"}, HeldOut(share=0.5), 0)
+    assert choose(names, HoldOut(["c", "x"]), 0, most=3).names == ("c",)
+    assert len(choose(names, HoldOut(names), 0, most=3).names) == 3
+    drawn_names = choose(names, HoldOut(share=0.5, unseen={"b"}), 0, most=3)
     assert (drawn_names.names[0], len(drawn_names.names), drawn_names.unseen) == ("b", 2, 1)
-    assert choose(["a"], set(), HeldOut(), 0).names == ()
+    assert choose(["a"], HoldOut(), 0, most=0).names == ()

@@ -21,8 +21,8 @@ from app.jobs import lease as leases
 from app.jobs import listing, service, sweeps
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.training.trial import Trial as Learner
 from workers.learning.execution import ExecutionError
+from workers.learning.training.trial import Trial as Learner
 from workers.tasks import sweep
 from workers.tasks.base import RunningJob, perform
 from workers.tasks.train import train
@@ -66,7 +66,7 @@ class Post:
 
 @pytest.fixture
 def post(any_database: Database, monkeypatch: pytest.MonkeyPatch) -> Post:
-    monkeypatch.setattr("workers.kinds.iterative.training.verdict.VALIDATION_EPISODES", 128)
+    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 128)
     post = Post(any_database)
     monkeypatch.setattr(queue, "enqueue", post.enqueue)
     monkeypatch.setattr(queue, "enqueue_group", post.enqueue_group)
@@ -211,7 +211,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, database: Database, job_id: str, chu
 def test_a_killed_trial_is_taken_up_where_it_was(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.kinds.iterative.training.trial.CHUNK_STEPS", 1_000)
+    monkeypatch.setattr("workers.learning.training.trial.CHUNK_STEPS", 1_000)
     job = ask(any_database, **{**TABULAR, "seeds": 2, "budget": 30_000})
     post.one()
     first = post.waiting[0][1]
@@ -330,11 +330,11 @@ class Compared(NamedTuple):
     [(None, -0.2, b"new"), (-0.3, -0.2, b"new"), (-0.2, -0.2, b"old"), (-0.1, -0.2, b"old")],
 )
 def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None, now: float, kept: bytes) -> None:
-    learner = SimpleNamespace(compared=lambda _court: Compared(now), share=0.5, report={"steps": 9})
+    learner = SimpleNamespace(compared=lambda: Compared(now), share=0.5, report={"steps": 9})
     old = None if before is None else b"old"
     stood = sweeps.Standing("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"strength": 1.0}, old)
     given: Any = learner
-    found = sweep._outcome(given, stood, None)
+    found = sweep._outcome(given, stood)
     assert (found.share, found.artifact, found.report["steps"]) == (0.5, kept, 9)
     assert (found.score, found.report["strength"]) == ((now, 0.5) if kept == b"new" else (before, 1.0))
 

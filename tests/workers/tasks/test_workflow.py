@@ -19,7 +19,7 @@ from app.kinds.workflow.trace import independent
 from app.main import create_app
 from app.settings import Settings
 from tests.app.runs.test_queue import POOL, put, starts, task
-from workers.kinds.iterative.training.verdict import TrainedAgent
+from workers.learning.training.driver import Stage, TrainedAgent
 from workers.tasks.base import perform
 from workers.tasks.fit import fit
 from workers.tasks.train import train
@@ -73,20 +73,21 @@ def test_a_predictor_is_fitted_and_plans_what_waits(client: TestClient, database
 class Planted:
     """A training of two chunks, which gives the longest job first; what training really does has tests of its own."""
 
-    progress, eta_seconds = 0.5, 1.0
+    eta_seconds = 1.0
     live: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, spec: Spec, traces: Any, seed: int, budget: int, checkpoint: Any, *, champion: Any) -> None:
+    def __init__(self, spec: Spec, traces: Any, seed: int, budget: int, *, champion: Any) -> None:
         assert [(name, trace.tasks) for name, trace in traces] == [("log", 300)]
         assert (spec.name, budget, champion) == ("pool", 5_000, None)
-        self.seed, self.chunks = seed, len(checkpoint or b"")
+        self.seed, self.chunks = seed, 0
+        self.stages = (Stage("planting", 1.0, self.advance, lambda: self.chunks / 2),)
 
-    @property
-    def done(self) -> bool:
+    def advance(self) -> bool:
+        self.chunks += 1
         return self.chunks == 2
 
-    def advance(self) -> None:
-        self.chunks += 1
+    def restore(self, data: bytes) -> None:
+        self.chunks = len(data)
 
     def checkpoint(self) -> bytes:
         return b"." * self.chunks
@@ -94,7 +95,7 @@ class Planted:
     def close(self) -> None:
         self.closed = True
 
-    def result(self) -> TrainedAgent:
+    def conclude(self) -> TrainedAgent:
         report = {"algorithm": "strategy", "seed": self.seed, "promoted": True, "reason": "it is longest"}
         return TrainedAgent(save(StrategyPolicy({"rule": "ljf"})), report)
 
@@ -102,7 +103,7 @@ class Planted:
 def test_what_a_training_made_of_the_traces_answers(
     client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.kinds.workflow.training.schedulers.Training", Planted)
+    monkeypatch.setattr("workers.kinds.workflow.training.train.SchedulerTrainer", Planted)
     job = do(client, database, "/workloads/pool/agents", train, budget=5_000, seed=4)
     assert (job.state, job.error, job.result) == ("succeeded", None, {"agent": 1})
     agent = client.get("/workloads/pool/agents/1").json()

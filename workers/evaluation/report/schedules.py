@@ -1,4 +1,4 @@
-"""Plots of schedules, from their pictures (see ``workers.kinds.workflow.evaluation.pictures``)."""
+"""Plots of schedules, from their pictures: what a problem's ``pictures`` gives where tasks are scheduled."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def gantt(picture: Json) -> Any | None:
             "low": bar["lane"],
             "high": bar["lane"] + bar["lanes"],
             "slowdown": bar["slowdown"],
-            "workflow": f"workflow {bar['group']}",
+            "group": f"workflow {bar['group']}",
         }
         for bar in found["bars"]
     ]
@@ -91,7 +91,7 @@ def _bar_colour(bars: Sequence[Json]) -> alt.Color:
     groups = sorted({bar["group"] for bar in bars if bar["group"] >= 0})
     if 1 < len(groups) <= GROUPS:
         scale = alt.Scale(domain=[f"workflow {group}" for group in groups], range=list(COLOURS))
-        return alt.Color("workflow:N", title=None, scale=scale)
+        return alt.Color("group:N", title=None, scale=scale)
     most = max(10.0, *(bar["slowdown"] for bar in bars))
     scale = alt.Scale(type="log", scheme="yelloworangered", domain=[1, most])
     legend = alt.Legend(orient="right", gradientLength=100, format=".2~s")

@@ -145,6 +145,11 @@ class Wrapper:
         """The world's."""
         return self.world.advice
 
+    @property
+    def situation(self) -> Situation:
+        """The world's."""
+        return self.world.situation
+
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B episodes."""
         return self.inner.reset()

@@ -1,1 +1,5 @@
-"""Learning for kind `iterative`."""
+"""What learns for workloads of kind ``iterative``: estimation, simulator, training, evaluation."""
+
+from workers.kinds.iterative.kind import KIND
+
+__all__ = ["KIND"]

@@ -1,5 +1,6 @@
 """The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,9 +16,11 @@ from app.kinds.iterative.observation import View, advice_slice, view
 from app.kinds.iterative.preferences import Stakes, stakes
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
+from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]
@@ -33,6 +36,20 @@ class Ranges(NamedTuple):
 
     targets: tuple[float, float] = (1.0, 1.0)
     explore: float = 0.0
+
+
+def described(
+    spec: Spec, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, expected: bool = False
+) -> SimulatorSpec:
+    """A simulator that has not been made yet; ``expected``: paid in expectation (``ExpectedSimulator``)."""
+    options = {"targets": list(ranges.targets), "explore": ranges.explore, "expected": expected}
+    return SimulatorSpec("iterative", spec.model_dump_json().encode(), table.to_bytes(), batch, seed, options)
+
+
+def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
+    """What ``described`` said: whether pay is in expectation, and the ranges; raises TypeError for unknown options."""
+    told: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    return bool(told.pop("expected", False)), Ranges(**told)
 
 
 STOCK = 4096  # beginnings drawn at once

@@ -1,1 +1,5 @@
-"""Learning for kind `workflow`."""
+"""What learns for workloads of kind ``workflow``: estimation, simulators, training, evaluation."""
+
+from workers.kinds.workflow.kind import KIND
+
+__all__ = ["KIND"]

@@ -7,6 +7,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
 from workers.kinds.iterative.compiled import CompiledIterative
+from workers.kinds.iterative.simulator import ranged
 from workers.learning.compiled_simulator.base import CompiledSimulator
 from workers.learning.described_simulator import SimulatorSpec
 
@@ -23,8 +24,9 @@ def make(described: SimulatorSpec) -> CompiledSimulator:
 
 
 def _iterative(told: SimulatorSpec) -> CompiledSimulator:
-    layout, table = Layout(Spec.model_validate(json.loads(told.spec))), ModelTable.from_bytes(told.table)
-    return CompiledIterative(layout, table, told.batch, told.seed, told.ranges, expected=told.expected)
+    layout, table = Layout(Spec.model_validate(json.loads(told.spec))), ModelTable.from_bytes(told.model)
+    expected, ranges = ranged(told.options)
+    return CompiledIterative(layout, table, told.batch, told.seed, ranges, expected=expected)
 
 
 MAKERS: dict[str, Callable[[SimulatorSpec], CompiledSimulator]] = {"iterative": _iterative}

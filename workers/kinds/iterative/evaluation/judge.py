@@ -17,11 +17,12 @@ from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
+from workers.evaluation.judge import Judgement, gap
+from workers.evaluation.statistics import mean_interval as interval
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
 from workers.kinds.iterative.simulator import IterativeSimulator
 
 EPISODES = 4096
-CONFIDENCE = 1.96  # standard errors of a 95 % interval
 HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
 
 
@@ -40,13 +41,6 @@ class Scores:
     def interval(self) -> dict[str, float]:
         """Mean return and its 95 % interval."""
         return interval(self.returns)
-
-
-def interval(values: NDArray[np.float64]) -> dict[str, float]:
-    """Mean of ``values`` [E] and its 95 % interval by the normal approximation."""
-    mean = float(values.mean())
-    half = CONFIDENCE * float(values.std(ddof=1)) / len(values) ** 0.5
-    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 class Court:
@@ -100,21 +94,11 @@ def judge(
     """
     court = Court(spec, table, seed, episodes)
     agent = court.score_artifact(load(artifact))
-    rules = {name: court.score(rule) for name, rule in HEURISTICS.items()}
-    best = max(rules, key=lambda name: float(rules[name].returns.mean()))
+    rules = {name: court.score(rule).returns for name, rule in HEURISTICS.items()}
     present = _present(court, champion)
-    promoted, reason = _verdict(agent, best, rules[best], present)
-    return {
-        "return": agent.interval(),
-        "terms": dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True)),
-        "heuristics": {name: scores.interval() for name, scores in rules.items()},
-        "best_heuristic": best,
-        "advantage": interval(agent.returns - rules[best].returns),
-        **_yardstick(court, agent, optimum),
-        "promoted": promoted,
-        "reason": reason,
-        "episodes": court.episodes,
-    }
+    verdict = Judgement(agent.returns, rules, None if present is None else present.returns)
+    terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
+    return verdict.report() | {"terms": terms_paid, **_yardstick(court, agent, optimum)}
 
 
 def _present(court: Court, champion: bytes | None) -> Scores | None:
@@ -125,28 +109,6 @@ def _present(court: Court, champion: bytes | None) -> Scores | None:
     return court.score_artifact(artifact)
 
 
-def _verdict(agent: Scores, best: str, rule: Scores, champion: Scores | None) -> tuple[bool, str]:
-    """Whether the agent may answer, and why in words."""
-    ahead = interval(agent.returns - rule.returns)
-    told = (
-        f"return {agent.returns.mean():.5f} against {rule.returns.mean():.5f} of the best heuristic, {best} "
-        f"(difference {ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f})"
-    )
-    if ahead["low"] < 0:
-        return (
-            False,
-            f"not promoted: not at least as good with 95 % confidence; {told}; the heuristic goes on answering",
-        )
-    if champion is not None:
-        gain = interval(agent.returns - champion.returns)
-        if gain["low"] <= 0:
-            return False, (
-                f"not promoted: not better than the present champion (difference {gain['mean']:+.5f}, 95 % interval "
-                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {told}"
-            )
-    return True, f"promoted: {told}"
-
-
 def _yardstick(court: Court, agent: Scores, optimum: Optimum | None) -> dict[str, Any]:
     """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
     if optimum is None or not optimum.exact:
@@ -155,10 +117,8 @@ def _yardstick(court: Court, agent: Scores, optimum: Optimum | None) -> dict[str
         except NoOptimum as error:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
     scores = court.score(optimum.policy)
-    mean = float(scores.returns.mean())
-    gap = (mean - float(agent.returns.mean())) / max(abs(mean), 1e-12)
     told = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
-    return {"optimum": told, "gap_to_optimum": gap, "optimum_reason": None}
+    return {"optimum": told, "gap_to_optimum": gap(agent.returns, scores.returns), "optimum_reason": None}
 
 
 def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:

@@ -26,6 +26,7 @@ from app.kinds.iterative.reward import reward, terms
 from app.kinds.iterative.state import State, advance, begin, expect
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
+from workers.evaluation.statistics import bootstrap_interval
 
 Array = NDArray[np.float64]
 FEWEST_RUNS = 2
@@ -187,9 +188,7 @@ def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str
     draws = rng.integers(0, runs, (RESAMPLES, runs))
 
     def told(estimate: Any) -> dict[str, float]:
-        sampled = np.array([estimate(draw) for draw in draws])
-        low, high = np.quantile(sampled, [0.025, 0.975])
-        return {"mean": float(estimate(np.arange(runs))), "low": float(low), "high": float(high)}
+        return bootstrap_interval(estimate(np.arange(runs)), np.array([estimate(draw) for draw in draws]))
 
     return {
         "per_decision": told(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
@@ -263,5 +262,4 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
 def _interval(values: Array, rng: np.random.Generator) -> dict[str, float]:
     """Mean of one number per run, [L], with its bootstrap interval."""
     means = values[rng.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"mean": float(values.mean()), "low": float(low), "high": float(high)}
+    return bootstrap_interval(float(values.mean()), means)

@@ -1,6 +1,6 @@
 """The world of an ``iterative`` workload: its runs may follow another model than the one that policies believe in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +16,11 @@ from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
-from workers.evaluation.wrappers.base import Conditions, Disturbance, neutral
+from workers.evaluation.world import Disturbed
+from workers.evaluation.wrappers.base import Conditions, neutral
 from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]
-VARIETY = 64  # sets of parameters among the episodes: the first allocation of each is searched for
 
 
 class Truth(NamedTuple):
@@ -35,7 +35,7 @@ class Truth(NamedTuple):
     model: NDArray[np.integer]
 
 
-class IterativeWorld:
+class IterativeWorld(Disturbed):
     """B runs of one workload; see ``World``. ``log_factors`` [B, M] and ``last`` are what luck made of the last step.
 
     Args:
@@ -45,30 +45,31 @@ class IterativeWorld:
     """
 
     def __init__(self, projector: Projector, held_out: Sequence[Projector], batch: int, seed: int) -> None:
-        self.layout, self.batch, self.seed = projector.layout, batch, seed
-        self.projector, self.models, layout = projector, list(held_out), projector.layout
-        self.held_out, self.channels, self.steps = len(self.models), len(layout.metrics), layout.iterations - 1
+        layout = projector.layout
+        super().__init__(batch, seed, len(layout.metrics))
+        self.layout, self.projector, self.models = layout, projector, list(held_out)
+        self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
             *(f"target.{m.name}" for m in layout.spec.metrics if m.target is not None),
             *("weight.cost", "weight.change"),
             *(f"price.{name}" for name in layout.resources),
             "effect.spread",
         )
-        self.variety = min(batch, VARIETY)
-        self.disturbances: list[Disturbance] = []
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
         self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
         self.last: Conditions = neutral(batch, self.channels)
         self._state: State | None = None
-        self._renew()
 
-    def _renew(self) -> None:
-        """Forget what disturbances asked for."""
-        self._same, self._random = True, np.random.Generator(np.random.SFC64(self.seed))
-        self._factors: Mapping[str, NDArray[np.floating]] = {}
-        self._followed: list[Projector] = [self.projector]
-        self._model: NDArray[np.integer] = np.zeros(self.batch, np.intp)
+    @property
+    def _followed(self) -> list[Projector]:
+        """Of the models that runs follow."""
+        return [self.projector] if self.model is None else self.models
+
+    @property
+    def _model(self) -> NDArray[np.integer]:
+        """Which of them each run follows, [B]."""
+        return np.zeros(self.batch, np.intp) if self.model is None else self.model
 
     @property
     def observation_space(self) -> spaces.Box:
@@ -107,33 +108,21 @@ class IterativeWorld:
         """What a whole run is expected to cost at the largest allocation, [B]."""
         return self._given.reference
 
-    def reseed(self, seed: int) -> None:
-        """See ``World``."""
-        self._same, self._random = False, np.random.Generator(np.random.SFC64(seed))
-
-    def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """See ``World``."""
-        self._factors = {**self._factors, **factors}
-
-    def compose(self, models: NDArray[np.integer]) -> None:
-        """See ``World``."""
-        self._followed, self._model = self.models, models
-
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B runs at the service's first allocation, and run the first iteration."""
-        self._renew()
+        self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
         state = self._unstarted()
         deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
         self._effect = self._normal() * deviations * self._by_run("effect.spread")
         self._given: Stakes = stakes(self.projector, state)
-        self._run(state, state.levels, self._conditions())
+        self._run(state, state.levels, self.conditions())
         return self._view.observation, self._view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change the allocations as far as capacity allows, run an iteration, and report it."""
-        conditions, before = self._conditions(), self.state
+        conditions, before = self.conditions(), self.state
         drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
         if drift.any():
             self._effect = self._effect + self._normal() * drift[self._model]
@@ -153,9 +142,9 @@ class IterativeWorld:
             "rows": pack(self.state),
             "effect": self._effect,
             "model": self._model,
-            "composed": self._followed is self.models,
-            "same": self._same,
-            "random": self._random.bit_generator.state,
+            "composed": self.model is not None,
+            "same": self.same,
+            "random": self.random.bit_generator.state,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -163,26 +152,25 @@ class IterativeWorld:
         runs = unpack(self.layout, state["rows"])
         self._state = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
         self._effect = state["effect"].copy()
-        self._model, self._same = state["model"].copy(), state["same"]
-        self._followed = self.models if state["composed"] else [self.projector]
-        self._random = np.random.Generator(np.random.SFC64())
-        self._random.bit_generator.state = state["random"]
+        self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
+        self.random = np.random.Generator(np.random.SFC64())
+        self.random.bit_generator.state = state["random"]
         self._given = stakes(self.projector, self._state)
         self._view = view(self.projector, self._state, self._given)
 
     def _normal(self) -> Array:
         """Standard normal numbers, [B, M]; where all episodes are one, the same for all."""
-        if self._same:
-            return np.tile(self._random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
-        return self._random.standard_normal((self.batch, self.channels), np.float32)
+        if self.same:
+            return np.tile(self.random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
+        return self.random.standard_normal((self.batch, self.channels), np.float32)
 
     def _unstarted(self) -> State:
         """Runs before their first iteration, at their first allocation."""
-        layout, variety = self.layout, 1 if self._same and not self._factors else self.variety
+        layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
             np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)
         )
-        for name, factors in self._factors.items():
+        for name, factors in self.factors.items():
             group, _, detail = name.partition(".")
             if group == "target":
                 targets[:, layout.metrics.index(detail)] *= factors
@@ -191,7 +179,7 @@ class IterativeWorld:
             elif group == "price":
                 prices[:, layout.resources.index(detail)] *= factors
         table = self.projector.table
-        features = self._random.uniform(table.feature_low, table.feature_high, (variety, len(table.feature_low)))
+        features = self.random.uniform(table.feature_low, table.feature_high, (variety, len(table.feature_low)))
         start = np.tile(layout.start_levels, (variety, 1))
         state = begin(self.projector, start, targets=targets, weights=weights, prices=prices, features=features)
         state = state._replace(levels=first_allocation(self.projector, state))
@@ -200,15 +188,8 @@ class IterativeWorld:
 
     def _by_run(self, name: str) -> Array:
         """The factor of one parameter by run, [B, 1]."""
-        factors = self._factors.get(name, np.ones(self.variety))
+        factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
-
-    def _conditions(self) -> Conditions:
-        total = neutral(self.batch, self.channels)
-        for disturbance in self.disturbances:
-            told = disturbance.conditions(self)
-            total = total if told is None else total.beside(told)
-        return total
 
     def most(self, conditions: Conditions) -> NDArray[np.int16]:
         """The largest levels that can be had, [B, R]."""

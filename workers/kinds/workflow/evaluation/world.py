@@ -5,7 +5,7 @@ wants to schedule is given a number when it comes in. Disturbances are still ask
 befalls the task that is submitted k-th.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
-from workers.evaluation.wrappers.base import Conditions, Disturbance, neutral
+from workers.evaluation.world import Disturbed
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, Luck
 from workers.kinds.workflow.evaluation.memory import Drawn, Memory, Turned
@@ -25,7 +25,6 @@ from workers.kinds.workflow.evaluation.schedulers import Way
 from workers.kinds.workflow.simulator.schedule import Schedule
 from workers.learning.simulator import Step
 
-VARIETY = 64  # sets of parameters among the episodes
 JITTER = 0.1  # standard deviation of the log of what a seed makes of a gap between submissions
 FIXED_OF = 16  # draws of which the fixed episode is the busiest
 SHORTEST_LUCK = 1e-9  # a run time is never 0 by bad luck
@@ -43,7 +42,7 @@ class View(NamedTuple):
     mask: NDArray[np.bool_]
 
 
-class WorkflowWorld:
+class WorkflowWorld(Disturbed):
     """B episodes of one workload; see ``World``.
 
     Args:
@@ -57,7 +56,6 @@ class WorkflowWorld:
         memory: shared with other worlds of the same workload.
     """
 
-    channels = 1
     advice: slice | None = None
 
     def __init__(
@@ -71,31 +69,23 @@ class WorkflowWorld:
         seed: int,
         memory: Memory | None = None,
     ) -> None:
+        super().__init__(batch, seed, 1)
         self.layout, self.traces, self.models = layout, traces, held_out
         self.ways, self.numbered = list(ways), len(ways)
-        self.tasks, self.batch, self.seed = tasks, batch, seed
+        self.tasks = tasks
         self.held_out, self._memory = len(held_out), memory or Memory()
         self.steps = episodes.sized([*traces, *held_out], tasks)
-        self.variety = min(batch, VARIETY)
         self.parameters: Sequence[str] = (
             *(f"weight.{term}" for term, weight in zip(TERMS, layout.weights, strict=True) if weight),
             *(f"price.{node.name}" for node in layout.spec.nodes if node.price_per_hour),
             "estimate.error",
             "load.work",
         )
-        self.disturbances: list[Disturbance] = []
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
         self._begun = False
         self._outcome: Turned | None = None
         self._luck: list[Luck] | None = None
-        self._renew()
-
-    def _renew(self) -> None:
-        """Forget what disturbances asked for."""
-        self._same, self._random = True, np.random.Generator(np.random.SFC64(self.seed))
-        self._factors: dict[str, NDArray[np.floating]] = {}
-        self._model: NDArray[np.integer] | None = None
 
     @property
     def observation_space(self) -> spaces.Box:
@@ -147,21 +137,9 @@ class WorkflowWorld:
             earned[key] = terms(episode.trace, episode.nodes, self.schedule(row, action), episode.measure)
         return earned[key]
 
-    def reseed(self, seed: int) -> None:
-        """See ``World``."""
-        self._same, self._random = False, np.random.Generator(np.random.SFC64(seed))
-
-    def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """See ``World``."""
-        self._factors = {**self._factors, **factors}
-
-    def compose(self, models: NDArray[np.integer]) -> None:
-        """See ``World``."""
-        self._model = models
-
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Draw B episodes."""
-        self._renew()
+        self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
         self._draw()
@@ -185,23 +163,23 @@ class WorkflowWorld:
         """What the episodes are drawn from, and how far the generator is."""
         return {
             "random": self._before,
-            "same": self._same,
-            "model": self._model,
-            "factors": {name: np.asarray(values).copy() for name, values in self._factors.items()},
+            "same": self.same,
+            "model": self.model,
+            "factors": {name: np.asarray(values).copy() for name, values in self.factors.items()},
             "luck": self._luck,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Draw the same episodes, and go on from there."""
-        self._same, self._model, self._factors = state["same"], state["model"], dict(state["factors"])
-        self._random = np.random.Generator(np.random.SFC64())
-        self._random.bit_generator.state = state["random"]
+        self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
+        self.random = np.random.Generator(np.random.SFC64())
+        self.random.bit_generator.state = state["random"]
         self._draw()
         self._luck = state["luck"]
 
     def _draw(self) -> None:
         """Episodes as they are known beforehand."""
-        self._before = self._random.bit_generator.state
+        self._before = self.random.bit_generator.state
         self._played: dict[tuple[int, int], Schedule] = {}
         self._earned: dict[tuple[int, int], NDArray[np.float64]] = {}
         self._outcome, self._luck = None, None
@@ -210,30 +188,30 @@ class WorkflowWorld:
         if drawn is None:
             drawn = self._fresh()
             self._memory.put(key, drawn)
-        self._drawn, self._random.bit_generator.state = drawn, drawn.after
+        self._drawn, self.random.bit_generator.state = drawn, drawn.after
         self._view = View(drawn.observation, np.ones((self.batch, self.numbered), np.bool_))
         self._begun = True
 
     def _key(self) -> bytes:
         """All that the episodes are drawn from."""
-        factors = b"".join(name.encode() + np.asarray(each).tobytes() for name, each in self._factors.items())
-        model = b"" if self._model is None else self._model.tobytes()
-        return repr((self._before, self._same, self.batch)).encode() + factors + b"|" + model
+        factors = b"".join(name.encode() + np.asarray(each).tobytes() for name, each in self.factors.items())
+        model = b"" if self.model is None else self.model.tobytes()
+        return repr((self._before, self.same, self.batch)).encode() + factors + b"|" + model
 
     def _fresh(self) -> Drawn:
-        if self._same and not self._factors and self._model is None:
+        if self.same and not self.factors and self.model is None:
             known = [self._episode(0)] * self.batch
         else:
             known = [self._episode(b) for b in range(self.batch)]
         told = {id(one): episodes.described(one.trace, one.nodes) for one in known}
         observation = np.array([told[id(one)] for one in known], np.float32)
-        return Drawn(known, observation, self._random.bit_generator.state)
+        return Drawn(known, observation, self.random.bit_generator.state)
 
     def _episode(self, row: int) -> Episode:
-        if self._same:
-            self._random.bit_generator.state = self._before
-        traces = self.traces if self._model is None else [self.models[int(self._model[row])]]
-        trace = self._busiest(traces) if self._same else episodes.jittered(self._any(traces), JITTER, self._random)
+        if self.same:
+            self.random.bit_generator.state = self._before
+        traces = self.traces if self.model is None else [self.models[int(self.model[row])]]
+        trace = self._busiest(traces) if self.same else episodes.jittered(self._any(traces), JITTER, self.random)
         trace = episodes.misjudged(trace, self._factor("estimate.error", row))
         trace = episodes.loaded(trace, self._factor("load.work", row))
         nodes, spec = self.layout.nodes, self.layout.spec
@@ -243,8 +221,8 @@ class WorkflowWorld:
         return Episode(trace, nodes, weights, reference(trace, nodes))
 
     def _any(self, traces: Sequence[Trace]) -> Trace:
-        trace = traces[int(self._random.integers(len(traces)))]
-        return episodes.drawn(trace, self.tasks, self._random)
+        trace = traces[int(self.random.integers(len(traces)))]
+        return episodes.drawn(trace, self.tasks, self.random)
 
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
         """Of a few the one with the most work for its time: where nothing ever waits, all strategies are alike."""
@@ -253,13 +231,13 @@ class WorkflowWorld:
         return several[int(np.argmax(loads))]
 
     def _factor(self, name: str, row: int) -> float:
-        return float(self._factors[name][row % self.variety]) if name in self._factors else 1.0
+        return float(self.factors[name][row % self.variety]) if name in self.factors else 1.0
 
     def _befalling(self) -> list[Luck]:
         """What the disturbances do to the tasks of each episode, in the order of their submission."""
         slow, capacity = np.zeros((self.batch, self.steps)), np.zeros((self.batch, self.steps))
         for k in range(self.steps):
-            told = self._conditions()
+            told = self.conditions()
             slow[:, k] = told.slowdown + told.noise[:, 0] + np.log1p(told.repeated)
             capacity[:, k] = told.capacity
         if not slow.any() and (capacity == 1).all():
@@ -269,13 +247,6 @@ class WorkflowWorld:
             Luck(np.maximum(np.exp(slow[b, :count]), SHORTEST_LUCK), float(capacity[b, :count].mean()))
             for b, count in enumerate(counts)
         ]
-
-    def _conditions(self) -> Conditions:
-        total = neutral(self.batch, self.channels)
-        for disturbance in self.disturbances:
-            told = disturbance.conditions(self)
-            total = total if told is None else total.beside(told)
-        return total
 
     def value(self, row: int, action: int) -> float:
         """The return of a way in an episode."""

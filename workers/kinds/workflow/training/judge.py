@@ -9,11 +9,11 @@ from app.kinds.workflow.policies.combined import InspectorPolicy, PortfolioPolic
 from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.trace import Seconds
+from workers.evaluation.judge import Judgement
+from workers.evaluation.statistics import mean_interval
 from workers.kinds.workflow.simulator.agents import NETWORK, Agent, Networks, agent_of, networks, parameters
 from workers.kinds.workflow.training.proximal import flat
 from workers.kinds.workflow.training.sequences import Sequence, loss
-
-NORMAL = 1.96  # standard errors of a 95 % interval
 
 
 def nets_of(scorers: list[ScorerPolicy | None]) -> Networks:
@@ -58,39 +58,34 @@ def measured(agent: Agent, sequences: list[Sequence]) -> Seconds:
     return np.array([loss(sequence, agent) for sequence in sequences])
 
 
-def interval(values: Seconds) -> dict[str, float]:
-    """Mean and its 95 % interval."""
-    mean = float(values.mean())
-    half = NORMAL * float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
-    return {"mean": mean, "low": mean - half, "high": mean + half}
-
-
 def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = None) -> dict[str, Any]:
-    """The artifact beside all rules and the champion, paired by sequence; whether it may answer, and why.
+    """The artifact beside all rules and the champion, paired by sequence: the agent report's ``return`` to ``reason``.
 
-    It may when its mean loss is no higher than the best rule's, and the champion's, with 95 % confidence.
+    A return is a loss with its sign changed.
     """
-    found = measured(compiled(load(artifact)), sequences)
-    rules = {name: measured(rule(name), sequences) for name in RULES}
-    best = min(rules, key=lambda name: float(rules[name].mean()))
-    rivals = {f"the best strategy, {best},": rules[best]}
-    if champion is not None:
-        rivals["the present champion"] = measured(compiled(load(champion)), sequences)
-    gains = {who: interval(other - found) for who, other in rivals.items()}
-    lost = [who for who, gain in gains.items() if gain["low"] < 0.0]
-    unit = "mean bounded slowdown" if sequences[0].worth is None else "of what the objective charges"
+    rules = {name: -measured(rule(name), sequences) for name in RULES}
+    present = None if champion is None else -measured(compiled(load(champion)), sequences)
+    verdict = Judgement(-measured(compiled(load(artifact)), sequences), rules, present)
+    gains = {f"the best strategy, {verdict.best},": verdict.advantage}
+    gains |= {} if verdict.gain is None else {"the present champion": verdict.gain}
+    whole = sequences[0].worth is not None
+    told = verdict.report()
+    terms = {"objective" if whole else "slowdown": mean_interval(-verdict.returns)}
+    return {name: value for name, value in told.items() if name not in ("advantage", "episodes")} | {
+        "terms": terms,
+        "heuristics": {name: mean_interval(-returns) for name, returns in rules.items()},
+        "gains": gains,
+        "sequences": len(sequences),
+        "reason": _reason(verdict, gains, "of what the objective charges" if whole else "mean bounded slowdown"),
+    }
+
+
+def _reason(verdict: Judgement, gains: dict[str, dict[str, float]], unit: str) -> str:
+    """The verdict in words, with losses in their unit."""
     told = "; ".join(
         f"{who} has {gain['mean']:.4g} more {unit} ({gain['low']:.4g} to {gain['high']:.4g}, 95 %)"
         for who, gain in gains.items()
     )
-    reason = f"on {len(sequences)} sequences {told}"
-    return {
-        "return": {key: -value for key, value in zip(("mean", "high", "low"), interval(found).values(), strict=True)},
-        "terms": {"slowdown" if sequences[0].worth is None else "objective": interval(found)},
-        "heuristics": {name: interval(values) for name, values in rules.items()},
-        "best_heuristic": best,
-        "gains": gains,
-        "sequences": len(sequences),
-        "promoted": not lost,
-        "reason": reason if not lost else f"not better than {' and '.join(lost)} with confidence: {reason}",
-    }
+    reason = f"on {len(verdict.returns)} sequences {told}"
+    lost = [who for who, passed in zip(gains, (verdict.as_good, verdict.better), strict=False) if not passed]
+    return f"not better than {' and '.join(lost)} with confidence: {reason}" if lost else reason

@@ -1,9 +1,10 @@
 """The training of a scheduler from traces, in chunks: PPO, search, a portfolio with its gate, an inspector, a verdict.
 
-A `Training` is resumable between chunks. The traces are split in time: what is judged on lies after what was learned
+The traces are split in time: what is judged on lies after what was learned
 from, so that no job of a sequence that is judged was seen before.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from app.kinds.workflow.scheduling.observation import FEATURES, STATE_WIDTH, WID
 from app.kinds.workflow.scheduling.rules import RULES, SJF
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
-from workers.kinds.iterative.training.request import Untrainable
-from workers.kinds.iterative.training.verdict import TrainedAgent
+from workers.inputs import Samples
 from workers.kinds.workflow.simulator.agents import NETWORK, Agent, agent_of, networks, parameters
 from workers.kinds.workflow.simulator.environment import Episode, WorkflowSimulator
 from workers.kinds.workflow.training.gate import fitted, forked
@@ -29,6 +29,8 @@ from workers.kinds.workflow.training.search import Search, Settings, mixed
 from workers.kinds.workflow.training.sequences import Sequence, Source, drawn, piece
 from workers.kinds.workflow.training.widths import JOINT, WIDE
 from workers.learning.execution import checkpoint as blob
+from workers.learning.training.driver import Stage, TrainedAgent, Training
+from workers.learning.training.request import Untrainable
 
 FEWEST_TASKS = 64
 LENGTH = 256  # tasks of a sequence, at most
@@ -39,19 +41,18 @@ PROXIMAL_SHARE = 0.3
 LANES = 32
 EFFORT = Settings(pairs=8, sequences=8)
 KEPT = ("point", "best", "first", "second")
-STAGES = ("proximal", "search", "inspector", "judging")
+SEARCHED = 0.8  # share of the budget at which the inspector's search begins
 SPREAD = 0.4  # of the first layers' random start, where the search begins
 
 
-class Training:
-    """One training job.
+class SchedulerTrainer:
+    """What the training of a scheduler does; see ``Trainer``.
 
     Args:
         spec: the workload's; its mechanism is the one that is learned for.
         traces: past executions by name; those of batch jobs on one machine.
         seed: of everything drawn.
         budget: tasks that are picked in simulations; None: as many as take about a minute.
-        checkpoint: what `checkpoint` gave for the same arguments, or None.
         champion: the artifact that answers now; it must be beaten to be replaced.
 
     Raises:
@@ -61,10 +62,9 @@ class Training:
     def __init__(
         self,
         spec: Spec,
-        traces: tuple[tuple[str, Trace], ...],
+        traces: Samples,
         seed: int,
         budget: int | None = None,
-        checkpoint: bytes | None = None,
         *,
         champion: bytes | None = None,
     ) -> None:
@@ -75,16 +75,13 @@ class Training:
         self.sources, self.unseen = self._split(traces)
         self.length = min(LENGTH, *(source.trace.tasks // 2 for source in self.sources))
         self.rng = np.random.default_rng(seed)
-        self.budget, self.spent, self.stage = budget or BUDGET, 0, 0
+        self.budget, self.spent = budget or BUDGET, 0
         self.proximal: dict[str, Any] = {}
         self.search = self._searching(self._begin())
         self.inspecting: Search | None = None
         self.learner: Proximal | None = None
-        self._result: TrainedAgent | None = None
-        if checkpoint:
-            self._restore(checkpoint)
 
-    def _split(self, traces: tuple[tuple[str, Trace], ...]) -> tuple[list[Source], list[Source]]:
+    def _split(self, traces: Samples) -> tuple[list[Source], list[Source]]:
         """What is learned from, and what is judged on."""
         learned, unseen = [], []
         for _, trace in traces:
@@ -131,40 +128,31 @@ class Training:
         return self._sequences(self.sources, count, self.rng)
 
     @property
-    def done(self) -> bool:
-        """Whether `result` is there."""
-        return self._result is not None
+    def stages(self) -> tuple[Stage, ...]:
+        """See ``Trainer``; all share the budget."""
+        ends = (0.0, PROXIMAL_SHARE, SEARCHED, 1.0)
+        steps = {"proximal": self._proximal, "search": self._search, "inspector": self._inspect}
+        return tuple(
+            Stage(name, end - begin, step, partial(self._gone, begin, end))
+            for (name, step), begin, end in zip(steps.items(), ends[:-1], ends[1:], strict=True)
+        )
 
-    @property
-    def progress(self) -> float:
-        """Share of the whole that is done, 0 to 1."""
-        return 1.0 if self.done else 0.9 * min(1.0, self.spent / self.budget)
+    def _gone(self, begin: float, end: float) -> float:
+        """Share of the part of the budget between two shares of it that is spent."""
+        return min(1.0, max(0.0, (self.spent / self.budget - begin) / (end - begin)))
 
     @property
     def eta_seconds(self) -> float | None:
         """Not told: chunks are short."""
-        return 0.0 if self.done else None
+        return None
 
     @property
     def live(self) -> dict[str, Any]:
-        """The stage, and the loss of the best so far over the base strategy's."""
-        return {"phase": STAGES[min(self.stage, 3)], "ratio": self.search.ratio, "steps": self.search.steps}
-
-    def advance(self) -> None:
-        """Do one chunk."""
-        if self.stage == 0:
-            self.stage += self._proximal()
-        elif self.stage == 1:
-            self.search.advance(min(1.0, self.spent / self.budget))
-            self.stage += self.spent >= 0.8 * self.budget
-        elif self.stage == 2:
-            self._inspect()
-            self.stage += self.spent >= self.budget
-        else:
-            self._result = self._judged()
+        """The loss of the best so far over the base strategy's."""
+        return {"ratio": self.search.ratio, "steps": self.search.steps}
 
     def _proximal(self) -> bool:
-        """A rollout of PPO, which learns first; whether it is done. It is not part of checkpoints: it begins anew."""
+        """A rollout of PPO, which learns first. It is not part of checkpoints: it begins anew."""
         steps = int(PROXIMAL_SHARE * self.budget)
         self.learner = self.learner or self._learner(steps)
         self.learner.advance()
@@ -189,8 +177,19 @@ class Training:
         if ratio < self.search.ratio:
             self.search.point, self.search.best, self.search.ratio = point, point.copy(), ratio
 
-    def _inspect(self) -> None:
-        """Search for an inspector of the best rule, which at first accepts everything."""
+    def _search(self) -> bool:
+        """A step of the search for the network."""
+        self.search.advance(min(1.0, self.spent / self.budget))
+        return self.spent >= SEARCHED * self.budget
+
+    def _inspect(self) -> bool:
+        """A step of the search for an inspector of the best rule."""
+        inspecting = self._inspector()
+        inspecting.advance(min(1.0, self.spent / self.budget))
+        return self.spent >= self.budget
+
+    def _inspector(self) -> Search:
+        """The search for it; it begins with one that accepts everything."""
         if self.inspecting is None:
             start = blank(self.rng)
             start[-1] = 0.3
@@ -202,13 +201,13 @@ class Training:
                 return agent_of([best], networks(nothing, WIDE, JOINT), inspector=own)
 
             self.inspecting = Search(build, self._draw, self.search.validation, start, self.rng, EFFORT)
-        self.inspecting.advance(min(1.0, self.spent / self.budget))
+        return self.inspecting
 
     def _best_rule(self) -> str:
         scores = {name: float(measured(rule(name), self.search.validation).mean()) for name in RULES}
         return min(scores, key=lambda name: scores[name])
 
-    def _judged(self) -> TrainedAgent:
+    def conclude(self) -> TrainedAgent:
         """Network, portfolio, inspector and best rule compete; the best is judged on jobs that none has seen."""
         scorer = scorer_of(self.search.best)
         best = StrategyPolicy({"rule": self._best_rule()})
@@ -241,36 +240,44 @@ class Training:
         gate = fitted(*forks)
         return PortfolioPolicy(ranked, gate.weights, gate.margin), gate.calibration
 
-    def result(self) -> TrainedAgent:
-        """What was judged; raises RuntimeError while there is something left to do."""
-        if self._result is None:
-            raise RuntimeError("the training is not done: call advance() until `done`")
-        return self._result
-
     def close(self) -> None:
         """Let go of nothing: it all is in this process."""
 
     def checkpoint(self) -> bytes:
-        """Bytes to go on from."""
+        """Bytes to go on from; empty while PPO learns."""
+        if not self.proximal:
+            return b""
         found = {"search": self.search} | ({} if self.inspecting is None else {"inspecting": self.inspecting})
         arrays = {f"{name}.{key}": getattr(s, key) for name, s in found.items() for key in KEPT}
         told = {name: [s.steps, s.ratio, s.curve] for name, s in found.items()}
-        values = {"stage": self.stage, "spent": self.spent, "told": told, "proximal": self.proximal}
+        values = {"spent": self.spent, "told": told, "proximal": self.proximal}
         return blob.pack(arrays, values | {"rng": self.rng.bit_generator.state})
 
-    def _restore(self, data: bytes) -> None:
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same arguments."""
         arrays, values = blob.unpack(data)
-        if values["stage"] == 0:
-            return
         if "inspecting" in values["told"]:
-            self._inspect()
+            self._inspector()
         for name, (steps, ratio, curve) in values["told"].items():
             search: Search = getattr(self, name)
             search.steps, search.ratio, search.curve = steps, ratio, [(int(s), float(r)) for s, r in curve]
             for key in KEPT:
                 setattr(search, key, arrays[f"{name}.{key}"])
-        self.stage, self.spent, self.proximal = values["stage"], values["spent"], values["proximal"]
+        self.spent, self.proximal = values["spent"], values["proximal"]
         self.rng.bit_generator.state = values["rng"]
+
+
+def training(
+    spec: Spec,
+    traces: Samples,
+    seed: int,
+    budget: int | None = None,
+    checkpoint: bytes | None = None,
+    *,
+    champion: bytes | None = None,
+) -> Training:
+    """The training of a scheduler in this process; see ``SchedulerTrainer``."""
+    return Training(SchedulerTrainer(spec, traces, seed, budget, champion=champion), checkpoint)
 
 
 def blank(rng: np.random.Generator, wide: int = WIDE, joint: int = JOINT) -> Seconds:

@@ -11,16 +11,17 @@ from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.levels import Level
-from workers.evaluation.problem import Problem, problem_of
+from workers.evaluation.problem import Problem
 from workers.kinds.iterative.evaluation.hindsight import hindsight
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 RESOURCES = [{"name": "executors", "minimum": 4, "maximum": 16, "step": 4, "max_steps": 1, "change_seconds": 2.0}]
 TIMED = {"name": "iteration_seconds"}
 
 
-def problem(metrics: list[dict[str, Any]], iterations: int = 7, **changes: Any) -> Problem:
+def problem(metrics: list[dict[str, Any]], iterations: int = 7, **changes: Any) -> IterativeProblem:
     spec: Spec = planted_spec(resources=RESOURCES, iterations=iterations, metrics=metrics, **changes)
-    return problem_of(spec, planted_table(spec, effect=0.3, noise=0.3))
+    return IterativeProblem(spec, planted_table(spec, effect=0.3, noise=0.3))
 
 
 class EveryOne:
@@ -54,7 +55,7 @@ def earned(at: Problem, sequences: NDArray[np.intp]) -> NDArray[np.float32]:
 def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
     """Every sequence of three actions for six decisions, played."""
     at = problem(metrics)
-    found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
+    found = hindsight(at.world(1, 4))
     best = earned(at, np.array(list(itertools.product(range(3), repeat=6)))).max()
     assert earned(at, found.policy.actions[None])[0] == pytest.approx(found.expected, rel=1e-4)
     assert found.expected == pytest.approx(best, rel=1e-4)
@@ -63,8 +64,8 @@ def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
 
 def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
     spec = planted_spec(iterations=30)
-    at = problem_of(spec, planted_table(spec))
-    found = hindsight(at.world(1, 4))  # type: ignore[arg-type]
+    at = IterativeProblem(spec, planted_table(spec))
+    found = hindsight(at.world(1, 4))
     assert 0 <= found.error < 0.01 * abs(found.expected)
     for rule in HEURISTICS.values():
         theirs = play(at.world(1, 4), Level.FIXED, 0, at.player(rule)).returns[0]
@@ -74,7 +75,7 @@ def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
 def test_what_can_not_be_searched_says_why() -> None:
     two = problem([{**TIMED, "target": 62.0, "scope": "run"}, {"name": "loss", "target": 8.0, "scope": "run"}])
     with pytest.raises(ValueError, match="more than one target"):
-        hindsight(two.world(1, 4))  # type: ignore[arg-type]
+        hindsight(two.world(1, 4))
     told = two.optimum(Level.FIXED, 4)
     assert (told.policy, told.exact) == (None, False)
     assert "more than one target" in str(told.reason)

@@ -8,7 +8,8 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Court, _steadiest, calibrated, interval, judge
+from workers.evaluation.statistics import mean_interval as interval
+from workers.kinds.iterative.evaluation.judge import Court, _steadiest, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])

@@ -8,9 +8,12 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import check, load
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.training.request import COMPETING
-from workers.kinds.iterative.training.train import Request, Start, Training, Untrainable
-from workers.kinds.iterative.training.verdict import validation
+from workers.kinds.iterative.training.problem import IterativeTraining
+from workers.kinds.iterative.training.train import training
+from workers.learning.execution import Executor
+from workers.learning.training.competition import Competition
+from workers.learning.training.driver import Training
+from workers.learning.training.request import COMPETING, Request, Start, Untrainable
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.1)
@@ -20,34 +23,45 @@ def request(algorithm: str = "auto", budget: int = 40_000, **more: Any) -> Reque
     return Request(algorithm, budget, seed=3, **more)
 
 
-def finished(training: Training) -> Training:
+def finished(given: Training) -> Training:
     before = -1.0
-    while not training.done:
-        assert training.progress >= before
-        before = training.progress
-        training.advance()
-    return training
+    while not given.done:
+        assert given.progress >= before
+        before = given.progress
+        given.advance()
+    return given
+
+
+def competition(given: Training) -> Competition:
+    assert isinstance(given.trainer, Competition)
+    return given.trainer
+
+
+def learner(given: Training) -> Executor:
+    found = competition(given).learner
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
     "algorithm", ["planner", "tabular_q", "dqn", "dueling_double_dqn", "n_step_dqn", "prioritised_dqn"]
 )
 def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
-    training = finished(Training(SPEC, TABLE, request(algorithm)))
-    artifact, report = training.result().artifact, training.result().report
+    done = finished(training(SPEC, TABLE, request(algorithm)))
+    artifact, report = done.result().artifact, done.result().report
     made = load(artifact)
     check(made, Layout(SPEC))
     assert made.policy.name == report["algorithm"] == algorithm
     assert {"return", "terms", "heuristics", "optimum", "promoted", "reason"} <= set(report)
-    assert training.progress == 1.0
-    assert training.live["phase"] == "done"
+    assert done.progress == 1.0
+    assert done.live["phase"] == "done"
     if algorithm != "planner":
         assert report["environment_steps"] >= 40_000
         assert report["curve"]
 
 
 def test_auto_lets_the_planner_compete() -> None:
-    report = finished(Training(SPEC, TABLE, request())).result().report
+    report = finished(training(SPEC, TABLE, request())).result().report
     assert set(report["candidates"]) == {*COMPETING, "planner"}
     assert report["candidates"][report["algorithm"]] == max(report["candidates"].values())
     assert report["promoted"], report["reason"]
@@ -55,54 +69,53 @@ def test_auto_lets_the_planner_compete() -> None:
 
 def test_a_training_goes_on_from_its_checkpoint_to_the_bit() -> None:
     asked = request("double_dqn", 200_000)
-    straight = Training(SPEC, TABLE, asked)
+    straight = training(SPEC, TABLE, asked)
     straight.advance()
-    resumed = Training(SPEC, TABLE, asked, straight.checkpoint())
+    resumed = training(SPEC, TABLE, asked, straight.checkpoint())
     assert resumed.progress == straight.progress
-    for training in (straight, resumed):
-        while training.learning:
-            training.advance()
-    assert straight.learner is not None
-    assert resumed.learner is not None
-    for name, value in straight.learner.agent.export()[2].items():
-        np.testing.assert_array_equal(resumed.learner.agent.export()[2][name], value, err_msg=name)
+    for one in (straight, resumed):
+        while one.learning:
+            one.advance()
+    ours, theirs = learner(straight).agent.export()[2], learner(resumed).agent.export()[2]
+    for name, value in ours.items():
+        np.testing.assert_array_equal(theirs[name], value, err_msg=name)
 
 
 def test_what_cannot_be_trained_says_why() -> None:
     with pytest.raises(Untrainable, match="'sarsa'"):
-        Training(SPEC, TABLE, request("sarsa"))
+        training(SPEC, TABLE, request("sarsa"))
     spec = planted_spec(iterations=4, metrics=[{"name": "loss", "target": 1.0}])
     with pytest.raises(Untrainable, match="loss"):
-        finished(Training(spec, planted_table(spec), request("planner")))
+        finished(training(spec, planted_table(spec), request("planner")))
 
 
 def test_a_result_before_the_end_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="advance"):
-        Training(SPEC, TABLE, request("dqn")).result()
+        training(SPEC, TABLE, request("dqn")).result()
 
 
 def test_losers_of_auto_stop_early_and_are_told_of() -> None:
-    training = finished(Training(SPEC, TABLE, request("auto", 60_000)))
-    report = training.result().report
+    done = finished(training(SPEC, TABLE, request("auto", 60_000)))
+    report = done.result().report
     assert [trial["algorithm"] for trial in report["bracket"]] == [*COMPETING, "planner"]
     assert sum(trial["chosen"] for trial in report["bracket"]) == 1
     for trial in report["bracket"]:
         assert trial["score"] is not None
         assert trial["chosen"] or trial["ended"] or trial["share"] == 1.0
     assert report["environment_steps"] <= 60_000 * 1.1  # they share the budget
-    assert training.live["trials"] == len(COMPETING)
+    assert done.live["trials"] == len(COMPETING)
 
 
 def test_a_bracket_goes_on_from_its_checkpoint() -> None:
     """Rungs, scores and kept policies: the same verdict as without a break."""
     asked = request("tabular_q", 20_000, seeds=3)
-    straight = Training(SPEC, TABLE, asked)
+    straight = training(SPEC, TABLE, asked)
     for _ in range(2):
         straight.advance()
-    resumed = Training(SPEC, TABLE, asked, straight.checkpoint())
-    assert resumed.standings == straight.standings
-    assert [standing.rungs for standing in resumed.standings] == [1, 1, 0]
-    results = [finished(training).result() for training in (straight, resumed)]
+    resumed = training(SPEC, TABLE, asked, straight.checkpoint())
+    assert competition(resumed).standings == competition(straight).standings
+    assert [standing.rungs for standing in competition(resumed).standings] == [1, 1, 0]
+    results = [finished(one).result() for one in (straight, resumed)]
     assert results[0].artifact == results[1].artifact
     chosen = [[trial["chosen"] for trial in result.report["bracket"]] for result in results]
     assert chosen[0] == chosen[1]
@@ -111,37 +124,36 @@ def test_a_bracket_goes_on_from_its_checkpoint() -> None:
 @pytest.mark.parametrize("algorithm", ["dueling_double_dqn", "ppo", "tabular_q"])
 def test_an_agent_is_gone_on_from(algorithm: str) -> None:
     """With next to nothing learned anew, it is about as good as what it went on from, and names it."""
-    first = finished(Training(SPEC, TABLE, request(algorithm, 10_000))).result()
+    first = finished(training(SPEC, TABLE, request(algorithm, 10_000))).result()
     start = Start(7, algorithm, first.artifact)
-    training = Training(SPEC, TABLE, request("auto", 2_000, start=start))
-    report = finished(training).result().report
+    done = training(SPEC, TABLE, request("auto", 2_000, start=start))
+    report = finished(done).result().report
     assert report["parent"] == 7
     assert list(report["candidates"]) == [algorithm, "planner"]
-    court = validation(SPEC, TABLE, request())
-    before = court.score_artifact(load(first.artifact)).returns
+    before = IterativeTraining(SPEC, TABLE, 3).court.score_artifact(load(first.artifact)).returns
     error = float(before.std()) / len(before) ** 0.5
     assert report["candidates"][algorithm] >= before.mean() - 4 * error
 
 
 def test_what_does_not_fit_is_not_gone_on_from() -> None:
-    plan = finished(Training(SPEC, TABLE, request("planner"))).result().artifact
+    plan = finished(training(SPEC, TABLE, request("planner"))).result().artifact
     with pytest.raises(Untrainable, match="agent 3 is a planner"):
-        finished(Training(SPEC, TABLE, request("dqn", 2_000, start=Start(3, "dqn", plan))))
-    plain = finished(Training(SPEC, TABLE, request("dqn", 2_000))).result().artifact
+        finished(training(SPEC, TABLE, request("dqn", 2_000, start=Start(3, "dqn", plan))))
+    plain = finished(training(SPEC, TABLE, request("dqn", 2_000))).result().artifact
     with pytest.raises(Untrainable, match=r"agent 4.*dueling"):
-        finished(Training(SPEC, TABLE, request("dueling_dqn", 2_000, start=Start(4, "dueling_dqn", plain))))
+        finished(training(SPEC, TABLE, request("dueling_dqn", 2_000, start=Start(4, "dueling_dqn", plain))))
 
 
 @pytest.mark.parametrize(("algorithm", "expert"), [("dqn", "planner"), ("ppo", "threshold"), ("tabular_q", "pid")])
 def test_an_expert_is_imitated_before_learning(algorithm: str, expert: str) -> None:
-    report = finished(Training(SPEC, TABLE, request(algorithm, 5_000, imitate=expert))).result().report
+    report = finished(training(SPEC, TABLE, request(algorithm, 5_000, imitate=expert))).result().report
     assert report["imitated"]["expert"] == expert
     assert report["imitated"]["updates"] > 0
 
 
 def test_an_expert_that_is_not_there_is_named() -> None:
     with pytest.raises(Untrainable, match=r"'oracle'.*model_predictive"):
-        finished(Training(SPEC, TABLE, request("dqn", 2_000, imitate="oracle")))
+        finished(training(SPEC, TABLE, request("dqn", 2_000, imitate="oracle")))
     spec = planted_spec(iterations=4, metrics=[{"name": "loss", "target": 1.0}])
     with pytest.raises(Untrainable, match=r"imitated.*loss"):
-        finished(Training(spec, planted_table(spec), request("dqn", 2_000, imitate="planner")))
+        finished(training(spec, planted_table(spec), request("dqn", 2_000, imitate="planner")))

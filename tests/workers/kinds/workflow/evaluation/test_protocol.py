@@ -19,7 +19,6 @@ from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, jobs
 from workers.evaluation.candidate import Candidate, Settings
 from workers.evaluation.levels import Level
-from workers.evaluation.problem import problem_of
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
 from workers.evaluation.report.page import page
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
@@ -165,7 +164,7 @@ def test_what_can_not_be_played_is_refused() -> None:
 def test_a_task_that_never_ran_is_left_out() -> None:
     trace = jobs([0, 1, 2], [10, 10, 10], [1, 1, 1])
     trace.runtime[1] = np.nan
-    problem = problem_of(spec(), trace)
+    problem = WorkflowProblem(spec(), trace)
     assert isinstance(problem, WorkflowProblem)
     assert problem.traces[0].names == ("0", "2")
 
@@ -202,7 +201,7 @@ def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> No
         },
     ]
     weights = {"slowdown": 0, "makespan": 1, "cost": 0.1}
-    problem = problem_of(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
+    problem = WorkflowProblem(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
     told = evaluate(
         problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, resamples=20, trials=0)
     ).as_dict()

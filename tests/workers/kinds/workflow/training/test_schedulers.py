@@ -14,7 +14,6 @@ from app.kinds.workflow.scheduling.dispatch import EASY, NONE, RLS
 from app.kinds.workflow.scheduling.observation import STATE_WIDTH
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.iterative.training.request import Untrainable
 from workers.kinds.workflow.simulator.agents import parameters, play_agent
 from workers.kinds.workflow.simulator.environment import Episode, WorkflowSimulator
 from workers.kinds.workflow.simulator.pool import NOW, QUEUED, Play, advance, choose, opened
@@ -25,8 +24,10 @@ from workers.kinds.workflow.training.pretrain import joined, narrow
 from workers.kinds.workflow.training.proximal import flat, named
 from workers.kinds.workflow.training.search import Search, Settings
 from workers.kinds.workflow.training.sequences import WHOLE, Sequence, Source, drawn, loss, piece
-from workers.kinds.workflow.training.train import Training, network, scorer_of
+from workers.kinds.workflow.training.train import SchedulerTrainer, network, scorer_of, training
 from workers.kinds.workflow.training.widths import JOINT, WIDE
+from workers.learning.training.driver import Training
+from workers.learning.training.request import Untrainable
 
 MACHINE = 16
 SHIPPED_AGENT = compiled(load(SHIPPED.read_bytes()))
@@ -205,15 +206,22 @@ def spec(**changed: object) -> Spec:
     return Spec.model_validate({"name": "w", "kind": "workflow", "nodes": [node], "backfilling": "rls", **changed})
 
 
+def trainer(given: Training) -> SchedulerTrainer:
+    assert isinstance(given.trainer, SchedulerTrainer)
+    return given.trainer
+
+
 def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     traces = (("a", trace(0, 300)),)
-    training = Training(spec(), traces, 0, 40_000)
-    training.advance()
-    assert 0.0 < training.progress < 0.2
-    assert Training(spec(), traces, 0, 40_000, training.checkpoint()).spent == 0  # PPO begins anew
-    while training.search.steps < 1:
-        training.advance()
-    again = Training(spec(), traces, 0, 40_000, training.checkpoint())
+    first = training(spec(), traces, 0, 40_000)
+    first.advance()
+    assert 0.0 < first.progress < 0.2
+    assert first.live["phase"] == "proximal"
+    assert training(spec(), traces, 0, 40_000, first.checkpoint()).progress == 0.0  # PPO begins anew
+    while trainer(first).search.steps < 1:
+        first.advance()
+    again = training(spec(), traces, 0, 40_000, first.checkpoint())
+    assert (again.progress, again.live) == (first.progress, first.live)
     while not again.done:
         again.advance()
     result = again.result()
@@ -230,10 +238,10 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
 def test_a_training_minds_what_the_workload_pays_for() -> None:
     node = {"name": "n", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0}
     own = spec(nodes=[node], weights={"slowdown": 0.0, "wait": 0.5, "cost": 1.0})
-    training = Training(own, (("a", trace(0, 300)),), 0, 30_000)
-    while not training.done:
-        training.advance()
-    report = training.result().report
+    whole = training(own, (("a", trace(0, 300)),), 0, 30_000)
+    while not whole.done:
+        whole.advance()
+    report = whole.result().report
     assert "of what the objective charges" in report["reason"]
     assert report["return"]["mean"] == -report["terms"]["objective"]["mean"]
     assert min(rule["mean"] for rule in report["heuristics"].values()) >= 1.5  # the sum of the weights is the best
@@ -257,7 +265,7 @@ def test_what_is_charged_are_the_weighted_terms_and_their_weights() -> None:
 
 def test_too_little_is_said_with_its_numbers() -> None:
     with pytest.raises(Untrainable, match=r"at least 64 finished tasks.*16 processors.*has 20"):
-        Training(spec(), (("a", trace(0, 20)),), 0)
+        training(spec(), (("a", trace(0, 20)),), 0)
 
 
 TEN = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)  # of Lublin-1, as published

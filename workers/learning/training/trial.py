@@ -9,21 +9,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import FAMILIES, load, save
-from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.evaluation.judge import Court
-from workers.kinds.iterative.simulator import TRAINING
-from workers.kinds.iterative.training.planned import Planned
-from workers.kinds.iterative.training.prepare import imitate, take_over
-from workers.kinds.iterative.training.request import STEPS, Request, configured
+from app.policies.artifact import SHARED
 from workers.learning.algorithms.config import Config, QTable, encode
 from workers.learning.bracket import Bracket, Entry
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
 from workers.learning.execution.choice import pays
+from workers.learning.training.prepare import imitate, take_over
+from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.request import STEPS, Request, configured
 
 ENVIRONMENTS = 512
 SECONDS = 15.0
@@ -45,8 +39,7 @@ class Trial:
     """A learner with its share of a training's budget.
 
     Args:
-        spec: the workload's.
-        table: its domain model.
+        problem: what it learns in.
         request: what the training was asked for.
         entry: algorithm and seed.
         bracket: of which it is a part; cuts its budget by rungs.
@@ -59,16 +52,14 @@ class Trial:
 
     def __init__(
         self,
-        spec: Spec,
-        table: ModelTable,
+        problem: TrainingProblem,
         request: Request,
         entry: Entry,
         bracket: Bracket,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
-        self.spec, self.table, self.request, self.entry, self.bracket = spec, table, request, entry, bracket
-        self.layout = Layout(spec)
-        self.config = configured(entry.algorithm, request, self.layout)
+        self.problem, self.request, self.entry, self.bracket = problem, request, entry, bracket
+        self.config = configured(entry.algorithm, request, problem.tabular)
         self.runner = self._runner(clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None
@@ -81,7 +72,7 @@ class Trial:
         plan = Plan(steps, CHUNK_STEPS, seconds, keep_memory=False, pauses=self.bracket.shares[:-1])
         worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
         batch = min(ENVIRONMENTS, max(steps // 64, 1))
-        simulator = SimulatorSpec.iterative(self.spec, self.table, batch, int(worlds), TRAINING, expected=True)
+        simulator = self.problem.simulator(batch, int(worlds))
         return make_executor(request.executor, self._placed(plan), simulator, plan, int(draws), clock)
 
     def _placed(self, plan: Plan) -> Config:
@@ -117,8 +108,8 @@ class Trial:
         """
         if self._prepared:
             return
-        take_over(self.runner.agent, self.layout, self.request)
-        self.imitated = imitate(self.runner.agent, self.spec, self.table, self.request, self.entry.seed, planned)
+        take_over(self.runner.agent, self.problem, self.request)
+        self.imitated = imitate(self.runner.agent, self.problem, self.request, self.entry.seed, planned)
         self._prepared = True
 
     def advance(self) -> None:
@@ -127,17 +118,20 @@ class Trial:
         if told.episode_return is not None:
             self.curve.append((told.steps, told.episode_return))
 
-    def compared(self, court: Court) -> Candidate:
+    def compared(self) -> Candidate:
         """What has been learned so far, at the strength that does best."""
         kind, config, arrays = self.runner.agent.export()
         header = {"algorithm": self.entry.algorithm, **config}
         weighed = STRENGTHS if self.share >= 1.0 else STRENGTHS[::2]  # on the way, a rough look is enough
         strengths = weighed if config.get("advice") is not None else STRENGTHS[:1]
         tried = [
-            _tried(court, save(FAMILIES[kind].build(header, _weakened(arrays, strength)), self.layout), strength)
-            for strength in strengths
+            self._tried(SHARED[kind].build(header, _weakened(arrays, strength)), strength) for strength in strengths
         ]
         return max(tried, key=lambda candidate: candidate.validation)
+
+    def _tried(self, policy: Any, strength: float) -> Candidate:
+        artifact = self.problem.save(policy)
+        return Candidate(artifact, self.problem.score(artifact), strength)
 
     @property
     def report(self) -> dict[str, Any]:
@@ -174,7 +168,3 @@ class Trial:
 def _weakened(arrays: Mapping[str, NDArray[Any]], strength: float) -> dict[str, Any]:
     """The arrays of a policy whose output on top of the advice is `strength` times as large."""
     return {name: value * np.float32(strength) if name.startswith(OUTPUTS) else value for name, value in arrays.items()}
-
-
-def _tried(court: Court, artifact: bytes, strength: float) -> Candidate:
-    return Candidate(artifact, float(court.score_artifact(load(artifact)).returns.mean()), strength)

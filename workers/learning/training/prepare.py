@@ -1,30 +1,23 @@
 """What an agent knows before it learns by itself: the parameters of an earlier one, or the play of an expert."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
-from app.kinds.iterative.heuristics import HEURISTICS
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import check, load
-from app.kinds.iterative.spec import Spec
+from app.policies.artifact import SHARED
 from app.policies.base import IncompatibleArtifact
-from app.policies.network import NetworkPolicy
-from app.policies.table import TablePolicy
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import TRAINING
-from workers.kinds.iterative.training.planned import Planned
-from workers.kinds.iterative.training.request import PLANNER, Request, Untrainable
 from workers.learning.algorithms.base import Agent, Experience, LearnStats
-from workers.learning.imitation import demonstrate
+from workers.learning.imitation import Situated, demonstrate
+from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.request import PLANNER, Request, Untrainable
 
 DEMONSTRATIONS = 16_384  # steps of the expert
 FEWEST = 16  # runs that it plays
-LOOK_AHEAD = 8  # slabs more than a run has iterations, so that learners that look ahead see its end
+LOOK_AHEAD = 8  # slabs more than an episode has decisions, so that learners that look ahead see its end
+LEARNED = (SHARED["network"], SHARED["table"])
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -45,28 +38,30 @@ class Imitating(Protocol):
         """Learn from what an expert did."""
 
 
-def take_over(agent: Agent, layout: Layout, request: Request) -> None:
+def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
     """Give an agent the parameters of the one that the request goes on from.
 
     Raises:
         Untrainable: they don't fit, or this kind of agent can't go on.
     """
-    if request.start is None:
+    start = request.start
+    if start is None:
         return
     if not isinstance(agent, Continuing):
-        raise Untrainable(f"{request.start.algorithm} can't go on from an agent; train anew, without start_from")
-    made = load(request.start.artifact)
-    if not isinstance(made.policy, NetworkPolicy | TablePolicy):
-        raise Untrainable(f"agent {request.start.version} is a {made.policy.name}: nothing was learned to go on from")
+        raise Untrainable(f"{start.algorithm} can't go on from an agent; train anew, without start_from")
     try:
-        check(made, layout)
-        agent.start_from(made.policy.arrays, made.policy.config)
+        policy = problem.load(start.artifact)
+        learned = isinstance(policy, LEARNED)
+        if learned:
+            agent.start_from(policy.arrays, policy.config)
     except (ValueError, IncompatibleArtifact) as error:
-        raise Untrainable(f"can't go on from agent {request.start.version}: {error}") from error
+        raise Untrainable(f"can't go on from agent {start.version}: {error}") from error
+    if not learned:
+        raise Untrainable(f"agent {start.version} is a {policy.name}: nothing was learned to go on from")
 
 
 def imitate(
-    agent: Agent, spec: Spec, table: ModelTable, request: Request, seed: int, planned: Planned | None
+    agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: Planned | None
 ) -> dict[str, Any] | None:
     """Have an agent watch and copy the expert that the request names; what is to be reported of it.
 
@@ -75,14 +70,13 @@ def imitate(
     """
     if request.imitate is None:
         return None
-    model = expert(request.imitate, planned)
+    model = expert(request.imitate, problem, planned)
     if not isinstance(agent, Imitating):
         raise Untrainable(f"{request.algorithm} can't imitate an expert")
-    layout = Layout(spec)
-    batch = max(FEWEST, DEMONSTRATIONS // layout.iterations)
+    batch = max(FEWEST, DEMONSTRATIONS // problem.length)
     worlds, draws = np.random.SeedSequence([seed, 1]).generate_state(2)
-    simulator = ExpectedSimulator(layout, table, batch, int(worlds), TRAINING)
-    slabs = demonstrate(simulator, model, layout.iterations + LOOK_AHEAD)
+    simulator = cast("Situated", problem.simulator(batch, int(worlds)).make())
+    slabs = demonstrate(simulator, model, problem.length + LOOK_AHEAD)
     try:
         stats = agent.imitate(slabs, np.random.default_rng(draws))
     except ValueError as error:
@@ -90,17 +84,19 @@ def imitate(
     return {"expert": request.imitate, "updates": stats.updates, "loss": stats.loss}
 
 
-def expert(name: str, planned: Planned | None) -> Policy:
+def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Policy:
     """The expert of that name.
 
     Raises:
         Untrainable: there is none.
     """
     if name == PLANNER:
-        if planned is None or planned.optimum is None:
+        if planned is None or not planned.artifact:
             reason = "" if planned is None else f": {planned.why_not}"
             raise Untrainable(f"the planner can't be imitated, as it can't plan this workload{reason}")
-        return planned.optimum.policy
-    if name not in HEURISTICS:
-        raise Untrainable(f"unknown expert {name!r}; known are {', '.join([*HEURISTICS, PLANNER])}")
-    return HEURISTICS[name]
+        policy: Policy = problem.load(planned.artifact)
+        return policy
+    known = problem.experts()
+    if name not in known:
+        raise Untrainable(f"unknown expert {name!r}; known are {', '.join([*known, PLANNER])}")
+    return known[name]

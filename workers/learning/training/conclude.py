@@ -5,14 +5,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
-from workers.kinds.iterative.training.planned import Planned
-from workers.kinds.iterative.training.request import PLANNER, Request, Untrainable
 from workers.learning.bracket import Standing, best
-
-VALIDATION_EPISODES = 2_048
+from workers.learning.training.driver import TrainedAgent
+from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.request import PLANNER, Request, Untrainable
 
 
 @dataclass(frozen=True)
@@ -25,22 +21,8 @@ class Contender:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class TrainedAgent:
-    """What is published."""
-
-    artifact: bytes
-    report: dict[str, Any]
-
-
-def validation(spec: Spec, table: ModelTable, request: Request) -> Court:
-    """The episodes that all of a training's candidates are compared on."""
-    return Court(spec, table, request.seed + 1, VALIDATION_EPISODES)
-
-
 def conclude(
-    spec: Spec,
-    table: ModelTable,
+    problem: TrainingProblem,
     request: Request,
     contenders: Sequence[Contender],
     planned: Planned,
@@ -56,16 +38,16 @@ def conclude(
     Raises:
         Untrainable: nothing can be published.
     """
-    begun, seed = clock(), request.seed
+    begun = clock()
     standings = [contender.standing for contender in contenders]
     rival = planned.rival if request.plans else None
     chosen = best(standings, rival)
     if chosen is None and rival is None:
         raise Untrainable(_nothing(request, standings, planned))
     name = PLANNER if chosen is None else standings[chosen].entry.algorithm
-    drawn = seed if chosen is None else standings[chosen].entry.seed
-    artifact = calibrated(spec, table, _artifact(contenders, planned, chosen), seed=seed + 2)
-    verdict = judge(spec, table, artifact, seed=seed + 3, champion=champion, optimum=planned.optimum)
+    drawn = request.seed if chosen is None else standings[chosen].entry.seed
+    artifact = problem.steadied(_artifact(contenders, planned, chosen))
+    verdict = problem.judge(artifact, planned, champion)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
     report |= _learned(contenders, chosen if chosen is not None else best(standings))
     report |= {"candidates": _candidates(standings, planned if request.plans else None)}

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import names
 from workers.learning.algorithms.config import DQN, Config, Imitation, QTable, named
 from workers.learning.algorithms.config.shared import Place
 from workers.learning.bracket import Entry
@@ -16,7 +14,6 @@ COMPETING = ("dueling_double_dqn", "ppo", "quantile_dqn")
 """The algorithms that `auto` tries, beside the planner."""
 STEPS = 2_500_000  # at most, where no budget is given
 FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
-TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
 
 
 class Untrainable(ValueError):
@@ -44,7 +41,7 @@ class Request:
         seeds: how many seeds are tried, from `seed` on.
         executor: a name of `workers.learning.execution.EXECUTORS`.
         backend: `auto`, or what the networks are computed on.
-        imitate: the expert whose play is imitated before learning: a heuristic of the kind, or `planner`.
+        imitate: the expert whose play is imitated before learning: a baseline of the kind, or `planner`.
         start: the agent whose parameters are gone on from.
     """
 
@@ -80,17 +77,18 @@ def entries(request: Request) -> tuple[Entry, ...]:
     return tuple(Entry(algorithm, seed) for seed in seeds for algorithm in algorithms)
 
 
-def configured(algorithm: str, request: Request, layout: Layout) -> Config:
+def configured(algorithm: str, request: Request, tabular: tuple[int, ...]) -> Config:
     """The config that an algorithm's name stands for, on the backend that was asked for.
+
+    `tabular`: entries of the observation that a table is cut by.
 
     Raises:
         Untrainable: the algorithm is unknown.
     """
     config = _named(algorithm)
     if isinstance(config, QTable):
-        found = tuple(i for i, name in enumerate(names(layout)) if name.startswith(TABLE_ENTRIES))
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
-        return msgspec.structs.replace(config, entries=found[:6], warm_up=warm_up)
+        return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)
     config = msgspec.structs.replace(config, place=msgspec.convert({"backend": request.backend}, Place))
     if isinstance(config, DQN) and request.imitate is not None:
         return msgspec.structs.replace(config, imitation=Imitation())

@@ -1,0 +1,58 @@
+"""A small workload of each kind, to run the contract of learning halves on."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.kinds.registry import read_spec
+from app.kinds.workflow.trace import Trace, independent
+from workers.inputs import Workload
+
+
+class Example(NamedTuple):
+    """A workload with samples, and a training that takes seconds."""
+
+    workload: Workload
+    algorithm: str
+    budget: int
+
+
+def _measured(number: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """An execution at one allocation: iteration, executors, seconds, [5, 3]."""
+    random = np.random.default_rng(number)
+    allocation = 4.0 + number % 5
+    seconds = (2 + 60 / allocation + allocation / 10) * np.exp(random.normal(0, 0.1) + random.normal(0, 0.1, 5))
+    return np.column_stack([np.arange(5), np.full(5, allocation), seconds])
+
+
+def iterative() -> Example:
+    """Five iterations on four to eight executors."""
+    spec = {
+        "name": "example",
+        "kind": "iterative",
+        "resources": [{"name": "executors", "minimum": 4, "maximum": 8, "max_steps": 1, "initial": 6}],
+        "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 60.0, "scope": "run"}],
+        "iterations": 5,
+    }
+    samples = [(f"e{number}", _measured(number)) for number in range(12)]
+    return Example(Workload(read_spec(spec), samples=samples), "tabular_q", 2_000)
+
+
+def _jobs(seed: int, count: int = 150) -> Trace:
+    """Jobs that crowd a machine of 16 processors."""
+    rng = np.random.default_rng(seed)
+    runtime = np.exp(rng.uniform(1.0, 8.0, count)).round()
+    submit = np.cumsum(rng.exponential(150.0, count)).round()
+    estimate = (runtime * rng.uniform(1.0, 4.0, count)).round()
+    return independent(submit - submit[0], runtime, estimate, 2 ** rng.integers(0, 5, count), np.full(count, -1))
+
+
+def workflow() -> Example:
+    """Batch jobs on one machine."""
+    node = {"name": "n", "processors": 16, "minimum": 1, "maximum": 1}
+    spec = {"name": "example", "kind": "workflow", "nodes": [node], "backfilling": "rls"}
+    samples = [(f"t{seed}", _jobs(seed)) for seed in range(3)]
+    return Example(Workload(read_spec(spec), samples=samples), "auto", 15_000)
+
+
+EXAMPLES = {"iterative": iterative, "workflow": workflow}

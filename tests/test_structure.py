@@ -1,0 +1,104 @@
+"""The house keeps its order: what is blind to kinds names none, and no two modules import one another in a circle."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import grimp
+import pytest
+
+from workers.kinds.registry import learned_kinds
+
+ROOT = Path(__file__).parent.parent
+COMPILED = (
+    "workers/learning/algorithms/q_table.py",
+    "workers/learning/compiled_simulator/described.py",
+    "workers/learning/execution/choice.py",
+)
+"""What is left of simulators that were compiled for one kind, and of its table."""
+
+
+def sources(package: str) -> Iterator[Path]:
+    """Every module of a package that is blind to kinds."""
+    owned = tuple(f"workers/kinds/{kind}/" for kind in learned_kinds())
+    for path in sorted((ROOT / package).rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(owned) and name not in COMPILED:
+            yield path
+
+
+def named(path: Path) -> set[str]:
+    """The kinds that a module imports, or has as a word of its own."""
+    kinds, found = set(learned_kinds()), set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and node.value in kinds:
+            found.add(node.value)
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        found |= {part for module in modules for part in re.findall(r"(?:app|workers)\.kinds\.(\w+)", module)} & kinds
+    return found
+
+
+def test_nothing_that_learns_names_a_kind_but_the_kind_itself() -> None:
+    guilty = {str(path.relative_to(ROOT)): sorted(found) for path in sources("workers") if (found := named(path))}
+    assert guilty == {}
+
+
+@pytest.mark.parametrize("kind", learned_kinds())
+def test_a_kind_is_imported_without_what_it_learns_with(kind: str) -> None:
+    heavy = ["torch", "sklearn", "numba", "optuna", "altair", "sqlalchemy", "celery"]
+    program = (
+        "import json, sys; from workers.kinds.registry import learned_kind; "
+        f"learned_kind({kind!r}); print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert json.loads(done.stdout) == []
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("workers", exclude_type_checking_imports=True, cache_dir=None)
+
+
+def test_no_circles(graph: grimp.ImportGraph) -> None:
+    circles = [sorted(found) for found in _components(graph) if len(found) > 1]
+    assert circles == []
+
+
+def _components(graph: grimp.ImportGraph) -> Iterator[set[str]]:
+    """Modules that can reach each other, by two searches (Sharir 1981)."""
+    ahead = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    behind: dict[str, set[str]] = {module: set() for module in ahead}
+    for module, others in ahead.items():
+        for other in others:
+            behind[other].add(module)
+    order, seen = list[str](), set[str]()
+    for module in sorted(ahead):
+        _walk(module, ahead, seen, order)
+    seen = set()
+    for module in reversed(order):
+        if module not in seen:
+            component = list[str]()
+            _walk(module, behind, seen, component)
+            yield set(component)
+
+
+def _walk(start: str, edges: dict[str, set[str]], seen: set[str], order: list[str]) -> None:
+    """Depth first, each module after all that it leads to."""
+    if start in seen:
+        return
+    seen.add(start)
+    stack = [(start, iter(sorted(edges[start])))]
+    while stack:
+        module, following = stack[-1]
+        fresh = next((other for other in following if other not in seen), None)
+        if fresh is None:
+            stack.pop()
+            order.append(module)
+        else:
+            seen.add(fresh)
+            stack.append((fresh, iter(sorted(edges[fresh]))))

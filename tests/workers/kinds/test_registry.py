@@ -1,0 +1,43 @@
+"""What is said of kinds that are not installed, or broken."""
+
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
+import pytest
+
+from workers import plugins
+from workers.kinds.registry import learned_kind, learned_kinds
+
+ENTRIES = {
+    "gone": "workers.nowhere:KIND",
+    "nameless": "workers.kinds.registry:KIND",
+    "partial": f"{__name__}:PARTIAL",
+    "other": "workers.kinds.iterative:KIND",
+}
+PARTIAL = SimpleNamespace(name="partial", algorithms=(), reads_runs=False, fit=None)
+
+
+@pytest.fixture
+def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {name: EntryPoint(name, value, plugins.LEARNED_KINDS) for name, value in ENTRIES.items()}
+    monkeypatch.setattr(plugins, "_found", lambda _group: found)
+
+
+def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(plugins.PluginError, match="has no 'unheard_of'; installed are " + ", ".join(learned_kinds())):
+        learned_kind("unheard_of")
+
+
+@pytest.mark.usefixtures("_broken")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gone", r"'gone' of steward.learned_kinds, in package workers.nowhere, can't be loaded: No module"),
+        ("nameless", "can't be loaded: .*has no attribute 'KIND'"),
+        ("partial", "kind 'partial' lacks baselines, evaluation, off_policy"),
+        ("other", "kind 'other' calls itself 'iterative'"),
+    ],
+)
+def test_a_broken_kind_is_told_with_its_fault(name: str, said: str) -> None:
+    with pytest.raises(plugins.PluginError, match=said):
+        learned_kind(name)

@@ -1,0 +1,64 @@
+"""Which samples an evaluation keeps back for L3, and what it says of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workers.inputs import HoldOut
+
+NAMES_TOLD = 200
+NOT_ASKED = "not asked for"
+
+
+class Chosen(NamedTuple):
+    """Names of the executions that are held out, and how many of them nothing that is judged has learned from."""
+
+    names: tuple[str, ...]
+    unseen: int
+
+    def told(self, reason: str | None, note: str | None) -> dict[str, Any]:
+        """What to say of it; ``reason``: why nothing can be played on them all the same."""
+        names = list(self.names[:NAMES_TOLD])
+        return {"executions": len(self.names), "unseen": self.unseen, "names": names, "reason": reason, "note": note}
+
+
+def not_asked() -> dict[str, Any]:
+    """What to say of it where the evaluation ends before L3."""
+    return Chosen((), 0).told(NOT_ASKED, None)
+
+
+def choose(
+    names: Sequence[str],
+    asked: HoldOut,
+    seed: int,
+    *,
+    fewest: int = 1,
+    most: int | None = None,
+    carries: Callable[[Collection[str]], bool] = bool,
+) -> Chosen:
+    """The executions to hold out: those named, else a share, the unseen ones first.
+
+    Args:
+        names: of all executions, oldest first.
+        asked: which ones.
+        seed: of the order in which they are drawn.
+        fewest: of a share.
+        most: in any case.
+        carries: whether that many are enough; a share grows until they are, up to half of all.
+    """
+    if asked.executions is not None:
+        chosen = [name for name in asked.executions if name in set(names)]
+    else:
+        wanted = min(len(names), max(fewest, round(asked.share * len(names))))
+        ordered = drawn(names, asked.unseen, seed)
+        sizes = range(wanted, max(wanted, len(names) // 2) + 1)
+        chosen = ordered[: next((size for size in sizes if carries(ordered[:size])), wanted)]
+    chosen = chosen[:most]
+    return Chosen(tuple(chosen), sum(name in asked.unseen for name in chosen))
+
+
+def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
+    """All names in an order drawn from ``seed``, those that are unseen first."""
+    order = np.random.default_rng(seed).permutation(len(names))
+    return sorted((names[index] for index in order), key=lambda name: name not in unseen)

@@ -1,0 +1,66 @@
+"""What is known of a workload when something is learned or judged for it: plain values, no session behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Samples = Sequence[tuple[str, Any]]
+"""Executions, oldest first: name, and what the kind's sample codec unpacks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """A workload as tasks read it.
+
+    Attributes:
+        spec: as its kind reads it.
+        model: the domain model that is learned or judged under, as its kind stores it; empty where there is none.
+        samples: empty where the model stands for them and nothing is held out.
+    """
+
+    spec: Any
+    model: bytes = b""
+    samples: Samples = ()
+
+
+class Conditions(NamedTuple):
+    """Under which circumstances a simulator is made.
+
+    Attributes:
+        batch: environments in lock-step, B.
+        seed: of everything that it draws.
+        purpose: for learners, episodes begin anew as they end and rewards are of order 1; for an evaluation, a
+            ``World``: plain returns, open to disturbances, all B episodes the one of the seed until it is reseeded.
+        held_out: what episodes of L3 follow: the kind's own, as its problem made it of held-out samples.
+        options: of the kind's own, plain values.
+    """
+
+    batch: int
+    seed: int
+    purpose: Literal["learning", "evaluation"] = "evaluation"
+    held_out: Sequence[Any] = ()
+    options: Mapping[str, Any] = {}
+
+
+class LoggedRun(NamedTuple):
+    """A run that ended: what it reported, in order, and what it was started with."""
+
+    reports: Sequence[dict[str, Any]]
+    start: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """What of the samples an evaluation keeps back.
+
+    Attributes:
+        executions: by name; None: a share of all.
+        share: 0 to 1.
+        unseen: names of those that nothing that is judged has learned from.
+    """
+
+    executions: Sequence[str] | None = None
+    share: float = 0.25
+    unseen: Collection[str] = field(default_factory=frozenset)

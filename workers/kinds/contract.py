@@ -1,0 +1,137 @@
+"""The contract of a kind's learning half: what tasks ask of it, whatever the kind.
+
+A kind exports one object under the entry-point group ``steward.learned_kinds``, by the name of its serving half. Every
+task reads plain inputs (``workers.inputs``), closes its session, makes one of the calls below, and publishes what comes
+of it. What is heavy (torch, scikit-learn, numba) is imported within the calls, never with the object.
+
+``workers.kinds.simulated.SimulatedKind`` has a ready-made part for most of it: a kind whose decisions are numbered
+actions in a simulator writes ``fit``, ``world`` and ``baselines``, and inherits the rest. Every registered kind is run
+through ``tests/contracts/test_learned_kind.py``.
+
+Arrays: B environments in lock-step, N actions, T terms of the reward; returns are larger where better, and durations
+are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
+
+    from app.kinds.contract.policy import Policy
+    from workers.evaluation.problem import Problem
+    from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from workers.learning.simulator import Simulator
+    from workers.learning.training.driver import Trainer
+    from workers.learning.training.problem import Planned, TrainingProblem
+    from workers.learning.training.request import Request
+
+
+class Fitted(NamedTuple):
+    """A domain model as bytes that the serving half reads, and its report: plain values, ``family`` among them."""
+
+    model: bytes
+    report: dict[str, Any]
+
+
+class Spaces(NamedTuple):
+    """What a policy of a workload sees and does.
+
+    Attributes:
+        observation: of one environment, [D].
+        action: N actions.
+        advice: the part of an observation that holds one number per action, in the unit of the learners' reward.
+    """
+
+    observation: spaces.Box
+    action: spaces.Discrete
+    advice: slice | None
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation plays, and what is said of the executions that were held out for it."""
+
+    problem: Problem
+    held_out: dict[str, Any]
+
+
+@runtime_checkable
+class LearnedKind(Protocol):
+    """The learning half of a kind.
+
+    Attributes:
+        name: of the kind.
+        algorithms: names that a training may ask for.
+        reads_runs: whether ``off_policy`` wants the runs that ended.
+    """
+
+    name: str
+    algorithms: Sequence[str]
+    reads_runs: bool
+
+    def spaces(self, spec: Any) -> Spaces:
+        """What policies of a spec see and do; raises ValueError where they have no numbered actions."""
+        ...
+
+    def fit(self, workload: Workload, seed: int) -> Fitted:
+        """Fit a domain model to all of a workload's samples.
+
+        Raises:
+            TooLittleData, CriterionMissed, EstimationError: see ``workers.estimators.base``.
+        """
+        ...
+
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+        """B environments of the workload under conditions; for evaluations a ``World``, which the protocol plays.
+
+        Raises:
+            ValueError: the kind makes none for this purpose.
+        """
+        ...
+
+    def baselines(self, workload: Workload) -> Mapping[str, Policy]:
+        """The classic policies, by name, as they decide in the simulator; at least one."""
+        ...
+
+    def reference(self, workload: Workload) -> Planned:
+        """The optimum, or the best plan that can be had without learning; or why there is none."""
+        ...
+
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
+        """What a training does in one process.
+
+        Args:
+            workload: with its domain model, or its samples where agents learn from these alone.
+            request: what is asked for.
+            champion: the artifact that answers now; it must be beaten to be replaced.
+
+        Raises:
+            Untrainable: the workload, or what is asked for, gives no agent; the message says why.
+            ExecutionError, BackendError: it can't be run in the way that was asked for.
+        """
+        ...
+
+    def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
+        """What an evaluation plays; pictures, heat maps and words for its report are the problem's.
+
+        Args:
+            workload: with samples where something is held out or agents learn from these alone.
+            held_out: what is kept back for L3; None: the evaluation ends before it.
+            seed: of what is drawn of the samples.
+        """
+        ...
+
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+        """What an agent would have earned in the runs that really happened; ``reason`` where that can't be said."""
+        ...
+
+
+@runtime_checkable
+class Competing(Protocol):
+    """A kind whose trainings may be a sweep: algorithms and seeds that compete, each on a worker of its own."""
+
+    def training(self, workload: Workload, request: Request) -> TrainingProblem:
+        """What all trials of one training learn in, and are compared on."""
+        ...

@@ -1,0 +1,121 @@
+"""Everything that learns for kind ``iterative``, as one object. What it calls is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workers.kinds.contract import Evaluation, Fitted, Spaces
+from workers.kinds.simulated import SimulatedKind
+
+if TYPE_CHECKING:
+    from app.kinds.contract.policy import Policy
+    from app.kinds.iterative.model import ModelTable
+    from workers.evaluation.wrappers.base import World
+    from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from workers.kinds.iterative.training.problem import IterativeTraining
+    from workers.learning.simulator import Simulator
+    from workers.learning.training.problem import Planned
+    from workers.learning.training.request import Request
+
+
+class Iterative(SimulatedKind):
+    """See ``LearnedKind``."""
+
+    name = "iterative"
+    reads_runs = True
+
+    def spaces(self, spec: Any) -> Spaces:
+        """See ``LearnedKind``; the outlook of each action is advice."""
+        from app.kinds.iterative.observation import advice_slice
+
+        return super().spaces(spec)._replace(advice=advice_slice(self.layout(spec)))
+
+    def fit(self, workload: Workload, seed: int) -> Fitted:
+        """See ``LearnedKind``: how metrics respond to allocations."""
+        from workers.kinds.iterative.estimation.executions import Executions
+        from workers.kinds.iterative.estimation.fit import fit_domain_model
+
+        fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
+        return Fitted(fitted.table.to_bytes(), fitted.report)
+
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+        """See ``LearnedKind``; for learners options are the fields of ``Ranges``, and ``expected``."""
+        if conditions.purpose == "evaluation":
+            return self.world(workload, conditions)
+        from app.kinds.iterative.layout import Layout
+        from workers.kinds.iterative.expected import ExpectedSimulator
+        from workers.kinds.iterative.simulator import IterativeSimulator, ranged
+
+        expected, ranges = ranged(conditions.options)
+        family: Any = ExpectedSimulator if expected else IterativeSimulator
+        layout = Layout(workload.spec)
+        made: Simulator = family(layout, _table(workload), conditions.batch, conditions.seed, ranges)
+        return made
+
+    def world(self, workload: Workload, conditions: Conditions) -> World:
+        """See ``SimulatedKind``; what is held out are tables."""
+        from workers.kinds.iterative.evaluation.problem import IterativeProblem
+
+        problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
+        return problem.world(conditions.batch, conditions.seed)
+
+    def baselines(self, workload: Workload) -> Mapping[str, Policy]:
+        """See ``LearnedKind``."""
+        from app.kinds.iterative.heuristics import HEURISTICS
+
+        del workload
+        return HEURISTICS
+
+    def reference(self, workload: Workload) -> Planned:
+        """See ``LearnedKind``: the exact optimum under the domain model, or the best plan on a coarser grid."""
+        from workers.kinds.iterative.training.problem import IterativeTraining
+
+        return IterativeTraining(workload.spec, _table(workload), 0).plan()
+
+    def training(self, workload: Workload, request: Request) -> IterativeTraining:
+        """See ``Competing``."""
+        from workers.kinds.iterative.training.problem import IterativeTraining
+
+        return IterativeTraining(workload.spec, _table(workload), request.seed)
+
+    def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
+        """See ``LearnedKind``; L3 follows a domain model of the held-out executions alone."""
+        from workers.evaluation.hold_out import NOT_ASKED, not_asked
+        from workers.kinds.iterative.evaluation.held_out import held_out_model
+        from workers.kinds.iterative.evaluation.problem import NOTHING_HELD_OUT, IterativeProblem
+
+        spec, table = workload.spec, _table(workload)
+        if held_out is None:
+            return Evaluation(IterativeProblem(spec, table, without=NOT_ASKED), not_asked())
+        other, told = held_out_model(spec, workload.samples, held_out, seed)
+        tables = () if other is None else (other,)
+        return Evaluation(IterativeProblem(spec, table, tables, told["reason"] or NOTHING_HELD_OUT), told)
+
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+        """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""
+        from app.kinds.contract.inputs import InvalidInput
+        from app.kinds.iterative.layout import Layout
+        from app.kinds.iterative.log import from_reports
+        from app.policies.artifact import load
+        from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
+
+        layout, logs = Layout(workload.spec), []
+        for run in runs:
+            try:
+                logs.append(from_reports(layout, run.reports, dict(run.start.get("targets", {}))))
+            except InvalidInput:  # the spec has changed since
+                continue
+        try:
+            return score(layout, _table(workload), load(artifact), logs, seed=seed)
+        except TooFewRuns as error:
+            return {"reason": str(error)}
+
+
+def _table(workload: Workload) -> ModelTable:
+    from app.kinds.iterative.model import ModelTable
+
+    return ModelTable.from_bytes(workload.model)
+
+
+KIND = Iterative()

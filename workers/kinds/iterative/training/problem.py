@@ -1,0 +1,87 @@
+"""What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.kinds.contract.policy import Policy
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import names
+from app.kinds.iterative.policies.artifact import check, load, save
+from app.kinds.iterative.spec import Spec
+from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
+from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
+from workers.kinds.iterative.simulator import TRAINING, described
+from workers.learning.described_simulator import SimulatorSpec
+from workers.learning.training.problem import Planned
+
+VALIDATION_EPISODES = 2_048
+LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
+TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
+LARGEST_TABLE = 6  # entries
+
+
+class IterativeTraining:
+    """See ``TrainingProblem``.
+
+    Args:
+        spec: the workload's.
+        table: its domain model.
+        seed: of the training; validation, hysteresis and verdict are settled on episodes of their own.
+    """
+
+    def __init__(self, spec: Spec, table: ModelTable, seed: int) -> None:
+        self.spec, self.table, self.seed, self.layout = spec, table, seed, Layout(spec)
+        self.length = self.layout.iterations
+        found = [i for i, name in enumerate(names(self.layout)) if name.startswith(TABLE_ENTRIES)]
+        self.tabular = tuple(found[:LARGEST_TABLE])
+        self.court = Court(spec, table, seed + 1, VALIDATION_EPISODES)
+
+    def simulator(self, batch: int, seed: int) -> SimulatorSpec:
+        """See ``TrainingProblem``."""
+        return described(self.spec, self.table, batch, seed, TRAINING, expected=True)
+
+    def experts(self) -> Mapping[str, Policy]:
+        """See ``TrainingProblem``."""
+        return HEURISTICS
+
+    def plan(self) -> Planned:
+        """See ``TrainingProblem``: the exact optimum, or the best plan on a coarser grid."""
+        try:
+            found = plan(self.layout, self.table)
+        except NoOptimum as error:
+            return Planned(why_not=str(error))
+        artifact = self.save(found.policy)
+        fine = found.error <= LARGEST_ERROR * abs(found.expected)
+        told = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
+        return Planned(artifact, self.score(artifact), found.exact and fine, told=told)
+
+    def save(self, policy: Any) -> bytes:
+        """See ``TrainingProblem``."""
+        return save(policy, self.layout)
+
+    def load(self, artifact: bytes) -> Any:
+        """See ``TrainingProblem``."""
+        made = load(artifact)
+        check(made, self.layout)
+        return made.policy
+
+    def score(self, artifact: bytes) -> float:
+        """See ``TrainingProblem``."""
+        return float(self.court.score_artifact(load(artifact)).returns.mean())
+
+    def steadied(self, artifact: bytes) -> bytes:
+        """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
+        return calibrated(self.spec, self.table, artifact, seed=self.seed + 2)
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        optimum = self._optimum(planned)
+        return judge(self.spec, self.table, artifact, seed=self.seed + 3, champion=champion, optimum=optimum)
+
+    def _optimum(self, planned: Planned) -> Optimum | None:
+        if not planned.artifact:
+            return None
+        told = planned.told
+        return Optimum(load(planned.artifact).policy, told["expected"], told["error"], Grid(*told["grid"]))

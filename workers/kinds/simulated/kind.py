@@ -1,0 +1,150 @@
+"""The ready-made part of a kind's learning half, for decisions that are numbered actions in a simulator.
+
+A kind inherits ``SimulatedKind`` and writes ``name``, ``fit``, ``world`` and ``baselines``; what it does better than
+what stands here, it writes too. Its agents are those of ``workers.learning``, several of which may compete, and are
+judged beside the baselines; its evaluations go through all levels, L3 on a domain model of held-out executions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workers.inputs import Conditions, Workload
+from workers.kinds.contract import Evaluation, Fitted, Spaces
+
+if TYPE_CHECKING:
+    from app.kinds.contract.policy import Policy
+    from workers.evaluation.wrappers.base import World
+    from workers.inputs import HoldOut, LoggedRun
+    from workers.learning.simulator import Simulator
+    from workers.learning.training.competition import Competition
+    from workers.learning.training.problem import Planned, TrainingProblem
+    from workers.learning.training.request import Request
+
+FEWEST_HELD_OUT = 3
+NO_PLAN = "no plan is known for workloads of this kind"
+NOT_SCORED = "agents of this kind can't be scored on runs that were logged"
+
+
+class SimulatedKind:
+    """See ``LearnedKind`` and ``Competing``."""
+
+    name: str
+    reads_runs = False
+
+    def fit(self, workload: Workload, seed: int) -> Fitted:
+        """See ``LearnedKind``."""
+        raise NotImplementedError
+
+    def world(self, workload: Workload, conditions: Conditions) -> World:
+        """B episodes that begin together, open to disturbances; ``held_out`` are domain models as bytes.
+
+        ``workers.evaluation.world.SimulatedWorld`` is one that only has to be filled in.
+        """
+        raise NotImplementedError
+
+    def baselines(self, workload: Workload) -> Mapping[str, Policy]:
+        """See ``LearnedKind``."""
+        raise NotImplementedError
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """See ``LearnedKind``: all."""
+        from workers.learning.algorithms.config import NAMED
+        from workers.learning.training.request import PLANNER
+
+        return ("auto", PLANNER, *NAMED)
+
+    def terms(self, workload: Workload) -> Sequence[str]:
+        """Names of the reward's terms, [T]: the world's."""
+        return tuple(self.world(workload, Conditions(1, 0)).terms_of)  # type: ignore[attr-defined]
+
+    def weights(self, workload: Workload) -> Sequence[float]:
+        """What each of them is worth, [T]."""
+        return tuple(map(float, self.world(workload, Conditions(1, 0)).weights))  # type: ignore[attr-defined]
+
+    def layout(self, spec: Any) -> Any:
+        """What is derived from a spec: spaces, names, scales."""
+        from app.kinds.registry import layout_of
+
+        return layout_of(spec)
+
+    def entries(self, spec: Any) -> Sequence[str]:
+        """What each entry of an observation is, [D]: the layout's ``entries``."""
+        return tuple(self.layout(spec).entries)
+
+    def save(self, policy: Any, layout: Any) -> bytes:
+        """A policy of one of the families that all kinds share, as an artifact for a layout."""
+        from app.policies.artifact import save
+
+        return save(policy, self.name, tuple(layout.entries), int(layout.action_space.n), {})
+
+    def load(self, artifact: bytes, layout: Any) -> Policy:
+        """The policy of an artifact.
+
+        Raises:
+            IncompatibleArtifact: it was made for another kind or layout.
+        """
+        from app.policies.artifact import load
+
+        made = load(artifact)
+        made.check(self.name, tuple(layout.entries), int(layout.action_space.n))
+        policy: Policy = made.policy
+        return policy
+
+    def spaces(self, spec: Any) -> Spaces:
+        """See ``LearnedKind``: the layout's."""
+        layout = self.layout(spec)
+        return Spaces(layout.observation_space, layout.action_space, getattr(layout, "advice", None))
+
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+        """See ``LearnedKind``: the world; for learners, with a fresh seed for each episode."""
+        from workers.evaluation.levels import Level
+        from workers.evaluation.wrappers import wrapped
+
+        world = self.world(workload, conditions)
+        return wrapped(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
+
+    def reference(self, workload: Workload) -> Planned:
+        """See ``LearnedKind``; there is none."""
+        from workers.learning.training.problem import Planned
+
+        del workload
+        return Planned(why_not=NO_PLAN)
+
+    def training(self, workload: Workload, request: Request) -> TrainingProblem:
+        """See ``Competing``: in the simulator, judged beside the baselines."""
+        from workers.kinds.simulated.training import SimulatedTraining
+
+        return SimulatedTraining(self, workload, request.seed)
+
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Competition:
+        """See ``LearnedKind``: a competition of all that the request names."""
+        from workers.learning.training.competition import Competition
+
+        return Competition(self.training(workload, request), request, champion)
+
+    def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
+        """See ``LearnedKind``; L3 follows a domain model that is fitted on the held-out executions alone."""
+        from workers.estimators.base import EstimationError
+        from workers.evaluation.hold_out import NOT_ASKED, choose, not_asked
+        from workers.kinds.simulated.problem import SimulatedProblem
+
+        if held_out is None:
+            return Evaluation(SimulatedProblem(self, workload, without=NOT_ASKED), not_asked())
+        data = dict(workload.samples)
+        chosen = choose([*data], held_out, seed, fewest=FEWEST_HELD_OUT)
+        try:
+            other = self.fit(Workload(workload.spec, samples=[(name, data[name]) for name in chosen.names]), seed)
+        except EstimationError as error:
+            reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
+            return Evaluation(SimulatedProblem(self, workload, without=reason), chosen.told(reason, None))
+        count, unseen = len(chosen.names), chosen.unseen
+        note = f"L3 follows a domain model of {count} executions; {unseen} of them no agent's model was fitted on."
+        return Evaluation(SimulatedProblem(self, workload, (other.model,)), chosen.told(None, note))
+
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+        """See ``LearnedKind``; it can't be said."""
+        del workload, artifact, runs, seed
+        return {"reason": NOT_SCORED}

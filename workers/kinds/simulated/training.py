@@ -1,0 +1,98 @@
+"""What learners of a ``SimulatedKind`` learn in, and who tells how good they are. See ``TrainingProblem``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Policy
+from workers.evaluation.arena import Bare, Scores, play
+from workers.evaluation.judge import Judgement, gap
+from workers.evaluation.levels import Level
+from workers.evaluation.statistics import mean_interval
+from workers.inputs import Conditions, Workload
+from workers.learning.described_simulator import SimulatorSpec
+from workers.learning.training.problem import Planned
+
+if TYPE_CHECKING:
+    from workers.kinds.simulated.kind import SimulatedKind
+
+VALIDATION_EPISODES, JUDGED_EPISODES = 2_048, 4_096
+LARGEST_TABLE = 6  # entries
+
+
+class SimulatedTraining:
+    """See ``TrainingProblem``.
+
+    Args:
+        kind: of the workload.
+        workload: with its domain model.
+        seed: of the training; validation and verdict are of episodes of their own.
+    """
+
+    def __init__(self, kind: SimulatedKind, workload: Workload, seed: int) -> None:
+        self.kind, self.workload, self.seed = kind, workload, seed
+        self.layout = kind.layout(workload.spec)
+        self.length = max(1, kind.world(workload, Conditions(1, 0)).steps)
+        self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
+
+    def simulator(self, batch: int, seed: int) -> SimulatorSpec:
+        """See ``TrainingProblem``."""
+        spec = self.workload.spec.model_dump_json().encode()
+        return SimulatorSpec(self.kind.name, spec, self.workload.model, batch, seed)
+
+    def experts(self) -> Mapping[str, Policy]:
+        """See ``TrainingProblem``."""
+        return self.kind.baselines(self.workload)
+
+    def plan(self) -> Planned:
+        """See ``TrainingProblem``."""
+        return self.kind.reference(self.workload)
+
+    def save(self, policy: Any) -> bytes:
+        """See ``TrainingProblem``."""
+        return self.kind.save(policy, self.layout)
+
+    def load(self, artifact: bytes) -> Any:
+        """See ``TrainingProblem``."""
+        return self.kind.load(artifact, self.layout)
+
+    def score(self, artifact: bytes) -> float:
+        """See ``TrainingProblem``."""
+        return float(self._played(self.load(artifact), self.seed + 1, VALIDATION_EPISODES).returns.mean())
+
+    def steadied(self, artifact: bytes) -> bytes:
+        """See ``TrainingProblem``: as it is."""
+        return artifact
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        agent = self._judged(self.load(artifact))
+        rules = {name: _returns(self._judged(policy)) for name, policy in self.experts().items()}
+        present = None if champion is None else _returns(self._judged(self.load(champion)))
+        verdict = Judgement(_returns(agent), rules, present)
+        names = self.kind.terms(self.workload)
+        terms = dict(zip(names, map(float, agent.terms), strict=True))
+        return verdict.report() | {"terms": terms} | self._yardstick(verdict.returns, planned)
+
+    def _yardstick(self, agent: NDArray[np.float64], planned: Planned) -> dict[str, Any]:
+        if not planned.exact:
+            reason = planned.why_not or "the plan is not the exact optimum"
+            return {"optimum": None, "gap_to_optimum": None, "optimum_reason": reason}
+        optimum = _returns(self._judged(self.load(planned.artifact)))
+        told = mean_interval(optimum) | dict(planned.told)
+        return {"optimum": told, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
+
+    def _judged(self, policy: Policy) -> Scores:
+        return self._played(policy, self.seed + 3, JUDGED_EPISODES)
+
+    def _played(self, policy: Policy, seed: int, episodes: int) -> Scores:
+        world = self.kind.world(self.workload, Conditions(episodes, seed))
+        return play(world, Level.SEEDS, seed, Bare(policy))
+
+
+def _returns(scores: Scores) -> NDArray[np.float64]:
+    return scores.returns.astype(np.float64)

@@ -1,0 +1,96 @@
+"""Everything that learns for kind ``workflow``, as one object. What it calls is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workers.kinds.contract import Evaluation, Fitted, Spaces
+
+if TYPE_CHECKING:
+    from app.kinds.contract.policy import Policy
+    from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from workers.kinds.workflow.training.train import SchedulerTrainer
+    from workers.learning.simulator import Simulator
+    from workers.learning.training.problem import Planned
+    from workers.learning.training.request import Request
+
+ONE_TRACE = "there is one trace only, and agents may have learned from it: upload another for L3"
+LOGGED = "tasks that really ran are in the traces, which all strategies play"
+CANDIDATES = "policies of workloads of kind workflow pick among candidates, any number of them: give their shape"
+OWN_LEARNERS = "schedulers are trained by learners of their own, in simulators of theirs"
+NO_PLAN = "no one plan suits many episodes"
+
+
+class Workflow:
+    """See ``LearnedKind``; agents learn from samples alone, the traces."""
+
+    name = "workflow"
+    algorithms: Sequence[str] = ("auto", "ppo")
+    reads_runs = False
+
+    def spaces(self, spec: Any) -> Spaces:
+        """See ``LearnedKind``; there are none."""
+        del spec
+        raise ValueError(CANDIDATES)
+
+    def fit(self, workload: Workload, seed: int) -> Fitted:
+        """See ``LearnedKind``: how long tasks run; nothing is drawn."""
+        from workers.kinds.workflow.estimation.run_times import fit_run_times
+
+        del seed
+        fitted = fit_run_times(workload.samples)
+        return Fitted(fitted.predictor.to_bytes(), fitted.report)
+
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+        """See ``LearnedKind``; what is held out are traces."""
+        from workers.kinds.workflow.evaluation.problem import WorkflowProblem
+
+        if conditions.purpose == "learning":
+            raise ValueError(OWN_LEARNERS)
+        traces = [trace for _, trace in workload.samples]
+        return WorkflowProblem(workload.spec, traces, conditions.held_out).world(conditions.batch, conditions.seed)
+
+    def baselines(self, workload: Workload) -> Mapping[str, Policy]:
+        """See ``LearnedKind``: the ways of scheduling that suit the traces."""
+        from workers.kinds.workflow.evaluation.problem import WorkflowProblem
+
+        return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
+
+    def reference(self, workload: Workload) -> Planned:
+        """See ``LearnedKind``; there is none beyond the single episode, whose optimum the problem knows."""
+        from workers.learning.training.problem import Planned
+
+        del workload
+        return Planned(why_not=NO_PLAN)
+
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> SchedulerTrainer:
+        """See ``LearnedKind``."""
+        from workers.kinds.workflow.training.train import SchedulerTrainer
+
+        return SchedulerTrainer(workload.spec, workload.samples, request.seed, request.budget, champion=champion)
+
+    def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
+        """See ``LearnedKind``; what is held out is played as it is, the rest by all levels but L3 and L4."""
+        from workers.evaluation.hold_out import NOT_ASKED, choose, not_asked
+        from workers.kinds.workflow.evaluation.problem import WorkflowProblem
+
+        traces = dict(workload.samples)
+        if held_out is None:
+            return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], without=NOT_ASKED), not_asked())
+        chosen = choose([*traces], held_out, seed, most=max(len(traces) - 1, 0))
+        kept = [traces.pop(name) for name in chosen.names]
+        note = (
+            f"L3 and L4 play what was held out: {len(kept)} of the traces, of which {chosen.unseen} came after the "
+            "agents were trained."
+        )
+        told = chosen.told(None, note) if kept else chosen.told(ONE_TRACE, None)
+        return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], kept, ONE_TRACE), told)
+
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+        """See ``LearnedKind``; it can't be said."""
+        del workload, artifact, runs, seed
+        return {"reason": LOGGED}
+
+
+KIND = Workflow()

@@ -1,0 +1,161 @@
+"""The competition of learners in one process: trials learn in rungs, the planner competes, the best one is judged."""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from workers.learning.bracket import Bracket, Decision, Standing
+from workers.learning.execution import Executor
+from workers.learning.execution import checkpoint as blob
+from workers.learning.training.conclude import Contender, conclude
+from workers.learning.training.driver import Stage, TrainedAgent
+from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.request import PLANNER, Request, entries
+from workers.learning.training.trial import Candidate, Trial
+
+JUDGING_SECONDS = 2.0  # about what that takes
+
+
+class Competition:
+    """See `Trainer`.
+
+    Args:
+        problem: what is learned in.
+        request: what is asked for.
+        champion: the artifact that answers now; it must be beaten to be replaced.
+        clock: seconds from any origin.
+
+    Raises:
+        Untrainable: the algorithm is unknown.
+        ExecutionError, BackendError: it can't be run in the way that was asked for.
+    """
+
+    def __init__(
+        self,
+        problem: TrainingProblem,
+        request: Request,
+        champion: bytes | None = None,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.problem, self.request, self.champion, self.clock = problem, request, champion, clock
+        found = entries(request)
+        self.bracket = Bracket(len(found)) if found else None
+        self.trials = [Trial(problem, request, entry, Bracket(len(found)), clock) for entry in found]
+        self.standings = [Standing(entry) for entry in found]
+        self.candidates: list[Candidate | None] = [None] * len(found)
+        self._planned: Planned | None = None
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """See `Trainer`: to plan, where a plan competes or is imitated, and to learn."""
+        plans = self.request.plans or self.request.imitate == PLANNER
+        planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
+        learning = [Stage("learning", 1.0, self._learn, lambda: self._learned)] if self.trials else []
+        return (*planning, *learning)
+
+    @property
+    def learner(self) -> Executor | None:
+        """What runs the trial that is at work, or else the first one; None where nothing is learned."""
+        return self.trials[self._at_work or 0].runner if self.trials else None
+
+    @property
+    def _at_work(self) -> int | None:
+        """The trial that learns next: of those that go on, the first that has come least far."""
+        present = [i for i, standing in enumerate(self.standings) if standing.ended is None]
+        return min(present, key=lambda i: self.standings[i].rungs, default=None)
+
+    @property
+    def _learned(self) -> float:
+        work = self.bracket.work if self.bracket is not None else 1.0
+        return min(1.0, sum(trial.share for trial in self.trials) / work)
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Seconds still to go; None before the first chunk."""
+        at_work = self._at_work
+        if at_work is None or self.bracket is None:
+            return 0.0
+        whole = self.trials[at_work].budget_seconds
+        return None if whole is None else (1.0 - self._learned) * self.bracket.work * whole + JUDGING_SECONDS
+
+    @property
+    def live(self) -> dict[str, Any]:
+        """How many trials there are, and the last chunk of the one at work."""
+        at_work = self._at_work or 0
+        told = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
+        return told if not self.trials else told | {"trial": at_work} | self.trials[at_work].live
+
+    def _plan(self) -> bool:
+        self._planned = self.problem.plan()
+        return True
+
+    def _learn(self) -> bool:
+        """About half a second of learning, and a comparison where a rung is reached."""
+        at_work = self._at_work
+        if at_work is None:
+            return True
+        trial, bracket = self.trials[at_work], self.trials[at_work].bracket
+        trial.prepare(self._planned)
+        trial.advance()
+        rungs = self.standings[at_work].rungs
+        if trial.share >= bracket.shares[rungs]:
+            tried, before = trial.compared(), self.candidates[at_work]
+            kept = tried if before is None or tried.validation > before.validation else before
+            self.candidates[at_work] = kept
+            self.standings[at_work] = Standing(trial.entry, rungs + 1, kept.validation)
+            self._compare(bracket)
+        return self._at_work is None
+
+    def _compare(self, bracket: Bracket) -> None:
+        """Stop the losers, once every trial that is still there has reached the same rung."""
+        if len({standing.rungs for standing in self.standings if standing.ended is None}) > 1:
+            return
+        rival = self._planned.rival if self._planned is not None and self.request.plans else None
+        self._stop(bracket.decide(self.standings, rival))
+
+    def _stop(self, decision: Decision) -> None:
+        for i, reason in decision.stopped.items():
+            known = self.standings[i]
+            self.standings[i] = Standing(known.entry, known.rungs, known.score, reason)
+
+    def conclude(self) -> TrainedAgent:
+        """See `Trainer`."""
+        planned = self._planned or self.problem.plan()
+        contenders = [self._contender(i) for i in range(len(self.trials))]
+        return conclude(self.problem, self.request, contenders, planned, self.champion, self.clock)
+
+    def _contender(self, i: int) -> Contender:
+        trial, kept = self.trials[i], self.candidates[i]
+        report = trial.report | ({} if kept is None else {"strength": kept.strength})
+        return Contender(self.standings[i], trial.share, None if kept is None else kept.artifact, report)
+
+    def close(self) -> None:
+        """Let go of processes and memory."""
+        for trial in self.trials:
+            trial.close()
+
+    def checkpoint(self) -> bytes:
+        """Bytes to go on from; empty where nothing is learned."""
+        if not self.trials:
+            return b""
+        files = {f"trial.{i}": trial.checkpoint() for i, trial in enumerate(self.trials)}
+        files |= {f"kept.{i}": kept.artifact for i, kept in enumerate(self.candidates) if kept is not None}
+        if self._planned is not None:
+            files["planned"] = self._planned.pack()
+        told = [[standing.rungs, standing.score, standing.ended] for standing in self.standings]
+        strengths = [None if kept is None else [kept.validation, kept.strength] for kept in self.candidates]
+        arrays = {name: np.frombuffer(data, np.uint8) for name, data in files.items()}
+        return blob.pack(arrays, {"standings": told, "kept": strengths})
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same request."""
+        arrays, values = blob.unpack(data)
+        for i, (trial, told, kept) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
+            trial.restore(arrays[f"trial.{i}"].tobytes())
+            self.standings[i] = Standing(trial.entry, *told)
+            if kept is not None:
+                self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), *kept)
+        if "planned" in arrays:
+            self._planned = Planned.unpack(arrays["planned"].tobytes())

@@ -1,0 +1,95 @@
+"""What a kind gives so that the shared learners train for one of its workloads, and are judged on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.kinds.contract.policy import Policy
+from workers.learning.bracket import Rival
+from workers.learning.described_simulator import SimulatorSpec
+from workers.learning.execution import checkpoint as blob
+from workers.learning.training.request import PLANNER
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A policy that was planned, not learned, as an artifact; without one, why there is none.
+
+    Attributes:
+        score: its mean return on the validation episodes.
+        exact: whether it is the optimum, so that no learner can be better.
+        told: what the kind's judge has to know of it, plain values.
+    """
+
+    artifact: bytes = b""
+    score: float = 0.0
+    exact: bool = False
+    why_not: str = ""
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rival(self) -> Rival | None:
+        """The plan as what learners have to beat."""
+        return Rival(PLANNER, self.score, self.exact) if self.artifact else None
+
+    def pack(self) -> bytes:
+        """As bytes, for a checkpoint."""
+        told = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.told)}
+        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, told)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Planned":
+        """Undo `pack`; raises CheckpointError."""
+        arrays, told = blob.unpack(data)
+        return cls(arrays["artifact"].tobytes(), told["score"], told["exact"], told["why_not"], told["told"])
+
+
+class TrainingProblem(Protocol):
+    """One workload, as the learners of one training see it: what they learn in, and who tells how good they are.
+
+    All is drawn from the training's seed: the same request, the same problem.
+
+    Attributes:
+        length: decisions of an episode, about.
+        tabular: the entries of an observation that a table is cut by.
+    """
+
+    length: int
+    tabular: tuple[int, ...]
+
+    def simulator(self, batch: int, seed: int) -> SimulatorSpec:
+        """What learners learn in; what it makes also shows its ``situation``, for experts to play."""
+        ...
+
+    def experts(self) -> Mapping[str, Policy]:
+        """The kind's baselines by name, whose play may be imitated."""
+        ...
+
+    def plan(self) -> Planned:
+        """The best plan that can be had without learning."""
+        ...
+
+    def save(self, policy: Any) -> bytes:
+        """A policy as the artifact that would answer."""
+        ...
+
+    def load(self, artifact: bytes) -> Any:
+        """The policy of an artifact; raises IncompatibleArtifact where it was made for something else."""
+        ...
+
+    def score(self, artifact: bytes) -> float:
+        """Mean return on the validation episodes, as the service would let it decide."""
+        ...
+
+    def steadied(self, artifact: bytes) -> bytes:
+        """The artifact as it would be published: with what the kind settles after learning, such as a hysteresis."""
+        ...
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+        """Score it on fresh episodes beside baselines, plan and champion; the agent report's ``return`` to ``reason``.
+
+        ``promoted`` and ``reason`` are among it: see ``workers.evaluation.judge``.
+        """
+        ...

@@ -1,0 +1,94 @@
+"""Rows into plain inputs: what tasks read before they close their session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.agents.service import NO_MODEL
+from app.database import tables
+from app.domain_models import repository as domain_models
+from app.evaluations import repository as evaluations
+from app.evaluations.schemas import HeldOut
+from app.kinds.registry import KINDS, read_spec
+from app.runs.logs import logged
+from app.samples import service as samples
+from workers.inputs import HoldOut, LoggedRun, Samples, Workload
+
+
+class Model(NamedTuple):
+    """A domain model as it is stored; no bytes where agents of the kind learn from samples alone."""
+
+    version: int = NO_MODEL
+    data: bytes = b""
+
+
+NONE = Model()
+
+
+def workload(
+    session: Session,
+    row: tables.Workload,
+    model: Model = NONE,
+    *,
+    with_samples: bool,
+    until: datetime | None = None,
+) -> Workload:
+    """A workload, with its samples where they are wanted; ``until``: what came later is left out."""
+    found = _samples(session, row, until) if with_samples else ()
+    return Workload(read_spec(row.spec), model.data, found)
+
+
+def _samples(session: Session, row: tables.Workload, until: datetime | None) -> Samples:
+    found = samples.executions(session, row)
+    if until is None:
+        return found
+    data = dict(found)
+    return [(one.name, data[one.name]) for one in evaluations.stored(session, row.id) if one.created_at <= until]
+
+
+def from_samples(row: tables.Workload) -> bool:
+    """Whether agents of a workload learn, and are judged, on its samples alone."""
+    return not KINDS[row.kind].simulated
+
+
+def model(session: Session, row: tables.Workload, version: int | None) -> Model:
+    """The domain model of that version, or the newest; none where agents learn from samples alone.
+
+    Raises:
+        LookupError: it is not there any more.
+    """
+    if from_samples(row):
+        return Model()
+    stored = domain_models.table(session, row.id, version)
+    if stored is None:
+        raise LookupError(f"domain model {version} is not there any more")
+    return Model(stored.version, stored.table)
+
+
+def held_out(
+    session: Session, row: tables.Workload, asked: HeldOut, models: Sequence[int], trained: Sequence[datetime]
+) -> HoldOut:
+    """What is to be kept back of the samples.
+
+    Args:
+        asked: over HTTP.
+        models: versions of the domain models that the agents were trained on.
+        trained: when the agents were: what came later they have not seen, where they learn from samples alone.
+    """
+    moments = trained
+    if not from_samples(row):
+        known = [evaluations.model_time(session, row.id, version) for version in models]
+        moments = [moment for moment in known if moment is not None]
+    seen_until = max(moments, default=None)
+    stored = evaluations.stored(session, row.id)
+    unseen = frozenset(one.name for one in stored if seen_until is None or one.created_at > seen_until)
+    return HoldOut(asked.executions, asked.share, unseen)
+
+
+def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:
+    """The workload's last runs that ended, newest first."""
+    return [LoggedRun(run.reports, run.start) for run in logged(session, row.id)]
