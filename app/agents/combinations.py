@@ -6,11 +6,11 @@ from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
 from app.errors import FieldError, Invalid
 
-UNLEARNED = ("seeds", "executor", "backend", "start_from", "imitate")
+UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 """What the planner has no use for: it plans, and learns nothing."""
-ALGORITHMS = {"workflow": (("auto", "ppo"), ("seeds", "executor", "backend", "start_from", "imitate"))}
+ALGORITHMS = {"workflow": (("auto", "ppo"), ("seeds", "executor", "device", "start_from", "imitate"))}
 """Of the kinds that don't learn by all: which there are, and which fields they have no use for."""
-IN_ONE_PROCESS = ("executor", "backend")
+IN_ONE_PROCESS = ("executor", "device")
 """What a table has no use for."""
 
 

@@ -45,7 +45,7 @@ def load(session: Session, workload_id: str, request: dict[str, Any]) -> TrainIn
     Raises:
         LookupError: the model, or that agent, is not there any more.
     """
-    asked = TrainRequest.model_validate(request)
+    asked = TrainRequest.stored(request)
     workload = session.get_one(Workload, workload_id)
     stored = domain_models.table(session, workload.id, asked.model)
     if stored is None:
@@ -72,7 +72,7 @@ def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request
             raise LookupError(f"agent {asked.start_from} is not there any more")
         start = Start(agent.version, agent.algorithm, agent.artifact)
     return Request(
-        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.backend, asked.imitate, start
+        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.device, asked.imitate, start
     )
 
 

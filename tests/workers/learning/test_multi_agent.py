@@ -18,9 +18,9 @@ from workers.learning.algorithms.config import (
     Network,
     Optimiser,
 )
-from workers.learning.algorithms.multi_agent import IndependentAgents
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
+from workers.learning.execution.multi_agent import IndependentAgents
 from workers.learning.joint_simulator import Seen
 
 ACTOR = ActorCritic(

@@ -32,8 +32,6 @@ def cluster() -> Iterator[Any]:
     ray.shutdown()
 
 
-# Ray forks to exec at once, which JAX's warning (other tests of this process may have loaded it) is not about.
-@pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called:RuntimeWarning")
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 class TestRay(DistributedContract):

@@ -1,10 +1,8 @@
 """What an agent knows before it learns by itself: the parameters of an earlier one, or the play of an expert."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.kinds.contract.base import Policy
 from app.kinds.iterative.heuristics import HEURISTICS
@@ -19,30 +17,12 @@ from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import TRAINING
 from workers.kinds.iterative.training.planned import Planned
 from workers.kinds.iterative.training.request import PLANNER, Request, Untrainable
-from workers.learning.algorithms.base import Agent, Experience, LearnStats
+from workers.learning.agent import Agent
 from workers.learning.imitation import demonstrate
 
 DEMONSTRATIONS = 16_384  # steps of the expert
 FEWEST = 16  # runs that it plays
 LOOK_AHEAD = 8  # slabs more than a run has iterations, so that learners that look ahead see its end
-
-Arrays = Mapping[str, NDArray[Any]]
-
-
-@runtime_checkable
-class Continuing(Protocol):
-    """An agent that can go on from what an earlier one exported."""
-
-    def start_from(self, arrays: Arrays, config: Mapping[str, Any] | None = None) -> None:
-        """Take over a published policy's arrays; raises ValueError where it is another kind of network."""
-
-
-@runtime_checkable
-class Imitating(Protocol):
-    """An agent that can learn from watching."""
-
-    def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
-        """Learn from what an expert did."""
 
 
 def take_over(agent: Agent, layout: Layout, request: Request) -> None:
@@ -53,8 +33,6 @@ def take_over(agent: Agent, layout: Layout, request: Request) -> None:
     """
     if request.start is None:
         return
-    if not isinstance(agent, Continuing):
-        raise Untrainable(f"{request.start.algorithm} can't go on from an agent; train anew, without start_from")
     made = load(request.start.artifact)
     if not isinstance(made.policy, NetworkPolicy | TablePolicy):
         raise Untrainable(f"agent {request.start.version} is a {made.policy.name}: nothing was learned to go on from")
@@ -76,8 +54,6 @@ def imitate(
     if request.imitate is None:
         return None
     model = expert(request.imitate, planned)
-    if not isinstance(agent, Imitating):
-        raise Untrainable(f"{request.algorithm} can't imitate an expert")
     layout = Layout(spec)
     batch = max(FEWEST, DEMONSTRATIONS // layout.iterations)
     worlds, draws = np.random.SeedSequence([seed, 1]).generate_state(2)

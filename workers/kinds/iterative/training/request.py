@@ -6,7 +6,8 @@ import msgspec
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import names
-from workers.learning.algorithms.config import DQN, Config, Imitation, QTable, named
+from workers.learning.algorithms import registry
+from workers.learning.algorithms.config import DQN, Config, Imitation, QTable
 from workers.learning.algorithms.config.shared import Place
 from workers.learning.bracket import Entry
 
@@ -37,13 +38,13 @@ class Request:
     """What is asked for.
 
     Attributes:
-        algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.config.named`.
+        algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.registry`.
         budget: environment steps for each seed, shared by the algorithms that compete; None for the default, which is
             a limit of working seconds.
         seed: of everything that is drawn.
         seeds: how many seeds are tried, from `seed` on.
         executor: a name of `workers.learning.execution.EXECUTORS`.
-        backend: `auto`, or what the networks are computed on.
+        device: `auto`, `cpu` or `cuda`: where networks are computed.
         imitate: the expert whose play is imitated before learning: a heuristic of the kind, or `planner`.
         start: the agent whose parameters are gone on from.
     """
@@ -53,7 +54,7 @@ class Request:
     seed: int = 0
     seeds: int = 1
     executor: str = "serial"
-    backend: str = "auto"
+    device: str = "auto"
     imitate: str | None = None
     start: Start | None = None
 
@@ -81,7 +82,7 @@ def entries(request: Request) -> tuple[Entry, ...]:
 
 
 def configured(algorithm: str, request: Request, layout: Layout) -> Config:
-    """The config that an algorithm's name stands for, on the backend that was asked for.
+    """The config that an algorithm's name stands for, on the device that was asked for.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -91,7 +92,8 @@ def configured(algorithm: str, request: Request, layout: Layout) -> Config:
         found = tuple(i for i, name in enumerate(names(layout)) if name.startswith(TABLE_ENTRIES))
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=found[:6], warm_up=warm_up)
-    config = msgspec.structs.replace(config, place=msgspec.convert({"backend": request.backend}, Place))
+    if hasattr(config, "place"):
+        config = msgspec.structs.replace(config, place=msgspec.convert({"device": request.device}, Place))
     if isinstance(config, DQN) and request.imitate is not None:
         return msgspec.structs.replace(config, imitation=Imitation())
     return config
@@ -99,6 +101,6 @@ def configured(algorithm: str, request: Request, layout: Layout) -> Config:
 
 def _named(algorithm: str) -> Config:
     try:
-        return named(algorithm)
-    except KeyError:
+        return registry.algorithm(algorithm).config
+    except registry.UnknownAlgorithm:
         raise Untrainable(f"unknown algorithm {algorithm!r}") from None

@@ -38,7 +38,7 @@ class TrainInput(NamedTuple):
 
 def load(session: Session, workload_id: str, request: dict[str, Any]) -> TrainInput:
     """Read spec, traces and champion."""
-    asked = TrainRequest.model_validate(request)
+    asked = TrainRequest.stored(request)
     workload = session.get_one(Workload, workload_id)
     answers = workload.champion
     champion = None if answers is None else agent_rows.artifact(session, workload.id, answers)
