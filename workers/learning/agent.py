@@ -28,11 +28,11 @@ from workers.learning.algorithms.base import (
 from workers.learning.algorithms.config import Config
 from workers.learning.algorithms.config.shared import Place
 from workers.learning.backends import Backend, backend_of, resolve
-from workers.learning.parts import part, prefixed
 from workers.learning.spaces import sample
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 CPU = Place(device="cpu")
+CARRY = "carry"
 LADDER = 64  # environments over which the exploration that is told is averaged
 
 
@@ -155,17 +155,17 @@ class Agent:
         """Return arrays and plain values from which `restore` goes on; `memory` with the remembered transitions."""
         host = self.learner.backend.to_numpy
         kept, values = self.buffer.state(memory=memory)
-        arrays = prefixed({name: host(value).copy() for name, value in self.learned.arrays.items()}, "learned.")
-        carried = {} if self._carry is None else {"carry": self._carry.copy()}
-        return {**arrays, **kept, **carried}, {**values, "learned": dict(self.learned.values)}
+        arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
+        carried = {} if self._carry is None else {CARRY: self._carry.copy()}
+        return {**arrays, **kept, **carried}, {**values, **self.learned.values}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
         """Go on from a state."""
         give = self.learner.backend.asarray
-        found = {name: give(value.copy()) for name, value in part(arrays, "learned.").items()}
-        self.learned = State(found, values["learned"])
+        found = {name: give(arrays[name].copy()) for name in self.learned.arrays if name in arrays}
+        self.learned = self.learned.but(found, **{name: values[name] for name in self.learned.values})
         self.buffer.restore(arrays, values)
-        self._carry = np.array(arrays["carry"]) if "carry" in arrays else None
+        self._carry = np.array(arrays[CARRY]) if CARRY in arrays else None
 
     def parameters(self, names: tuple[str, ...] | None = None) -> NDArray[np.float32]:
         """Return a copy of some vectors of the state, by default of what `act` depends on, [P]."""

@@ -48,7 +48,7 @@ class ValueLearner(NetworkLearner):
     `targets` may give what is learned from a batch in place of the Bellman target.
     """
 
-    shared = ("online", "target")
+    shared: tuple[str, ...] = ("online", "target")
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from workers.learning.algorithms.buffers import SlabBuffer
 from workers.learning.algorithms.config import QTable
 from workers.learning.backends.base import Backend
 from workers.learning.backends.numpy import NumpyBackend
-from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear
+from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
 
 
@@ -85,7 +85,7 @@ class TableLearner:
             raise ValueError(f"entries {config.entries} are not all below the observation's length {wide}")
         self.config, self.actions, self.advice, self.wide = config, int(actions.n), advice, wide
         wanted = config.exploration
-        self.schedule = (
+        self.schedule: Schedule = (
             ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
         )
         self.explore = EpsilonGreedy(actions)
