@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
-# What is installed beside the service: `make test EXTRAS=dev,jax,ray` tests the optional parts too.
+# What is installed beside the service: `make test EXTRAS=dev,ray` tests the optional parts too.
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 export STEWARD_DATA ?= $(shell test -d ../shared/data && cd ../shared/data && pwd)
@@ -20,6 +20,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	@rm -rf steward.egg-info  # an earlier install's list of entry points would be found before the new one
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS)]' -e clients/python
 	@touch $@
 
@@ -38,7 +39,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 bench: setup
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),bench,jax]'
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),bench]'
 	$(BIN)/python -m benchmarks $(ARGS)
 
 demo: setup

@@ -18,7 +18,6 @@ BENCHMARKS = (
     "simulator_speed",
     "build_overhead",
     "learning_speed",
-    "jax_speed",
     "executor_speed",
     "time_to_optimum",
     "agent_quality",

@@ -21,6 +21,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -84,7 +85,7 @@ def overhead() -> list[Row]:
     """Shares of the serial executor's processor time."""
     rows = []
     for name in ("dqn", "a2c"):
-        whole = statistics.median(share(name, ("run", "gradient"), "bound") for _ in range(ROUNDS))
+        whole = statistics.median(share(name, ("run", "gradient"), "learner.bound") for _ in range(ROUNDS))
         own = statistics.median(share(name, ("act", "remember", "learn"), "") for _ in range(ROUNDS))
         told = named_row(f"{name}: time in neither simulator nor network", whole, "of the time", None, None)
         rows += [told | {"goal": verdict(whole <= OVERHEAD_GOAL, f"≤ {OVERHEAD_GOAL:g}")}]
@@ -99,7 +100,7 @@ def share(name: str, watched: tuple[str, ...], part: str) -> float:
     made = simulator(ENVIRONMENTS, expected=False).make()
     executor = Serial(config, made, Plan(10**9, ENVIRONMENTS * 64), 0, time.process_time)
     executor.advance()
-    owner: Any = getattr(executor.agent, part) if part else executor.agent
+    owner: Any = attrgetter(part)(executor.agent) if part else executor.agent
     for function in watched:
         setattr(owner, function, watch.over(getattr(owner, function)))
     made.step = watch.over(made.step)  # type: ignore[method-assign]
@@ -109,8 +110,8 @@ def share(name: str, watched: tuple[str, ...], part: str) -> float:
 
 
 def config_of(name: str, changes: dict[str, int]) -> Config:
-    """A named config on torch, with changes where it is a DQN."""
-    config, place = named(name), Place(backend="torch")
+    """A named config on the CPU, with changes where it is a DQN."""
+    config, place = named(name), Place(device="cpu")
     if isinstance(config, DQN):
         return msgspec.structs.replace(config, place=place, **changes)
     return msgspec.structs.replace(config, place=place) if isinstance(config, ActorCritic) else config

@@ -10,7 +10,7 @@ model's projections included.
 agent is there at once, its time says so, and is to be read as that. The *network alone* does without. Our PPO is set
 for an early start (`QUICK`, the best of 24 settings on two of these problems); the peers have the settings below, the
 best of ten (PPO) and five (DQN) on a planted problem. Both peers are tried with three seeds, and the better one goes on
-to ten. What compiles (jax) runs with two seeds. A learner that does not get there is counted at its limit, so that its
+to ten. A learner that does not get there is counted at its limit, so that its
 ratio is a bound; once most of its seeds have not, the rest is not tried, for the median is known.
 """
 
@@ -24,8 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -43,11 +42,9 @@ from workers.learning.algorithms.config.policy import PPO
 from workers.learning.execution import Plan, make_executor
 
 CHOSEN = ("ellis-kmeans", "ellis-logisticregression", "pollux-bert", "pollux-yolov3")
-Backend = Literal["torch", "jax"]
 WITHIN, EPISODES, SEEDS, TRIED = 0.05, 2_048, 10, 3
 LIMIT_SECONDS = 30.0
-GOALS = {"torch": 10.0, "jax": 20.0}
-OUR_SEEDS: dict[Backend, int] = {"torch": SEEDS, "jax": 2}
+GOAL = 10.0
 
 QUICK = msgspec.structs.replace(
     PPO, rollout=8, epochs=8, batch=256, optimiser=msgspec.structs.replace(PPO.optimiser, rate=1e-2)
@@ -113,12 +110,7 @@ def compared(bar: Bar) -> list[Row]:
     times = timed(partial(peer_time, bar, best), SEEDS, tried[best])
     told = ", ".join(f"{name} {seconds(tried[name])}" for name in PEERS)
     peer = (f"stable-baselines3 {best}", times, told)
-    return [
-        ours(bar, algorithm, backend, advice, peer)
-        for backend in backends()
-        for algorithm in OURS
-        for advice in (True, False)
-    ]
+    return [ours(bar, algorithm, advice, peer) for algorithm in OURS for advice in (True, False)]
 
 
 def timed(once: Callable[[int], float], seeds: int, known: Sequence[float] = ()) -> list[float]:
@@ -129,39 +121,34 @@ def timed(once: Callable[[int], float], seeds: int, known: Sequence[float] = ())
     return times
 
 
-def backends() -> list[Backend]:
-    """Torch, and jax where it is installed."""
-    return ["torch", "jax"] if find_spec("jax") else ["torch"]
-
-
 def seconds(times: list[float]) -> str:
     """Median and range."""
     return f"{statistics.median(times):.2f} s [{min(times):.2f}, {max(times):.2f}]"
 
 
-def ours(bar: Bar, algorithm: str, backend: Backend, advice: bool, peer: tuple[str, list[float], str]) -> Row:
+def ours(bar: Bar, algorithm: str, advice: bool, peer: tuple[str, list[float], str]) -> Row:
     """One of our learners beside the peer."""
-    times = timed(partial(our_time, bar, algorithm, backend, advice), OUR_SEEDS[backend])
+    times = timed(partial(our_time, bar, algorithm, advice), SEEDS)
     name, theirs, tried = peer
     how = "with advice" if advice else "network alone"
     value, peer_value = statistics.median(times), statistics.median(theirs)
-    goal, ratio = GOALS[backend], peer_value / value
+    ratio = peer_value / value
     return {
-        "name": f"{bar.problem.name}: {algorithm}, {backend}, {how}, {seconds(times)} (three seeds each: {tried})",
+        "name": f"{bar.problem.name}: {algorithm}, {how}, {seconds(times)} (three seeds each: {tried})",
         "value": value,
         "unit": "s",
         "peer": f"{name} {seconds(theirs)}",
         "peer_value": peer_value,
         "ratio": ratio,
-        "goal": f"≥ {goal:g} × sooner: {'met' if ratio >= goal else 'missed'}",
+        "goal": f"≥ {GOAL:g} × sooner: {'met' if ratio >= GOAL else 'missed'}",
     }
 
 
-def our_time(bar: Bar, algorithm: str, backend: Backend, advice: bool, seed: int) -> float:
+def our_time(bar: Bar, algorithm: str, advice: bool, seed: int) -> float:
     """Seconds of processor time until our learner is there, or its limit."""
     chosen, (config, environments, chunk) = bar.problem, OURS[algorithm]
     network = msgspec.structs.replace(getattr(config, "network", Network()), advice=advice)
-    config = msgspec.structs.replace(config, network=network, place=Place(backend=backend))
+    config = msgspec.structs.replace(config, network=network, place=Place(device="cpu"))
     start = time.process_time()
     simulator = described(chosen.spec, chosen.table, environments, seed, expected=True)
     learner = make_executor("serial", config, simulator, Plan(10**9, chunk, 10**6), seed, time.process_time)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import mmap
 import os
-import platform
 import signal
 import sys
 import threading
@@ -54,8 +53,6 @@ def _shutting_down(**_: Any) -> None:
 def _child_begins(**_: Any) -> None:
     die_with_parent(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
-    programs = get_settings().data_dir / "programs" / platform.node()  # machine code: of this machine alone
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(programs))  # read by jax, if it is ever imported
     if get_settings().worker_warm:
         threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
 

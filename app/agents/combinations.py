@@ -9,9 +9,9 @@ from app.database.tables import Agent
 from app.errors import FieldError, Invalid
 from app.kinds.registry import KINDS
 
-UNLEARNED = ("seeds", "executor", "backend", "start_from", "imitate")
+UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 """What the planner has no use for: it plans, and learns nothing."""
-IN_ONE_PROCESS = ("executor", "backend")
+IN_ONE_PROCESS = ("executor", "device")
 """What a table has no use for."""
 
 

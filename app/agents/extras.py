@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from app.agents.schemas import TrainRequest
 from app.errors import FieldError, Invalid
 
-EXTRAS = {("executor", "ray"): "ray", ("backend", "jax"): "jax"}
+EXTRAS = {("executor", "ray"): "ray"}
 """The extra, which is also the package's name, by field and value."""
 
 

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
+from app.agents.algorithms import Algorithm
 from app.domain_models.schemas import Seed
 from app.kinds.registry import KINDS
 
-Algorithm = Literal[
-    "auto",
-    "planner",
-    "tabular_q",
-    "dqn",
-    "double_dqn",
-    "dueling_dqn",
-    "dueling_double_dqn",
-    "n_step_dqn",
-    "prioritised_dqn",
-    "quantile_dqn",
-    "apex_dqn",
-    "a2c",
-    "a3c",
-    "ppo",
-    "vtrace",
-]
 EXPERTS = sorted({name for kind in KINDS.values() for name in kind.training.experts})
 Expert = Annotated[str, Field(json_schema_extra={"enum": [*EXPERTS]})]
 LARGEST_VERSION = 2**31 - 1
@@ -42,6 +28,10 @@ Requirements = Annotated[
         "domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.",
     ),
 ]
+
+
+def _gone(value: object) -> None:
+    raise ValueError(f"was removed, and {value!r} with it: networks are computed by torch; say where with 'device'")
 
 
 class TrainRequest(BaseModel):
@@ -69,9 +59,10 @@ class TrainRequest(BaseModel):
         default="serial",
         description="In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra).",
     )
-    backend: Literal["auto", "torch", "jax"] = Field(
-        default="auto", description="What networks are computed on; jax is an extra."
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="Where networks are computed; `auto` is whichever is there and is the faster."
     )
+    backend: SkipJsonSchema[Annotated[None, BeforeValidator(_gone)]] = Field(default=None, exclude=True)
     start_from: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None, description="Version of an agent to go on training; what comes of it is a new version."
     )
@@ -85,6 +76,11 @@ class TrainRequest(BaseModel):
         default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
     )
     require: Requirements = []
+
+    @classmethod
+    def stored(cls, request: Mapping[str, Any]) -> TrainRequest:
+        """One that was queued, by an earlier version perhaps: what it said of fields that are gone is left out."""
+        return cls.model_validate({name: value for name, value in request.items() if name != "backend"})
 
 
 class AgentRead(BaseModel):

@@ -76,7 +76,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     budget: Annotated[int | None, typer.Option(help="Environment steps for each seed.")] = None,
     executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
-    backend: Annotated[str, typer.Option(help="auto, torch or jax.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to go on training.")] = None,
     imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
@@ -94,5 +94,5 @@ def train(
     from app.cli.remote.train import Options, run
 
     request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
-    request |= {"backend": backend, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
+    request |= {"device": device, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
     raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

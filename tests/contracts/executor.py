@@ -15,13 +15,12 @@ import pytest
 
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.simulator import TRAINING, described
-from workers.learning.algorithms.base import Agent
+from workers.learning.agent import Agent
 from workers.learning.algorithms.config import (
     DQN,
     ActorCritic,
     Config,
     Exploration,
-    Foresight,
     Memory,
     Network,
     Optimiser,
@@ -36,7 +35,7 @@ SPEC = planted_spec(iterations=6, metrics=[DEADLINE])
 TABLE = planted_table(SPEC)
 BATCH, EPISODES = 64, 1024
 RANDOM_RETURN = -11.0
-TORCH = Place(backend="torch")  # with jax at hand, `serial` may stand for another executor
+CPU = Place(device="cpu")
 NETWORK = Network(layers=(32,), advice=False)
 VALUES = DQN(
     network=NETWORK,
@@ -46,20 +45,19 @@ VALUES = DQN(
     batch=128,
     target_share=0.05,
     double=True,
-    place=TORCH,
+    place=CPU,
 )
-ROLLOUTS = ActorCritic(network=NETWORK, rollout=5, optimiser=Optimiser(rate=5e-3, clip=0.5), place=TORCH)
+ROLLOUTS = ActorCritic(network=NETWORK, rollout=5, optimiser=Optimiser(rate=5e-3, clip=0.5), place=CPU)
 CONFIGS: dict[str, Config] = {
     "double": VALUES,
     "n_step_prioritised": msgspec.structs.replace(
         VALUES, n_step=2, batch=32, memory=Memory(capacity=8192, warm_up=256, prioritised=True)
     ),
-    "foresight": msgspec.structs.replace(VALUES, foresight=Foresight(updates=2, batch=64, states=256)),
     "a3c": msgspec.structs.replace(ROLLOUTS, asynchronous=True),
     "vtrace": msgspec.structs.replace(ROLLOUTS, estimator="vtrace", trace=1.0, normalise=False),
     "ppo": msgspec.structs.replace(ROLLOUTS, surrogate="clipped", epochs=3, batch=160),
 }
-SLABS = {"double": 300, "n_step_prioritised": 400, "foresight": 200, "a3c": 400, "vtrace": 400, "ppo": 200}
+SLABS = {"double": 300, "n_step_prioritised": 400, "a3c": 400, "vtrace": 400, "ppo": 200}
 PATIENCE = 60.0  # seconds for what takes one
 
 

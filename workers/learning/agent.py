@@ -1,20 +1,192 @@
-"""From a config to an agent that acts and learns."""
+"""A learner at work: what it has learned, what it gathers, and how far it strays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
-from workers.learning.algorithms.actor_critic import ActorCriticAgent
-from workers.learning.algorithms.base import Agent, Experience, Observations
-from workers.learning.algorithms.config import DQN, ActorCritic, Config, QTable
-from workers.learning.algorithms.dqn import ValueAgent
-from workers.learning.algorithms.q_table import TableAgent
+from workers.learning.algorithms import registry
+from workers.learning.algorithms.base import (
+    Acted,
+    Actions,
+    Continuing,
+    Differentiable,
+    Experience,
+    Exported,
+    Host,
+    Imitating,
+    Learner,
+    LearnStats,
+    Masks,
+    Observations,
+    State,
+    summed,
+)
+from workers.learning.algorithms.config import Config
+from workers.learning.algorithms.config.shared import Place
 from workers.learning.backends import Backend, backend_of, resolve
 from workers.learning.spaces import sample
 
-Learner = DQN | ActorCritic
+AnyConfig = TypeVar("AnyConfig", bound=Config)
+CPU = Place(device="cpu")
+CARRY = "carry"
+LADDER = 64  # environments over which the exploration that is told is averaged
+
+
+class Agent:
+    """The one place where a learner's pure functions meet a state that changes. It loops nothing and logs nothing.
+
+    Its whole state goes to named arrays plus plain values, so that any executor can pause and resume it bit-equal (the
+    random generator belongs to the executor and is passed in).
+
+    Attributes:
+        learner: the pure functions.
+        learned: their state.
+        buffer: what is to be learned from.
+        schedule: how far it strays; whoever has it explore otherwise replaces it.
+    """
+
+    def __init__(self, learner: Learner, rng: np.random.Generator) -> None:
+        self.learner, self.schedule = learner, learner.schedule
+        self.learned: State = learner.init(rng)
+        self.buffer = learner.buffer(rng)
+        self._carry: NDArray[np.float32] | None = None
+        self._acted: NDArray[np.float32] | None = None
+
+    @property
+    def updates(self) -> int:
+        """Of the parameters, so far."""
+        return int(self.learned.values.get("updates", 0))
+
+    @property
+    def report(self) -> Any:
+        """What building took; None where nothing is built."""
+        return getattr(self.learner, "report", None)
+
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
+        """Choose an action for each environment, exploring: [B, D], [B, N] → [B]."""
+        strayed = self.schedule.epsilon(progress, len(observation))
+        acted = self.learner.act(self.learned, observation, mask, strayed, rng, self._carry)
+        self._acted = acted.carry
+        return acted
+
+    def greedy(self, observation: Observations, mask: Masks) -> Actions:
+        """Choose the best legal action, as the exported policy would."""
+        return np.where(mask, self.values(observation, mask), -np.inf).argmax(axis=1)
+
+    def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
+        """Values of every action as exported: [B, D], [B, N] → [B, N]."""
+        return self.learner.values(self.learned, observation, mask)
+
+    def collect(self, experience: Experience) -> Host | None:
+        """Take in one slab, which followed from `act`; return the buffer's entry that is then complete, or None."""
+        entry = self.buffer.collect(experience, self._before(len(experience.reward)))
+        self._carry = None if self._acted is None else self._acted * ~experience.done[:, None]
+        return entry
+
+    def _before(self, batch: int) -> NDArray[np.float32] | None:
+        if self._acted is None or (self._carry is not None and len(self._carry) == batch):
+            return self._carry
+        return np.zeros((batch, self._acted.shape[1]), np.float32)
+
+    def remember(self, experience: Experience) -> None:
+        """Take in one slab."""
+        entry = self.collect(experience)
+        if entry is not None:
+            self.buffer.insert(entry)
+
+    def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Learn from what is remembered; None while there is too little."""
+        found = []
+        for batch in self.buffer.batches(progress):
+            self.learned, stats = self.learner.update(self.learned, batch, rng)
+            self.buffer.correct(batch, stats)
+            found.append(stats)
+        return self._summed(found, progress)
+
+    def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
+        """Learn as `learn` does, step by step along gradients [P], and return them too."""
+        gradients, found, learner = [], [], self.learner
+        if not isinstance(learner, Differentiable):
+            raise TypeError(f"{type(learner).__name__} has no gradients")
+        for batch in self.buffer.batches(progress):
+            gradient, stats = learner.gradient(self.learned, batch)
+            self.learned = learner.apply(self.learned, gradient, progress)
+            self.buffer.correct(batch, stats)
+            gradients.append(learner.backend.to_numpy(gradient))
+            found.append(stats)
+        return gradients, self._summed(found, progress)
+
+    def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
+        """Take one step along a gradient [P] that was computed elsewhere."""
+        learner = self.learner
+        if not isinstance(learner, Differentiable):
+            raise TypeError(f"{type(learner).__name__} has no gradients")
+        self.learned = learner.apply(self.learned, learner.backend.asarray(gradient), progress)
+
+    def _summed(self, found: list[LearnStats], progress: float) -> LearnStats | None:
+        stats = summed(found)
+        if stats is None or stats.exploration is not None:
+            return stats
+        explored = float(self.schedule.epsilon(progress, LADDER).mean())
+        return LearnStats(stats.updates, stats.loss, stats.rate, explored)
+
+    def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
+        """Learn from what an expert did. Raises ValueError where that can't be, or nothing was shown."""
+        if not isinstance(self.learner, Imitating):
+            raise ValueError(f"{type(self.learner).__name__} can't imitate an expert")
+        self.learned, stats = self.learner.imitate(self.learned, self.buffer, slabs, rng)
+        return stats
+
+    def start_from(self, arrays: Host, config: Mapping[str, Any] | None = None) -> None:
+        """Go on from a published policy's arrays. Raises ValueError where they are of another network."""
+        if not isinstance(self.learner, Continuing):
+            raise ValueError(f"{type(self.learner).__name__} can't go on from what was published")
+        self.learned = self.learner.start(self.learned, arrays, config)
+
+    def forget(self) -> None:
+        """Drop remembered transitions (not what was learned from them)."""
+        self.buffer.clear()
+
+    def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays and plain values from which `restore` goes on; `memory` with the remembered transitions."""
+        host = self.learner.backend.to_numpy
+        kept, values = self.buffer.state(memory=memory)
+        arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
+        carried = {} if self._carry is None else {CARRY: self._carry.copy()}
+        return {**arrays, **kept, **carried}, {**values, **self.learned.values}
+
+    def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        give = self.learner.backend.asarray
+        found = {name: give(arrays[name].copy()) for name in self.learned.arrays if name in arrays}
+        self.learned = self.learned.but(found, **{name: values[name] for name in self.learned.values})
+        self.buffer.restore(arrays, values)
+        self._carry = np.array(arrays[CARRY]) if CARRY in arrays else None
+
+    def parameters(self, names: tuple[str, ...] | None = None) -> NDArray[np.float32]:
+        """Return a copy of some vectors of the state, by default of what `act` depends on, [P]."""
+        host, wanted = self.learner.backend.to_numpy, self.learner.acting if names is None else names
+        return np.concatenate([host(self.learned.arrays[name]).reshape(-1) for name in wanted])
+
+    def load(self, parameters: NDArray[np.float32], names: tuple[str, ...] | None = None) -> None:
+        """Go by these parameters [P] from now on: an actor takes its learner's."""
+        wanted = self.learner.acting if names is None else names
+        shapes = [self.learned.arrays[name].shape for name in wanted]
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        parts = np.split(np.array(parameters, np.float32), ends[:-1])
+        given = {
+            name: self.learner.backend.asarray(value.reshape(tuple(shape)))
+            for name, value, shape in zip(wanted, parts, shapes, strict=True)
+        }
+        self.learned = self.learned.but(given)
+
+    def export(self) -> Exported:
+        """Return the policy's type ("network", "table"), its config and its arrays, for the artifact."""
+        return self.learner.export(self.learned)
 
 
 def make_agent(
@@ -39,46 +211,41 @@ def make_agent(
         BuildError: the config does not fit the spaces; names component and input.
         BackendError: what the config is to learn on can't be had.
     """
-    if isinstance(config, QTable):
-        return TableAgent(config, observation, actions, advice)
-    backend = backend or backend_of(settled(config, observation, actions, advice).place)
-    return _learner(config, observation, actions, advice, rng, backend)
+    surroundings = registry.Surroundings(observation, actions, advice)
+    if backend is None:
+        place = getattr(settled(config, observation, actions, advice), "place", CPU)
+        backend = backend_of(place)
+    return _built(config, surroundings, backend, rng)
 
 
 def settled(
-    config: Learner, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None, slab: int = 2_048
-) -> Learner:
-    """Return the config with its backend and device settled, by timing its own updates where there is a choice.
+    config: AnyConfig, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None, slab: int = 2_048
+) -> AnyConfig:
+    """Return the config with its device settled, by timing its own updates where there is a choice.
 
     A training that must go on bit-equal elsewhere keeps what was settled at its start. Raises BackendError.
 
     Args:
-        config: what is to learn.
+        config: what is to learn; without a field `place` there is nothing to settle.
         observation: Box of shape [D].
         actions: Discrete(N).
         advice: as for `make_agent`.
         slab: environments in lock-step while it is timed.
     """
+    place = getattr(config, "place", None)
+    if place is None:
+        return config
 
     def trial(backend: Backend) -> Callable[[], None]:
         rng = np.random.default_rng(0)
-        agent = _learner(config, observation, actions, advice, rng, backend)
+        agent = _built(config, registry.Surroundings(observation, actions, advice), backend, rng)
         return _until_learned(agent, sample(observation, slab, rng), int(actions.n), rng)
 
-    return msgspec.structs.replace(config, place=resolve(config.place, trial))
+    return msgspec.structs.replace(config, place=resolve(place, trial))
 
 
-def _learner(
-    config: Learner,
-    observation: spaces.Box,
-    actions: spaces.Discrete,
-    advice: slice | None,
-    rng: np.random.Generator,
-    backend: Backend,
-) -> Agent:
-    if isinstance(config, ActorCritic):
-        return ActorCriticAgent(config, observation, actions, advice, backend, rng)
-    return ValueAgent(config, observation, actions, advice, backend, rng)
+def _built(config: Config, seen: registry.Surroundings, backend: Backend, rng: np.random.Generator) -> Agent:
+    return Agent(registry.algorithm_of(config).learner(config, seen, backend), rng)
 
 
 def _until_learned(agent: Agent, seen: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:

@@ -18,7 +18,8 @@ from pydantic import ValidationError
 from app.kinds.registry import read_spec
 from workers import plugins
 from workers.learning.agent import make_agent
-from workers.learning.algorithms.config import NAMED, Config, decode, encode, named
+from workers.learning.algorithms import registry
+from workers.learning.algorithms.config import Config, encode
 from workers.learning.backends import BackendError
 from workers.learning.build import Bound, BuildError
 from workers.learning.describe import describe
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> int:
     except (WrongInput, BuildError, BackendError, ValueError) as error:
         print(f"steward agent show: {error}", file=sys.stderr)
         return 2
-    bound = getattr(agent, "bound", None)
+    bound = getattr(agent.learner, "bound", None)
     if not isinstance(bound, Bound):
         print(f"{wanted.config}: a table of [cells, {actions.n} actions], no graph. {encode(config).decode()}")
         return 0
@@ -63,11 +64,11 @@ def read_config(name: str) -> Config:
     path = Path(name)
     if path.suffix != ".json" and not path.is_file():
         try:
-            return named(name)
-        except KeyError as error:
-            raise WrongInput(f"no algorithm is called {name!r}; there are {', '.join(sorted(NAMED))}") from error
+            return registry.algorithm(name).config
+        except registry.UnknownAlgorithm as error:
+            raise WrongInput(str(error.args[0])) from error
     try:
-        return decode(path.read_bytes())
+        return registry.decode(path.read_bytes())
     except OSError as error:
         raise WrongInput(f"can't read {name}: {error.strerror}") from error
     except msgspec.DecodeError as error:

@@ -3,7 +3,7 @@
 Every simulator resets an episode that ended by itself. ``tests/workers/simulators`` holds what each must keep.
 """
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -26,22 +26,6 @@ class Step(NamedTuple):
     reward: NDArray[np.float32]
     done: NDArray[np.bool_]
     final_observation: NDArray[np.float32]
-
-
-class Foresight(NamedTuple):
-    """What each action would lead to from where B environments stand: H outcomes of each, the same luck for all.
-
-    Attributes:
-        reward: what a learner would be paid, in expectation over the outcomes, [N, B]; of an illegal action, anything.
-        weight: chance of each outcome, and 0 where the episode would be over, [H, N, B] or broadcast to it.
-        observation: of the decision that would follow, [H·N·B, D].
-        mask: legal actions of that decision, [H·N·B, N].
-    """
-
-    reward: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    observation: NDArray[np.float32]
-    mask: NDArray[np.bool_]
 
 
 class Simulator(Protocol):
@@ -78,13 +62,4 @@ class Simulator(Protocol):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave."""
-        ...
-
-
-@runtime_checkable
-class Foreseeing(Protocol):
-    """A simulator that can tell what would come of every action, without taking any."""
-
-    def foresee(self, nodes: int) -> Foresight:
-        """What each action would lead to: so many outcomes of each, where there are more than can be listed."""
         ...

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.agents import extras
 from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
@@ -41,8 +42,10 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
 
     Raises:
         LookupError: the model, or that agent, is not there any more.
+        Invalid: it asks for an extra that is not installed here.
     """
-    asked = TrainRequest.model_validate(request)
+    asked = TrainRequest.stored(request)
+    extras.require(asked)
     model = inputs.model(session, row, asked.model)
     champion = None if row.champion is None else agent_rows.artifact(session, row.id, row.champion)
     return TrainInput(
@@ -64,7 +67,7 @@ def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request
             raise LookupError(f"agent {asked.start_from} is not there any more")
         start = Start(agent.version, agent.algorithm, agent.artifact)
     return Request(
-        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.backend, asked.imitate, start
+        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.device, asked.imitate, start
     )
 
 

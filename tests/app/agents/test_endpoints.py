@@ -74,13 +74,14 @@ def test_a_training_before_any_model_says_what_to_do(client: TestClient, workloa
         ({"seeds": 0}, "/seeds"),
         ({"seeds": 1000}, "/seeds"),
         ({"executor": "threads"}, "/executor"),
-        ({"backend": "numpy"}, "/backend"),
+        ({"device": "tpu"}, "/device"),
+        ({"backend": "torch"}, "/backend"),
         ({"imitate": "oracle"}, "/imitate"),
         ({"start_from": 0}, "/start_from"),
         ({"start_from": 3}, "/start_from"),
         ({"algorithm": "planner", "seeds": 3}, "/seeds"),
         ({"algorithm": "planner", "imitate": "pid"}, "/imitate"),
-        ({"algorithm": "tabular_q", "backend": "torch"}, "/backend"),
+        ({"algorithm": "tabular_q", "device": "cuda"}, "/device"),
         ({"algorithm": "tabular_q", "executor": "processes"}, "/executor"),
         ({"start_from": 1, "imitate": "pid"}, "/imitate"),
     ],
@@ -186,12 +187,12 @@ def test_an_agent_is_gone_on_from_by_its_own_algorithm(client: TestClient, workl
 
 def test_everything_that_contradicts_is_named_at_once(client: TestClient, workload: str, backend: Database) -> None:
     publish_model(backend, workload)
-    body = {"algorithm": "planner", "seeds": 2, "executor": "ray", "backend": "jax"}
+    body = {"algorithm": "planner", "seeds": 2, "executor": "ray", "device": "cuda"}
     errors = client.post(f"/workloads/{workload}/agents", json=body).json()["errors"]
     assert [(error["pointer"], error["value"]) for error in errors] == [
         ("/seeds", 2),
         ("/executor", "ray"),
-        ("/backend", "jax"),
+        ("/device", "cuda"),
     ]
 
 

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
+from pydantic import ValidationError
 
-from app.agents.schemas import EXPERTS, Algorithm
+from app.agents.algorithms import CONTESTS, names
+from app.agents.schemas import EXPERTS, TrainRequest
 from app.kinds.iterative.heuristics import HEURISTICS
-from workers.learning.algorithms.config import NAMED, named
+from workers.learning.algorithms import registry
+from workers.learning.algorithms.config import NAMED
 from workers.learning.training.request import COMPETING
 
-COMPARISONS = {"auto", "planner"}  # these aren't algorithms of the learning engine
 
-
-@pytest.mark.parametrize("algorithm", sorted(set(get_args(Algorithm)) - COMPARISONS))
+@pytest.mark.parametrize("algorithm", sorted(NAMED))
 def test_the_engine_knows_every_algorithm_that_may_be_asked_for(algorithm: str) -> None:
-    assert named(algorithm) is not None
+    assert registry.algorithm(algorithm).config == NAMED[algorithm]
+    assert TrainRequest.model_validate({"algorithm": algorithm}).algorithm == algorithm
 
 
 def test_every_algorithm_of_the_engine_may_be_asked_for() -> None:
-    assert set(get_args(Algorithm)) == set(NAMED) | COMPARISONS
+    assert set(names()) == set(registry.names()) | set(CONTESTS)
+    assert set(NAMED) <= set(registry.names())
+    described = TrainRequest.model_json_schema()["properties"]
+    assert set(described["algorithm"]["enum"]) == set(names())
+    assert "backend" not in described
     assert set(COMPETING) < set(NAMED)
 
 
 def test_every_heuristic_may_be_imitated() -> None:
     assert set(EXPERTS) == {*HEURISTICS, "planner"}
+
+
+def test_a_request_that_an_earlier_version_queued_is_still_read() -> None:
+    assert TrainRequest.stored({"algorithm": "dqn", "backend": "jax", "seed": 3}).seed == 3
+
+
+def test_a_backend_is_refused_and_what_to_say_instead_is_told() -> None:
+    with pytest.raises(ValidationError, match=r"was removed, and 'jax' with it: .* 'device'"):
+        TrainRequest.model_validate({"backend": "jax"})

@@ -14,7 +14,7 @@ from workers.kinds.iterative.evaluation.judge import Court
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import TRAINING
-from workers.learning.simulator import Foresight, Step
+from workers.learning.simulator import Step
 
 
 class Planted:
@@ -55,18 +55,6 @@ class Planted:
         done, final = self.ends[self.state], self.observe()
         self.state = np.where(done, self.rng.choice(self.starts, self.batch), self.state)
         return Step(self.observe(), self.legal[self.state], reward, done, final)
-
-    def foresee(self, nodes: int) -> Foresight:
-        """Every next state is an outcome, at its chance; `nodes` would be for what can't be listed."""
-        del nodes
-        states, actions = self.rewards.shape
-        every = np.arange(states).repeat(actions * self.batch)
-        return Foresight(
-            self.rewards[self.state].T.astype(np.float32),
-            (self.transitions[self.state] * ~self.ends).transpose(2, 1, 0).astype(np.float32),
-            np.eye(states, dtype=np.float32)[every],
-            self.legal[every],
-        )
 
     @property
     def situation(self) -> Situation:

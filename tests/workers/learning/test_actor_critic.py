@@ -9,8 +9,7 @@ from app.kinds.iterative.heuristics import HEURISTICS
 from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
-from workers.learning.agent import make_agent
-from workers.learning.algorithms.actor_critic import ActorCriticAgent
+from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, decode, encode, named
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.execution.walk import Walk
@@ -100,16 +99,14 @@ def test_the_first_step_too_far_leaves_the_rollout() -> None:
     assert trained(patient, environments.finite_horizon(64, 0), 6).updates == 6
 
 
-def agent_for(environment: environments.Planted, config: ActorCritic, seed: int = 0) -> ActorCriticAgent:
-    found = make_agent(
+def agent_for(environment: environments.Planted, config: ActorCritic, seed: int = 0) -> Agent:
+    return make_agent(
         config,
         environment.observation_space,
         environment.action_space,
         environment.advice,
         np.random.default_rng(seed),
     )
-    assert isinstance(found, ActorCriticAgent)
-    return found
 
 
 def test_a_gradient_applied_is_what_learning_does() -> None:
@@ -118,20 +115,19 @@ def test_a_gradient_applied_is_what_learning_does() -> None:
     for _ in range(2):
         environment = environments.finite_horizon(32, 5)
         agent, walk, draws = agent_for(environment, VARIANTS["a3c"]), Walk(environment), np.random.default_rng(9)
-        assert agent.gradient(0.0, rng) is None
+        assert agent.differentiate(0.0) == ([], None)
         for _ in range(VARIANTS["a3c"].rollout):
             agent.remember(walk.slab(agent, 0.0, draws))
         agents.append(agent)
     one, other = agents
     stats = one.learn(0.2, rng)
-    found = other.gradient(0.2, rng)
-    assert stats is not None
-    assert found is not None
-    assert found[0].shape == other.parameters().shape
-    assert found[1] == stats
-    before = other.parameters()
-    other.apply(found[0], 0.2)
+    before, third = other.parameters(), agent_for(environments.finite_horizon(32, 5), VARIANTS["a3c"])
+    (gradient,), told = other.differentiate(0.2)
+    assert gradient.shape == before.shape
+    assert told == stats
     assert (other.parameters() != before).any()
+    third.apply(gradient, 0.2)
+    np.testing.assert_array_equal(third.parameters(), one.parameters())
     np.testing.assert_array_equal(other.parameters(), one.parameters())
 
 
@@ -184,7 +180,7 @@ def test_export_is_what_the_learner_would_do_in_the_rewards_unit() -> None:
     policy = NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
     states = np.eye(len(environment.rewards), dtype=np.float32)
     served = policy.q_values(states, environment.legal)
-    own = runner.agent.values(states, environment.legal)  # type: ignore[attr-defined]
+    own = runner.agent.values(states, environment.legal)
     np.testing.assert_allclose(served[environment.legal], own[environment.legal], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(served.argmax(axis=1), runner.agent.greedy(states, environment.legal))
 
@@ -207,7 +203,7 @@ def test_a_clone_of_a_heuristic_on_a_workload() -> None:
     config = replace(on_workload(VARIANTS["a2c"]), cloning=Cloning(epochs=6, rate=1e-2))
     runner = Serial(config, workload.simulator(128, 0), Plan(128, 128), 0)
     untrained = suite.exported_gap(runner, workload)
-    runner.agent.imitate(demonstrate(workload.simulator(128, 4), rule, 90), runner.rng)  # type: ignore[attr-defined]
+    runner.agent.imitate(demonstrate(workload.simulator(128, 4), rule, 90), runner.rng)
     shown, found = workload.gap(rule), suite.exported_gap(runner, workload)
     assert found <= shown + 0.02
     assert found < untrained / 2
@@ -220,7 +216,7 @@ def test_a_published_agent_goes_on_where_it_was() -> None:
     second = agent_for(environment, VARIANTS["ppo"], seed=5)
     second.start_from(arrays, config)
     states = np.eye(len(environment.rewards), dtype=np.float32)
-    before: np.ndarray = first.agent.values(states, environment.legal)  # type: ignore[attr-defined]
+    before: np.ndarray = first.agent.values(states, environment.legal)
     np.testing.assert_allclose(second.values(states, environment.legal), before, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="layers"):
         second.start_from(arrays, {**config, "layers": [64]})

@@ -220,7 +220,8 @@ def test_nodes_of_one_component_share_variables_and_sets_differ() -> None:
     bound = bind(complete(graph, SPACES), backend, np.random.default_rng(0))
     parameters = 6 * 8 + 8 + 8 * 3 + 3
     assert bound.report.parameters == parameters
-    backend.assign(bound.stores["online"], backend.asarray(np.full(parameters, 0.1, np.float32)))
+    store = bound.stores["online"]
+    store.views = backend.cut(store.layout, backend.asarray(np.full(parameters, 0.1, np.float32)))
     feeds = {
         "observation": backend.asarray(np.ones((2, 6), np.float32)),
         "mask": backend.asarray(np.ones((2, 3), np.bool_)),

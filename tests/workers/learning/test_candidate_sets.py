@@ -177,7 +177,7 @@ def test_what_is_exported_scores_as_the_learner_does(config: Config) -> None:
     _, described, arrays = runner.agent.export()
     assert described["advice"] == [1, 2]
     policy = ScorerPolicy.build({"algorithm": "tested", **described}, dict(arrays))
-    own = runner.agent.values(environment.observation, environment.mask)  # type: ignore[attr-defined]
+    own = runner.agent.values(environment.observation, environment.mask)
     served = policy.scores(environment.observation, environment.mask)
     np.testing.assert_allclose(served[environment.mask], own[environment.mask], rtol=1e-4, atol=1e-5)
     assert (served[~environment.mask] == -np.inf).all()

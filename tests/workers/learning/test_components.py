@@ -13,13 +13,12 @@ import pytest
 from gymnasium import spaces
 
 from workers.learning import components
-from workers.learning.backends import available, get_backend
+from workers.learning.backends import BACKENDS, get_backend
 from workers.learning.build import run_alone
 from workers.learning.components.advantage import GAE, Normalise, VTrace
 from workers.learning.components.base import Component, Memory, SpaceError
 from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
-from workers.learning.components.foresight import Best, EveryHuber, Taught
 from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
@@ -143,9 +142,6 @@ CASES: dict[str, Case] = {
     "quantile_target": Case(QuantileTarget, {"evaluate": reals(4, 6)}),
     "huber": Case(lambda: Huber(0.7)),
     "quantile_huber": Case(lambda: QuantileHuber(0.7), QUANTILES),
-    "best": Case(Best),
-    "every_huber": Case(lambda: EveryHuber(0.7, 0.5)),
-    "taught": Case(lambda: Taught(32)),
     "large_margin": Case(lambda: LargeMargin(0.8)),
     "joined": Case(lambda: Joined(0.4)),
     "softmax": Case(lambda: Softmax(ACTIONS)),
@@ -193,7 +189,7 @@ def test_every_component_is_in_the_table() -> None:
 def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -> None:
     component, inputs = make(name), CASES[name].inputs()
     declared = component.gives(inputs)
-    results = {b: run_alone(make(name), inputs, get_backend(b), batch=8, seed=3, spread=0.3)[1] for b in available()}
+    results = {b: run_alone(make(name), inputs, get_backend(b), batch=8, seed=3, spread=0.3)[1] for b in BACKENDS}
     oracle = results["numpy"]
     assert set(oracle) == set(declared)
     for port, space in declared.items():

@@ -10,21 +10,19 @@ from gymnasium import spaces
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.policies.artifact import FAMILIES
 from app.policies.base import RETURN_SCALE
-from workers.learning.agent import make_agent
-from workers.learning.algorithms.base import Agent, Experience
+from workers.learning.agent import Agent, make_agent
+from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import NAMED, QTable
-from workers.learning.algorithms.q_table import TableAgent
-from workers.learning.backends import available, get_backend
+from workers.learning.backends import get_backend
 from workers.learning.spaces import reals
 
 WIDE, ACTIONS, ADVICE = 9, 4, slice(2, 6)
-LEARNING = [name for name in available() if name != "numpy"]
 
 
-def taught(name: str, backend: str) -> Agent:
+def taught(name: str) -> Agent:
     """An agent of arbitrary parameters; a table has to be filled by learning."""
     config, rng = NAMED[name], np.random.default_rng(1)
-    agent = make_agent(config, reals(WIDE), spaces.Discrete(ACTIONS), ADVICE, rng, get_backend(backend))
+    agent = make_agent(config, reals(WIDE), spaces.Discrete(ACTIONS), ADVICE, rng, get_backend("torch"))
     if not isinstance(config, QTable):
         agent.load(rng.normal(0.0, 0.3, agent.parameters().shape).astype(np.float32))
         return agent
@@ -43,17 +41,16 @@ def drawn(rng: np.random.Generator, batch: int) -> tuple[np.ndarray[Any, Any], n
     return rng.standard_normal((batch, WIDE), np.float32), mask
 
 
-@pytest.mark.parametrize("backend", LEARNING)
 @pytest.mark.parametrize("name", sorted(NAMED))
-def test_the_service_says_what_the_learner_says(name: str, backend: str) -> None:
-    agent = taught(name, backend)
+def test_the_service_says_what_the_learner_says(name: str) -> None:
+    agent = taught(name)
     observation, mask = drawn(np.random.default_rng(2), 64)
     kind, described, arrays = agent.export()
     policy = FAMILIES[kind].build({"algorithm": name, **described}, dict(arrays))
     view = SimpleNamespace(observation=observation, mask=mask)
     choice = policy.act(Situation(None, None, cast("Any", view)))
     assert choice.values is not None
-    ours = agent.values(observation) if isinstance(agent, TableAgent) else cast("Any", agent).values(observation, mask)
+    ours = agent.values(observation, mask)
     assert ours.std() > 0.1
     np.testing.assert_allclose((choice.values * RETURN_SCALE)[mask], ours[mask], rtol=1e-5, atol=1e-5)
     assert np.isneginf(choice.values[~mask]).all()

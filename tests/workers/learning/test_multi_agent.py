@@ -17,10 +17,11 @@ from workers.learning.algorithms.config import (
     Memory,
     Network,
     Optimiser,
+    decode,
 )
-from workers.learning.algorithms.multi_agent import IndependentAgents
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
+from workers.learning.execution.multi_agent import IndependentAgents
 from workers.learning.joint_simulator import Seen
 
 ACTOR = ActorCritic(
@@ -149,4 +150,4 @@ def test_every_agent_needs_a_config() -> None:
     with pytest.raises(ValueError, match="configs for left, but the agents are left, right"):
         Joint({"left": ACTOR}, games.Meeting(4, 0), Plan(8, 8), 0)
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"type": "together"}', type=Config)
+        decode(b'{"type": "together"}')

@@ -11,7 +11,7 @@ from app.policies.functions import gated
 from tests.workers.learning import games
 from tests.workers.learning.suite import trained
 from workers.learning.agent import make_agent
-from workers.learning.algorithms.actor_critic import ActorCriticAgent
+from workers.learning.algorithms.actor_critic import ActorCriticLearner
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser
 from workers.learning.backends import get_backend
@@ -82,15 +82,15 @@ def test_rollouts_are_unrolled_as_they_were_acted() -> None:
     environment = games.Recalling(16, 0)
     runner = Serial(replace(MINDFUL, rollout=7), environment, Plan(16 * 70, 16 * 13), 0)
     runner.advance()  # six slabs into the second rollout; an episode takes four
-    agent = runner.agent
-    assert isinstance(agent, ActorCriticAgent)
-    agent.remember(runner.walk.slab(agent, 0.0, runner.rng))
-    drawn = agent.rollout.slabs["log_prob"].reshape(-1).copy()
-    batch = agent._taken()
-    given = {**agent.seen.feeds(batch), "mask": batch["mask"], "action": batch["action"]}
-    with agent.backend.without_gradient():
-        found = agent.bound.run(("chance.log_prob",), given)["chance.log_prob"]
-    np.testing.assert_allclose(agent.backend.to_numpy(found), drawn, rtol=1e-4, atol=1e-5)
+    agent, learner = runner.agent, runner.agent.learner
+    assert isinstance(learner, ActorCriticLearner)
+    whole = agent.collect(runner.walk.slab(agent, 0.0, runner.rng))
+    assert whole is not None
+    batch = learner.examples(whole)
+    given = {**learner.seen.feeds(batch), "mask": batch["mask"], "action": batch["action"]}
+    with learner.backend.without_gradient():
+        found = learner.bound.run(("chance.log_prob",), given, learner.variables(agent.learned))["chance.log_prob"]
+    np.testing.assert_allclose(learner.backend.to_numpy(found), whole["log_prob"].reshape(-1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("keep_memory", [True, False])
@@ -111,7 +111,6 @@ def test_a_recurrent_agent_can_be_cloned_from_who_remembers() -> None:
     environment = games.Recalling(64, 0)
     config = replace(MINDFUL, cloning=Cloning(epochs=12, batch=256, rate=1e-2, entropy=0.0))
     agent = make_agent(config, environment.observation_space, environment.action_space, None, np.random.default_rng(0))
-    assert isinstance(agent, ActorCriticAgent)
     observation, mask = environment.reset()
     slabs, sure = [], np.zeros(64, np.float32)
     for _ in range(64):

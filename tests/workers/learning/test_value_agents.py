@@ -75,14 +75,14 @@ def states(environment: environments.Planted) -> np.ndarray:
 def test_the_grids_golden_values(name: str) -> None:
     environment = environments.grid(32, 0)
     runner = trained(VARIANTS[name], environment, 500)
-    values = runner.agent.values(states(environment), environment.legal)  # type: ignore[attr-defined]
+    values = runner.agent.values(states(environment), environment.legal)
     np.testing.assert_array_equal(np.round(values[:2]), [[-1, -5, 0, -1], [-1, 1, 0, 0]])
 
 
 def test_the_grids_golden_values_in_a_table() -> None:
     environment = environments.grid(32, 0)
     runner = trained(msgspec.structs.replace(TABLE, entries=(0, 1)), environment, 400)
-    values = runner.agent.values(states(environment))  # type: ignore[attr-defined]
+    values = runner.agent.values(states(environment), environment.legal)
     np.testing.assert_array_equal(np.round(values[:2]), [[-1, -5, 0, -1], [-1, 1, 0, 0]])
 
 
@@ -125,7 +125,7 @@ def test_a_too_small_memory_does_not_learn() -> None:
 def test_without_a_step_nothing_is_learned() -> None:
     environment = environments.grid(32, 0)
     idle = trained(msgspec.structs.replace(SMALL, optimiser=Optimiser(rate=1e-12)), environment, 300)
-    np.testing.assert_allclose(idle.agent.values(states(environment), environment.legal), 0.0, atol=1e-6)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(idle.agent.values(states(environment), environment.legal), 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["dqn", "quantile"])
@@ -173,7 +173,7 @@ def test_export_is_what_the_learner_would_do() -> None:
     policy = NetworkPolicy.build({"algorithm": "dueling_double_dqn", **config}, dict(arrays))
     states = np.eye(len(environment.rewards), dtype=np.float32)
     served = policy.q_values(states, environment.legal)
-    learner = runner.agent.values(states, environment.legal)  # type: ignore[attr-defined]
+    learner = runner.agent.values(states, environment.legal)
     np.testing.assert_allclose(served[environment.legal], learner[environment.legal], rtol=1e-5, atol=1e-6)
 
 

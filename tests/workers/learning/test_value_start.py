@@ -6,6 +6,7 @@ import pytest
 
 from tests.workers.learning import environments, suite
 from tests.workers.learning.test_value_agents import SMALL, TABLE, VARIANTS
+from workers.learning.algorithms.buffers import ReplayBuffer
 from workers.learning.algorithms.config import DQN, Config, Imitation, Network
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.imitation import demonstrate
@@ -18,7 +19,15 @@ BRIEFLY = msgspec.structs.replace(SHOWN, imitation=Imitation(margin=0.3, updates
 def shown(runner: Serial, slabs: int = 30) -> None:
     """Let the exact expert demonstrate."""
     environment = environments.finite_horizon(32, 11)
-    runner.agent.imitate(demonstrate(environment, environments.Expert(environment), slabs), runner.rng)  # type: ignore[attr-defined]
+    runner.agent.imitate(demonstrate(environment, environments.Expert(environment), slabs), runner.rng)
+
+
+def shown_to(runner: Serial) -> int:
+    """How many demonstrations are kept."""
+    buffer = runner.agent.buffer
+    assert isinstance(buffer, ReplayBuffer)
+    assert buffer.demonstrations is not None
+    return buffer.demonstrations.size
 
 
 def agreement(config: DQN) -> float:
@@ -45,11 +54,11 @@ def test_a_start_from_demonstrations_and_then_ones_own_experience() -> None:
 def test_demonstrations_are_kept_beside_ones_own_experience() -> None:
     runner = Serial(SHOWN, environments.finite_horizon(32, 0), Plan(32 * 400, 32 * 200), 0)
     shown(runner)
-    kept = runner.agent.demonstrations.size  # type: ignore[attr-defined]
+    kept = shown_to(runner)
     while not runner.done:
         runner.advance()
     runner.agent.forget()
-    assert kept == runner.agent.demonstrations.size == 32 * 30  # type: ignore[attr-defined]
+    assert kept == shown_to(runner) == 32 * 30
 
 
 @pytest.mark.parametrize("keep_memory", [True, False])
@@ -74,7 +83,7 @@ def test_a_table_learns_from_demonstrations() -> None:
     config = msgspec.structs.replace(TABLE, warm_up=32, entries=(0, 1, 2, 3))
     runner = Serial(config, environments.finite_horizon(32, 0), Plan(32, 32), 0)
     shown(runner, 20)
-    assert runner.agent.visits.sum() > 32 * 10  # type: ignore[attr-defined]
+    assert runner.agent.learned.arrays["visits"].sum() > 32 * 10
 
 
 STARTED: dict[str, Config] = {
@@ -89,7 +98,7 @@ def test_a_published_agent_goes_on_from_where_it_was(name: str) -> None:
     first = suite.trained(STARTED[name], environment, 300)
     _, described, arrays = first.agent.export()
     second = Serial(STARTED[name], environments.finite_horizon(64, 1), Plan(64 * 200, 64 * 100), 9)
-    second.agent.start_from(arrays, described)  # type: ignore[attr-defined]
+    second.agent.start_from(arrays, described)
     states = np.eye(len(environment.rewards), dtype=np.float32)
     np.testing.assert_array_equal(
         second.agent.greedy(states, environment.legal), first.agent.greedy(states, environment.legal)
@@ -109,15 +118,15 @@ def test_another_network_is_refused_and_told_from() -> None:
     _, described, arrays = agent(SMALL, here).agent.export()
     dueling = agent(msgspec.structs.replace(SMALL, network=Network(layers=(32,), dueling=True)), here).agent
     with pytest.raises(ValueError, match=r"'dueling': False.*'dueling': True"):
-        dueling.start_from(arrays, described)  # type: ignore[attr-defined]
+        dueling.start_from(arrays, described)
     with pytest.raises(ValueError, match=r"value\.weight: none for \(1, 32\)"):
-        dueling.start_from(arrays)  # type: ignore[attr-defined]
+        dueling.start_from(arrays)
     elsewhere = agent(SMALL, environments.identity(8, 0)).agent
     with pytest.raises(ValueError, match=r"trunk\.0\.weight: \(32, 25\) for \(32, 6\)"):
-        elsewhere.start_from(arrays, described)  # type: ignore[attr-defined]
+        elsewhere.start_from(arrays, described)
     table = Serial(TABLE, here, Plan(64, 64), 0).agent
     with pytest.raises(ValueError, match="config"):
-        table.start_from({"q": np.zeros((3, 3))})  # type: ignore[attr-defined]
+        table.start_from({"q": np.zeros((3, 3))})
     cells = {"entries": [0], "low": [0.0], "high": [1.0], "bins": [2]}
     with pytest.raises(ValueError, match=r"\(3, 3\).*\(2, 3\)"):
-        table.start_from({"q": np.zeros((3, 3))}, cells)  # type: ignore[attr-defined]
+        table.start_from({"q": np.zeros((3, 3))}, cells)

@@ -15,7 +15,7 @@ from app.kinds.iterative.state import State, advance, expect
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.simulator import IterativeSimulator, Ranges
-from workers.learning.simulator import Foresight, Step
+from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]
 
@@ -42,17 +42,6 @@ class ExpectedSimulator(IterativeSimulator):
         expected -= episodes.potential
         expected *= RETURN_SCALE
         return super().step(actions)._replace(reward=expected)
-
-    def foresee(self, nodes: int) -> Foresight:
-        """Every action's expected reward, and the decisions that would follow, at Gauss–Hermite outcomes."""
-        episodes = self._current()
-        count, every = self.batch, np.arange(len(self.layout.deltas)).repeat(self.batch)
-        rows = np.tile(np.arange(count), len(self.layout.deltas))
-        actions = np.where(episodes.view.mask[rows, every], every, self.layout.noop)
-        before = State(*(field[rows] for field in episodes.state))
-        given = Stakes(*(field[..., rows] for field in episodes.given))
-        levels = step(self.layout, before.levels, actions)
-        return foreseen(self.projector, before, levels, given, episodes.potential, outcomes(nodes))
 
 
 class Outcomes(NamedTuple):
@@ -83,35 +72,3 @@ def expectation(
         total += weight * reward(before.weights, terms(projector, before, after, given))
         total += weight * np.where(ending, 0, potential(view(projector, after, given)))
     return total
-
-
-def foreseen(
-    projector: Projector,
-    before: State,
-    levels: NDArray[np.integer],
-    given: Stakes,
-    promised: Array,
-    outcomes: Outcomes,
-) -> Foresight:
-    """What would follow of N options for B runs, on top of the potential ``promised`` [B].
-
-    ``before`` and ``levels`` hold N·B rows, one option of all runs after another.
-    """
-    known = expect(projector, before, levels, before.features)
-    spread = np.sqrt(before.variance + projector.drift_variance + projector.noise_variance)
-    ending = before.iteration + 1 >= projector.layout.iterations
-    total, seen = np.zeros_like(before.cost), []
-    for place, weight in zip(*outcomes, strict=True):
-        measured = np.exp(known.logs + before.effect + place * spread)
-        measured[:, projector.layout.seconds] += known.pause
-        after = advance(projector, before, levels, measured, before.features, known)
-        seen.append(view(projector, after, given))
-        total += weight * reward(before.weights, terms(projector, before, after, given))
-        total += weight * np.where(ending, 0, potential(seen[-1]))
-    shape = -1, len(promised)
-    return Foresight(
-        reward=(total.reshape(shape) - promised) * np.float32(RETURN_SCALE),
-        weight=outcomes.weights[:, None, None] * ~ending.reshape(shape),
-        observation=np.concatenate([one.observation for one in seen]),
-        mask=np.concatenate([one.mask for one in seen]),
-    )

@@ -1,23 +1,29 @@
-"""The agent contract: what an executor needs of an algorithm.
+"""The learner contract: what an algorithm is to an executor.
 
-An agent acts on slabs of environments in lock-step, takes in what came of it, and learns. It loops nothing and logs
-nothing: `learn` returns frozen figures. Its whole state goes to named arrays plus plain values, so that any executor
-can pause and resume it bit-equal (the random generator belongs to the executor and is passed in).
+A learner is three pure functions, `init`, `act` and `update(state, batch) → (state, statistics)`: what it knows is in
+the `State` that is handed in and returned, and luck comes from the generator that is handed in. It says which `Buffer`
+gathers its batches, and what it exports. `workers.learning.agent.Agent` joins the three for executors, which loop.
 
-To add an algorithm: a config in `config.py`, an agent here beside the others, one line in `workers.learning.agent`.
+To add an algorithm: see `workers.learning.algorithms.registry`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.simulator import Foresight
+from workers.learning.backends.base import Array, Backend
+from workers.learning.components.exploration import Schedule
 
 Observations = NDArray[np.float32]  # [B, D]
 Masks = NDArray[np.bool_]  # [B, N]
 Actions = NDArray[np.int64]  # [B]
+Host = Mapping[str, NDArray[Any]]
+"""Arrays of this process, by name."""
+Exported = tuple[str, dict[str, Any], dict[str, NDArray[Any]]]
+"""A policy's type ("network", "table"), its config and its arrays, for the artifact."""
 
 
 class Acted(NamedTuple):
@@ -26,10 +32,12 @@ class Acted(NamedTuple):
     Attributes:
         action: [B].
         log_prob: logarithm of the probability with which the behaviour drew the action, [B]; zeros where nobody asks.
+        carry: what a recurrent network hands to its next step, [B, H]; None where nothing is carried.
     """
 
     action: Actions
     log_prob: NDArray[np.float32]
+    carry: NDArray[np.float32] | None = None
 
 
 class Experience(NamedTuple):
@@ -49,65 +57,162 @@ class Experience(NamedTuple):
 
 
 @dataclass(frozen=True)
+class State:
+    """All that a learner has learned: arrays of its backend, and plain values. Neither is ever written to."""
+
+    arrays: Mapping[str, Array]
+    values: Mapping[str, Any]
+    cuts: dict[str, Mapping[str, Array]] = field(default_factory=dict, compare=False, repr=False)
+    """Flat vectors that were cut into variables, so that this is done once."""
+
+    def but(self, arrays: Mapping[str, Array], **values: Any) -> "State":
+        """Return the state with other arrays and values in place of these."""
+        return State({**self.arrays, **arrays}, {**self.values, **values})
+
+
+class Batch(NamedTuple):
+    """What one update learns from.
+
+    Attributes:
+        arrays: by the names of the learner's inputs.
+        progress: share of the training that is done, 0 to 1, for schedules.
+        places: where the examples stand in their replay memory; None where they stand in none.
+    """
+
+    arrays: Host
+    progress: float
+    places: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
 class LearnStats:
-    """Figures of one call of `learn`. `exploration`: the mean ε, temperature or policy entropy at that time."""
+    """Figures of some updates.
+
+    `exploration`: the mean ε, temperature or policy entropy at that time; None where the learner does not know it.
+    `errors`: how wrong the examples were [n], for their priorities.
+    """
 
     updates: int
     loss: float
     rate: float
-    exploration: float
+    exploration: float | None = None
+    errors: NDArray[np.float32] | None = field(default=None, compare=False)
 
 
-class Agent(Protocol):
-    """What acts and learns."""
+class Buffer(Protocol):
+    """What gathers experience until it makes batches.
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
-        """Choose an action for each environment, exploring."""
+    Attributes:
+        slabs: of environment steps behind one entry.
+        updates: at most, after one entry.
+    """
 
-    def greedy(self, observation: Observations, mask: Masks) -> Actions:
-        """Choose the best action known, as the exported policy would."""
+    slabs: int
+    updates: int
 
-    def remember(self, experience: Experience) -> None:
-        """Take in one slab."""
+    def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
+        """Take in one slab; return the entry that is then complete, or None. The entry is read before the next slab.
 
-    def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Learn from what is remembered; None while there is too little."""
+        `carry`: what the network carried into the slab's step, [B, H].
+        """
 
-    def forget(self) -> None:
-        """Drop remembered transitions (not what was learned from them)."""
+    def insert(self, entry: Host) -> None:
+        """Take in an entry, one's own or an actor's."""
+
+    def batches(self, progress: float) -> Iterator[Batch]:
+        """Yield what is due to be learned from; each is drawn after what `correct` told of the one before."""
+
+    def correct(self, batch: Batch, stats: LearnStats) -> None:
+        """Hear what came of a batch."""
+
+    def entry(self, batch: int) -> Host:
+        """Return an empty entry of `batch` environments."""
+
+    def clear(self) -> None:
+        """Drop what was gathered."""
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and plain values from which `restore` goes on; `memory` with the remembered transitions."""
+        """Return arrays and plain values from which `restore` goes on; `memory` with what was gathered."""
 
-    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
+    def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
         """Go on from a state."""
 
-    def parameters(self) -> NDArray[np.float32]:
-        """Return a copy of what `act` depends on, [P]."""
 
-    def load(self, parameters: NDArray[np.float32]) -> None:
-        """Act on these parameters [P] from now on: an actor takes its learner's."""
+class Learner(Protocol):
+    """What acts and learns, without a memory of its own.
 
-    def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the policy's type ("network", "table"), its config and its arrays, for the artifact."""
+    Attributes:
+        backend: where its arrays are.
+        schedule: how far it strays, by environment; zeros where that is a matter of its parameters.
+        acting: names of the state's arrays that `act` depends on.
+        shared: names of those that `gradient` depends on.
+    """
+
+    backend: Backend
+    schedule: Schedule
+    acting: tuple[str, ...]
+    shared: tuple[str, ...]
+
+    def init(self, rng: np.random.Generator) -> State:
+        """Return the state before the first update."""
+
+    def buffer(self, rng: np.random.Generator) -> Buffer:
+        """Return a new buffer, which draws from the generator."""
+
+    def act(
+        self,
+        state: State,
+        observation: Observations,
+        mask: Masks,
+        exploration: NDArray[np.float32],
+        rng: np.random.Generator,
+        carry: NDArray[np.float32] | None = None,
+    ) -> Acted:
+        """Choose an action for each environment, straying as far as `exploration` [B] says."""
+
+    def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
+        """Learn from a batch."""
+
+    def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
+        """Values of every action [B, N], as the exported policy has them."""
+
+    def export(self, state: State) -> Exported:
+        """Return the policy. Raises ValueError where there is none that could be served."""
 
 
-class Asynchronous(Agent, Protocol):
-    """An agent whose gradients can be computed beside the data and applied to shared parameters (Mnih et al., 2016)."""
+@runtime_checkable
+class Differentiable(Protocol):
+    """A learner whose update is a gradient, computed beside the data, and a step along it (Mnih et al., 2016)."""
 
-    def gradient(self, progress: float, rng: np.random.Generator) -> tuple[NDArray[np.float32], LearnStats] | None:
-        """Return the gradient [P] of what is remembered, which is then forgotten; None while there is too little."""
+    def gradient(self, state: State, batch: Batch) -> tuple[Array, LearnStats]:
+        """Return the gradient [P] of a batch."""
 
-    def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
+    def apply(self, state: State, gradient: Array, progress: float) -> State:
         """Take one step of the optimiser along a gradient [P]."""
 
 
 @runtime_checkable
-class Foreseer(Protocol):
-    """An agent that learns from what every action would lead to, where simulator and executor can tell."""
+class Continuing(Protocol):
+    """A learner that can go on from what an earlier one exported."""
 
-    foresight: int
-    """Outcomes of each action that it asks for; 0 for none at all."""
+    def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
+        """Take over a published policy's arrays. Raises ValueError where they are of another network, saying which."""
 
-    def foresee(self, observation: Observations, mask: Masks, ahead: Foresight) -> None:
-        """Take in what would follow from [B, D], [B, N], before the step that then is taken."""
+
+@runtime_checkable
+class Imitating(Protocol):
+    """A learner that can learn from watching."""
+
+    def imitate(
+        self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
+    ) -> tuple[State, LearnStats]:
+        """Learn from what an expert did. Raises ValueError where nothing was shown, or it has no place."""
+
+
+def summed(found: list[LearnStats]) -> LearnStats | None:
+    """Join the figures of several updates; None where nothing was learned."""
+    learned = [stats for stats in found if stats.updates]
+    if not learned:
+        return None
+    loss = sum(stats.loss for stats in learned) / len(learned)
+    return LearnStats(sum(stats.updates for stats in learned), loss, learned[-1].rate, learned[-1].exploration)

@@ -1,5 +1,7 @@
 """The graph of the value-based agent: one set of components, wired by the switches of its config."""
 
+from collections.abc import Callable
+
 from gymnasium import spaces
 
 from workers.learning.algorithms import sets
@@ -7,7 +9,6 @@ from workers.learning.algorithms.config import DQN, Scorer
 from workers.learning.build import Node
 from workers.learning.components.base import Component
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
-from workers.learning.components.foresight import TAUGHT, Best, EveryHuber, Taught
 from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
 from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
@@ -38,9 +39,6 @@ INPUTS = (
     "target_parameters",
     "share",
     "expert",
-    "targets",
-    "ahead_observation",
-    "ahead_mask",
 )
 
 
@@ -66,9 +64,6 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
         "next_observation": observation,
         "next_mask": mask,
         "mask": mask,
-        "targets": reals(int(actions.n)),
-        "ahead_observation": observation,
-        "ahead_mask": mask,
         "epsilon": unit(),
         "noise": unit(noise),
         **{name: reals() for name in (*numbers, "expert")},
@@ -108,7 +103,12 @@ def memory(config: DQN) -> Replay:
     )
 
 
-def nodes(config: DQN, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
+def nodes(
+    config: DQN,
+    actions: spaces.Discrete,
+    advice: slice | None,
+    targets: Callable[[DQN, Component], list[Node]],
+) -> list[Node]:
     """Return the nodes: act, remember, target, loss, optimise, synchronise."""
     q = network(config, int(actions.n), advice)
     given = {"values": "q.values", "mask": "mask", "epsilon": "epsilon", "noise": "noise"}
@@ -118,16 +118,16 @@ def nodes(config: DQN, actions: spaces.Discrete, advice: slice | None) -> list[N
         Node("explore", explorer(config, actions), given),
         Node("n_step", NStep(config.n_step, config.gamma), {port: port for port in STEP}),
         Node("memory", memory(config), {port: f"n_step.{port}" for port in TRANSITION}),
+        *targets(config, q),
         *learning(config, q),
         *imitating(config),
-        *foreseeing(config, q),
         Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
         Node("synchronise", Synchroniser(), both),
     ]
 
 
-def learning(config: DQN, q: Component) -> list[Node]:
-    """Return what gives `target.target`, `loss.loss` and `loss.error` of a batch from the memory."""
+def bellman(config: DQN, q: Component) -> list[Node]:
+    """Return what gives `target.target`: the reward, and what the target network thinks of what follows."""
     following = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
     chosen = [Node("q_next", q, following)] if config.double else []
     kind = "quantiles" if config.quantiles else "values"
@@ -137,11 +137,15 @@ def learning(config: DQN, q: Component) -> list[Node]:
         "select": "q_next.values" if config.double else "q_target.values",
         "evaluate": f"q_target.{kind}",
     }
+    target = Node("target", QuantileTarget() if config.quantiles else Target(), wires)
+    return [Node("q_target", q, following, variables="target"), *chosen, target]
+
+
+def learning(config: DQN, q: Component) -> list[Node]:
+    """Return what gives `loss.loss` and `loss.error` of a batch from the memory."""
+    kind = "quantiles" if config.quantiles else "values"
     loss = QuantileHuber(config.huber) if config.quantiles else Huber(config.huber)
     return [
-        Node("q_target", q, following, variables="target"),
-        *chosen,
-        Node("target", QuantileTarget() if config.quantiles else Target(), wires),
         Node("q_learn", q, {"observation": "memory.observation", "mask": "memory.mask"}),
         Node(
             "pick",
@@ -162,22 +166,4 @@ def imitating(config: DQN) -> list[Node]:
         Node("demonstrations", Replay(wanted.capacity), {port: f"n_step.{port}" for port in TRANSITION}),
         Node("margin", LargeMargin(wanted.margin), {"values": "q_learn.values", **seen}),
         Node("joined", Joined(wanted.weight), {"loss": "loss.loss", "other": "margin.loss"}),
-    ]
-
-
-def foreseeing(config: DQN, q: Component) -> list[Node]:
-    """Return what values the decisions ahead, the memory of what is taught, and its loss; nothing without foresight."""
-    wanted = config.foresight
-    if wanted is None:
-        return []
-    return [
-        Node("q_ahead", q, {"observation": "ahead_observation", "mask": "ahead_mask"}, variables="target"),
-        Node("best_ahead", Best(), {"values": "q_ahead.values", "mask": "ahead_mask"}),
-        Node("taught", Taught(wanted.states), {port: port for port in TAUGHT}),
-        Node("q_taught", q, {"observation": "taught.observation", "mask": "taught.mask"}),
-        Node(
-            "taught_loss",
-            EveryHuber(config.huber, wanted.focus),
-            {"values": "q_taught.values", "targets": "taught.targets", "mask": "taught.mask"},
-        ),
     ]

@@ -9,9 +9,23 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.policies.table import cell
-from workers.learning.algorithms.base import Acted, Actions, Experience, LearnStats, Masks, Observations
+from workers.learning.algorithms.base import (
+    Acted,
+    Batch,
+    Buffer,
+    Experience,
+    Exported,
+    Host,
+    LearnStats,
+    Masks,
+    Observations,
+    State,
+)
+from workers.learning.algorithms.buffers import SlabBuffer
 from workers.learning.algorithms.config import QTable
-from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear
+from workers.learning.backends.base import Backend
+from workers.learning.backends.numpy import NumpyBackend
+from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
 
 
@@ -54,135 +68,125 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
     return low - margin, high + margin, count
 
 
-class TableAgent:
-    """Q(s, a) = advice + table[cell(s), a]."""
+class TableLearner:
+    """Q(s, a) = advice + table[cell(s), a]; see `Learner`.
+
+    Its state holds `table` and `visits` [cells, N], and what it has `seen` until the cells are cut. Raises ValueError
+    for entries that the observation has not.
+    """
+
+    backend: Backend = NumpyBackend()
+    acting: tuple[str, ...] = ("table",)
+    shared: tuple[str, ...] = ("table",)
 
     def __init__(self, config: QTable, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None) -> None:
         wide = int(observation.shape[0])
         if any(entry >= wide for entry in config.entries):
             raise ValueError(f"entries {config.entries} are not all below the observation's length {wide}")
-        self.config, self.actions, self.advice = config, int(actions.n), advice
+        self.config, self.actions, self.advice, self.wide = config, int(actions.n), advice, wide
         wanted = config.exploration
-        self.schedule = (
+        self.schedule: Schedule = (
             ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
         )
         self.explore = EpsilonGreedy(actions)
-        self.discretiser: Discretiser | None = None
-        self.table = np.zeros((0, self.actions), np.float32)
-        self.visits = np.zeros((0, self.actions), np.float64)
-        self.waiting: list[Observations] = []
-        self.latest: Experience | None = None
 
-    def values(self, observation: Observations) -> NDArray[np.float32]:
+    def init(self, rng: np.random.Generator) -> State:
+        """No cells yet."""
+        del rng
+        return State({**self._cells(0), "seen": np.zeros((0, self.wide), np.float32)}, {"cut": None})
+
+    def _cells(self, count: int) -> Host:
+        return {"table": np.zeros((count, self.actions), np.float32), "visits": np.zeros((count, self.actions))}
+
+    def buffer(self, rng: np.random.Generator) -> SlabBuffer:
+        """The latest slab is all it needs."""
+        del rng
+        return SlabBuffer()
+
+    def values(self, state: State, observation: Observations, mask: Masks | None = None) -> NDArray[np.float32]:
         """Q of every action: [B, D] → [B, N]."""
+        del mask
         found = np.zeros((len(observation), self.actions), np.float32)
-        if self.discretiser is not None:
-            found += self.table[self.discretiser.cell(observation)]
+        if state.values["cut"] is not None:
+            found += state.arrays["table"][Discretiser(state.values["cut"]).cell(observation)]
         if self.advice is not None and self.config.advice:
             found += observation[:, self.advice]
         return found
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
+    def act(
+        self,
+        state: State,
+        observation: Observations,
+        mask: Masks,
+        exploration: NDArray[np.float32],
+        rng: np.random.Generator,
+        carry: NDArray[np.float32] | None = None,
+    ) -> Acted:
         """ε-greedy: [B, D], [B, N] → [B]."""
-        batch = len(observation)
-        feeds = {
-            "values": self.values(observation),
-            "mask": mask,
-            "noise": rng.random((batch, 2), np.float32),
-            "epsilon": self.schedule.epsilon(progress, batch),
-        }
-        return Acted(self.explore.run(_namespace(), {}, feeds)["action"], np.zeros(batch, np.float32))
+        del carry
+        noise = rng.random((len(observation), 2), np.float32)
+        feeds = {"values": self.values(state, observation), "mask": mask, "noise": noise, "epsilon": exploration}
+        action = self.explore.run(self.backend.xp, {}, feeds)["action"]
+        return Acted(action, np.zeros(len(observation), np.float32))
 
-    def greedy(self, observation: Observations, mask: Masks) -> Actions:
-        """Best legal action."""
-        return np.where(mask, self.values(observation), FORBIDDEN).argmax(axis=1)
-
-    def remember(self, experience: Experience) -> None:
-        """Keep the slab for `learn`; before the cells are cut, only its observations."""
-        if self.discretiser is None:
-            self.waiting.append(np.array(experience.observation))
-            if sum(len(slab) for slab in self.waiting) >= self.config.warm_up:
-                self._cut()
-        else:
-            self.latest = experience
-
-    def _cut(self) -> None:
-        seen, config = np.concatenate(self.waiting), self.config
-        self.discretiser = Discretiser.fit(seen, config.entries, config.at_most, config.bins, self.advice)
-        self.table = np.zeros((self.discretiser.cells, self.actions), np.float32)
-        self.visits = np.zeros(self.table.shape, np.float64)
-        self.waiting = []
-
-    def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Move each visited (cell, action) toward the mean of its targets in the slab.
+    def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
+        """Move each visited (cell, action) toward the mean of its targets in the slab; at first, cut the cells.
 
         n visits at rate α are one step of 1 − (1 − α)ⁿ; at first the step is n / visits, the running mean.
         """
         del rng
-        if self.latest is None or self.discretiser is None:
-            return None
-        slab, self.latest = self.latest, None
-        following = np.where(slab.next_mask, self.values(slab.next_observation), FORBIDDEN).max(axis=1)
-        target = slab.reward + self.config.gamma * np.where(slab.done, 0.0, following)
-        rows = np.arange(len(target))
-        error = target - self.values(slab.observation)[rows, slab.action]
-        places = self.discretiser.cell(slab.observation) * self.actions + slab.action
-        counts = np.bincount(places, minlength=self.table.size)
+        if state.values["cut"] is None:
+            return self._watched(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
+        slab, places, error = batch.arrays, *self._errors(state, batch.arrays)
+        table, visits = state.arrays["table"].reshape(-1).copy(), state.arrays["visits"].reshape(-1).copy()
+        counts = np.bincount(places, minlength=len(table))
         hit = np.flatnonzero(counts)
-        mean = np.bincount(places, weights=error, minlength=self.table.size)[hit] / counts[hit]
-        visits = self.visits.reshape(-1)
+        mean = np.bincount(places, weights=error, minlength=len(table))[hit] / counts[hit]
         visits[hit] += counts[hit]
-        rate = max(self.config.rate * (1.0 - progress), 1e-4)
+        rate = max(self.config.rate * (1.0 - batch.progress), 1e-4)
         step = np.maximum(1.0 - (1.0 - rate) ** counts[hit], counts[hit] / visits[hit])
-        self.table.reshape(-1)[hit] += (step * mean).astype(np.float32)
-        explored = float(self.schedule.epsilon(progress, len(target)).mean())
-        return LearnStats(1, float(np.abs(error).mean()), rate, explored)
+        table[hit] += (step * mean).astype(np.float32)
+        explored = float(self.schedule.epsilon(batch.progress, len(slab["reward"])).mean())
+        learned = {"table": table.reshape(-1, self.actions), "visits": visits.reshape(-1, self.actions)}
+        return state.but(learned), LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
-    def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
+    def _watched(self, state: State, observation: Observations) -> State:
+        """With these observations; once they are enough, cells are cut by them."""
+        seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
+        if len(seen) < config.warm_up:
+            return state.but({"seen": seen})
+        made = Discretiser.fit(seen, config.entries, config.at_most, config.bins, self.advice)
+        return state.but({**self._cells(made.cells), "seen": seen[:0]}, cut=made.config)
+
+    def _errors(self, state: State, slab: Host) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
+        """Which (cell, action) each example is of, and how far it is from its target, [B] each."""
+        following = np.where(slab["next_mask"], self.values(state, slab["next_observation"]), FORBIDDEN).max(axis=1)
+        target = slab["reward"] + self.config.gamma * np.where(slab["done"], 0.0, following)
+        error = target - self.values(state, slab["observation"])[np.arange(len(target)), slab["action"]]
+        cells = Discretiser(state.values["cut"]).cell(slab["observation"])
+        return cells * self.actions + slab["action"], error
+
+    def imitate(
+        self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
+    ) -> tuple[State, LearnStats]:
         """Learn from what an expert did as from one's own experience; what it never tried keeps its advice."""
-        stats, updates = None, 0
+        del buffer
+        loss, updates = 0.0, 0
         for slab in slabs:
-            self.remember(slab)
-            stats = self.learn(0.0, rng)
-            updates += stats is not None
-        return LearnStats(updates, stats.loss if stats else 0.0, self.config.rate, 0.0)
+            state, stats = self.update(state, Batch(slab._asdict(), 0.0), rng)
+            loss, updates = (stats.loss, updates + 1) if stats.updates else (loss, updates)
+        return state, LearnStats(updates, loss, self.config.rate)
 
-    def forget(self) -> None:
-        """Nothing is remembered beyond a slab."""
-
-    def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Cells, table, visits."""
-        del memory
-        arrays: dict[str, NDArray[Any]] = {"table": self.table, "visits": self.visits}
-        if self.waiting:
-            arrays["waiting"] = np.concatenate(self.waiting)
-        cut = None if self.discretiser is None else self.discretiser.config
-        return {name: value.copy() for name, value in arrays.items()}, {"cut": cut}
-
-    def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.table, self.visits = arrays["table"].copy(), arrays["visits"].copy()
-        self.waiting = [arrays["waiting"].copy()] if "waiting" in arrays else []
-        self.discretiser = Discretiser(values["cut"]) if values["cut"] is not None else None
-
-    def parameters(self) -> NDArray[np.float32]:
-        """The table, flat."""
-        return self.table.reshape(-1).copy()
-
-    def load(self, parameters: NDArray[np.float32]) -> None:
-        """Overwrite the table, cell by cell."""
-        self.table = np.array(parameters, np.float32).reshape(-1, self.actions)
-
-    def export(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    def export(self, state: State) -> Exported:
         """A `table` policy: which entries are cut where, and the values of each cell."""
-        if self.discretiser is None:
+        if state.values["cut"] is None:
             raise ValueError(f"no cells yet: needs {self.config.warm_up} observations")
         used = self.advice if self.config.advice else None
         advice = None if used is None else [used.start, used.stop]
-        return "table", {**self.discretiser.config, "advice": advice}, {"q": self.table}
+        return "table", {**state.values["cut"], "advice": advice}, {"q": state.arrays["table"]}
 
-    def start_from(self, arrays: Mapping[str, NDArray[Any]], config: Mapping[str, Any] | None = None) -> None:
-        """Go on from a published table: its cells, cut as its policy's config says, count as visited often.
+    def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
+        """Take over a published table: its cells, cut as its policy's config says, count as visited often.
 
         Raises ValueError where the config is missing, or the table has another number of cells or actions.
         """
@@ -192,11 +196,5 @@ class TableAgent:
         if arrays["q"].shape != (made.cells, self.actions):
             wanted = made.cells, self.actions
             raise ValueError(f"the published table has {arrays['q'].shape} cells and actions, wanted is {wanted}")
-        self.discretiser, self.table = made, np.array(arrays["q"], np.float32)
-        self.visits = np.full(self.table.shape, 1.0 / self.config.rate)
-
-
-def _namespace() -> Any:
-    from workers.learning.backends.numpy import NumpyBackend
-
-    return NumpyBackend.xp
+        table = np.array(arrays["q"], np.float32)
+        return state.but({"table": table, "visits": np.full(table.shape, 1.0 / self.config.rate)}, cut=made.config)

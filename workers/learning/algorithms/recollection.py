@@ -1,44 +1,35 @@
 """How an actor-critic agent looks at its environments: each observation by itself, or with what came before."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.algorithms.base import Experience, Observations
+from workers.learning.algorithms.base import Experience, Host, Observations
 from workers.learning.backends import Backend
 from workers.learning.backends.base import Array
 from workers.learning.build import Bound
+from workers.learning.stages.bind import Sets
 
 Batch = dict[str, Array]
-Host = dict[str, NDArray[Any]]
 
 
 class Glance:
     """Each observation by itself: examples are single steps."""
 
     fetches: tuple[str, ...] = ()
-    """What acting has to fetch besides."""
+    """What acting has to fetch besides: what is carried to the next step, if anything."""
 
     def __init__(self, backend: Backend, rollout: int) -> None:
         self.backend, self.rollout = backend, rollout
 
-    def now(self, observation: Observations) -> Batch:
-        """Feeds for acting on [B, D]."""
+    def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
+        """Feeds for acting on [B, D], with what was carried there."""
+        del carry
         return {"observation": self.backend.asarray(observation)}
 
-    def alone(self, observation: Observations) -> Batch:
-        """Feeds for acting on [B, D] with nothing before it."""
-        return self.now(observation)
-
-    def acted(self, found: Mapping[str, Array]) -> None:
-        """Take in what acting fetched."""
-
-    def stepped(self, experience: Experience) -> Host:
-        """Go one step on; return what the rollout keeps besides."""
+    def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+        """What the rollout keeps of what was carried into a step."""
         del experience
-        return {}
+        return carry
 
     def whole(self, slabs: Host) -> Batch:
         """What a full rollout's batch holds besides."""
@@ -49,9 +40,9 @@ class Glance:
         """Feeds of the networks for examples."""
         return {"observation": batch["observation"]}
 
-    def last(self, batch: Batch, bound: Bound) -> Batch:
+    def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
         """Feeds of the networks for what was observed after the rollout."""
-        del bound
+        del bound, variables
         return {"observation": batch["last_observation"]}
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
@@ -63,13 +54,6 @@ class Glance:
         where = self.backend.asarray(places)
         return {name: self.backend.xp.take(batch[name], where, axis=0) for name in names}
 
-    def state(self) -> Host:
-        """What is remembered of the environments."""
-        return {}
-
-    def restore(self, state: Host) -> None:
-        """Remember that again."""
-
 
 class Recollection(Glance):
     """With the memory of a recurrent core, [B, H]; examples are whole trajectories."""
@@ -79,32 +63,22 @@ class Recollection(Glance):
     def __init__(self, backend: Backend, rollout: int, units: int) -> None:
         super().__init__(backend, rollout)
         self.units = units
-        self.before = self.after = np.zeros((0, units), np.float32)
 
-    def now(self, observation: Observations) -> Batch:
+    def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
         """The observations, as sequences of one step, and what came before."""
-        if len(self.before) != len(observation):
-            self.before = np.zeros((len(observation), self.units), np.float32)
-        return self._sequence(self.backend.asarray(observation), self.backend.asarray(self.before))
+        given = self.backend.asarray
+        return self._sequence(given(observation), given(self._carried(len(observation), carry)))
 
-    def alone(self, observation: Observations) -> Batch:
-        """The same, with empty memories."""
-        empty = np.zeros((len(observation), self.units), np.float32)
-        return self._sequence(self.backend.asarray(observation), self.backend.asarray(empty))
+    def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """The memory before the step; zeros at first."""
+        return self._carried(len(experience.reward), carry)
+
+    def _carried(self, batch: int, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        return carry if carry is not None and len(carry) == batch else np.zeros((batch, self.units), np.float32)
 
     def _sequence(self, observation: Array, memory: Array) -> Batch:
         begins = self.backend.asarray(np.zeros((len(observation), 1), np.bool_))
         return {"sequence": observation[:, None], "begins": begins, "memory": memory}
-
-    def acted(self, found: Mapping[str, Array]) -> None:
-        """The memory after this step."""
-        self.after = self.backend.to_numpy(found["core.memory"])
-
-    def stepped(self, experience: Experience) -> Host:
-        """Where an episode ended, the memory is empty; the rollout keeps the one before the step."""
-        before = self.before
-        self.before = self.after * ~experience.done[:, None]
-        return {"memory": before}
 
     def whole(self, slabs: Host) -> Batch:
         """Where episodes begin within the trajectories, and the memories at their start."""
@@ -118,9 +92,9 @@ class Recollection(Glance):
         sequence = observation.reshape(-1, self.rollout, *observation.shape[1:])
         return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
 
-    def last(self, batch: Batch, bound: Bound) -> Batch:
+    def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
         """One more step, with the memory after the trajectories."""
-        memory = bound.run(("core.memory",), self.feeds(batch))["core.memory"]
+        memory = bound.run(("core.memory",), self.feeds(batch), variables)["core.memory"]
         return self._sequence(batch["last_observation"], memory)
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
@@ -132,11 +106,3 @@ class Recollection(Glance):
         """The steps of these trajectories, in a row."""
         steps = (places[:, None] * self.rollout + np.arange(self.rollout)).reshape(-1)
         return {**super().pick(batch, names, steps), **super().pick(batch, ("begins", "memory"), places)}
-
-    def state(self) -> Host:
-        """The memories."""
-        return {"before": self.before.copy()}
-
-    def restore(self, state: Host) -> None:
-        """Go on with these."""
-        self.before = np.array(state["before"])

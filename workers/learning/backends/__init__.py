@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from time import perf_counter
-from typing import Literal, cast
+from typing import cast
 
 from msgspec import structs
 
@@ -14,39 +13,30 @@ from workers.learning.backends.base import Backend, BackendError
 BACKENDS = {
     "numpy": ("workers.learning.backends.numpy", "NumpyBackend"),
     "torch": ("workers.learning.backends.torch", "TorchBackend"),
-    "jax": ("workers.learning.backends.jax", "JaxBackend"),
 }
 
+LEARNS = "torch"
+"""The backend that differentiates."""
 REPEATS = 3
 
 
-def available() -> tuple[str, ...]:
-    """Return the names of the backends whose library is installed."""
-    return tuple(name for name in BACKENDS if find_spec(name) is not None)
-
-
 def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Backend:
-    """Return a new backend; raises BackendError for an unknown name, device, or a library that is not installed."""
+    """Return a new backend; raises BackendError for an unknown name or device."""
     if name not in BACKENDS:
         raise BackendError(f"unknown backend {name!r}; known are {', '.join(sorted(BACKENDS))}")
-    if name not in available():
-        raise BackendError(f"the {name} backend needs the extra {name!r}: pip install 'steward[{name}]'")
     module, attribute = BACKENDS[name]
     found = getattr(import_module(module), attribute)
     return cast("Backend", found() if name == "numpy" else found(device, compiled=compiled))
 
 
 def candidates(place: Place) -> list[Place]:
-    """Return the places that a config leaves open, each with a backend and a device; raises BackendError for none.
+    """Return the places that a config leaves open, each with a device; raises BackendError for none.
 
-    Left open, the backend is torch, and the device any that it sees.
+    Left open, it is any device that torch sees.
     """
-    backend: Literal["torch", "jax"] = "torch" if place.backend == "auto" else place.backend
-    if backend not in available():
-        raise BackendError(f"the {backend} backend needs the extra {backend!r}: pip install 'steward[{backend}]'")
-    seen = import_module(BACKENDS[backend][0]).devices()
+    seen = import_module(BACKENDS[LEARNS][0]).devices()
     wanted = seen if place.device == "auto" else (place.device,)
-    return [structs.replace(place, backend=backend, device=device) for device in wanted]
+    return [structs.replace(place, device=device) for device in wanted]
 
 
 def resolve(
@@ -66,7 +56,7 @@ def resolve(
 
 def backend_of(place: Place) -> Backend:
     """Return the backend of a settled place."""
-    return get_backend(place.backend, place.device, compiled=place.compiled)
+    return get_backend(LEARNS, place.device, compiled=place.compiled)
 
 
 def _seconds(work: Callable[[], None], clock: Callable[[], float]) -> float:

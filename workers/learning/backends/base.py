@@ -33,18 +33,11 @@ Layout = Mapping[str, tuple[slice, tuple[int, ...]]]
 
 @dataclass
 class Store:
-    """Variables of one set: `flat` [P], the views into it by name, and where each stands.
-
-    Whoever keeps `views` or `flat` across an assignment asks for them again: some backends replace them.
-    """
+    """Variables of one set: `flat` [P], the views into it by name, and where each stands."""
 
     flat: Array
     views: Views
     layout: Layout
-
-    def cut(self, flat: Array) -> Views:
-        """Return another flat vector [P] as views of this layout."""
-        return {name: flat[place].reshape(shape) for name, (place, shape) in self.layout.items()}
 
 
 class Backend(ABC):
@@ -61,24 +54,26 @@ class Backend(ABC):
     def to_numpy(self, array: Array) -> NDArray[Any]:
         """Return the array as NumPy's, sharing memory where that is possible."""
 
-    @abstractmethod
     def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
         """Return new variables that start from copies of the values."""
+        flat, places = self.asarray(flatten(values)), layout(values)
+        return Store(flat, self.cut(places, flat), places)
 
-    @abstractmethod
-    def assign(self, store: Store, flat: Array) -> None:
-        """Overwrite all variables of the store with a flat vector [P]."""
+    def cut(self, layout: Layout, flat: Array) -> Views:
+        """Return a flat vector [P] as variables by name, looking at the same memory."""
+        return {name: flat[place].reshape(shape) for name, (place, shape) in layout.items()}
 
     def gradient(
-        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], store: Store, *arguments: Any
+        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
         """Evaluate `function(views, *arguments)`, which gives (scalar, other arrays), and differentiate the scalar.
 
         The function is pure; hand in the same object each time, since a backend may compile it once. The arguments are
-        nested mappings of arrays. Returns the other arrays and the gradient by the store's views as a flat vector [P].
+        nested mappings of arrays. Returns the other arrays and the gradient by `views`, which `cut` gave, as a flat
+        vector [P].
         """
         raise BackendError(
-            f"the {self.name} backend acts and checks; it has no gradients for {function!r} of {store!r} {arguments!r}"
+            f"the {self.name} backend acts and checks; it has no gradients for {function!r} of {views!r} {arguments!r}"
         )
 
     def compile(self, function: Function) -> Function:

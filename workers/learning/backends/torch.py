@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend, BackendError, Function, Store, flatten, layout
+from workers.learning.backends.base import Array, Backend, BackendError, Function, Layout, Views
 
 PROGRAMS = 64
 """How often a graph's programs may be compiled anew for other wires, before they are run as they are."""
@@ -52,23 +52,16 @@ class TorchBackend(Backend):
         result: NDArray[Any] = array.detach().cpu().numpy()
         return result
 
-    def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
-        """Return leaf tensors that are views of one vector."""
-        store = Store(torch.from_numpy(flatten(values)).to(self.device), {}, layout(values))
-        store.views = {name: view.detach().requires_grad_() for name, view in store.cut(store.flat).items()}
-        return store
-
-    def assign(self, store: Store, flat: Array) -> None:
-        """Copy the vector into the store's, in place; its views see it."""
-        with torch.no_grad():
-            store.flat.copy_(flat)
+    def cut(self, layout: Layout, flat: Array) -> Views:
+        """Return leaf tensors, each of which can be differentiated by."""
+        return {name: view.detach().requires_grad_() for name, view in super().cut(layout, flat).items()}
 
     def compile(self, function: Function) -> Function:
         """Return it compiled if that was asked for; plain numbers then go in as tensors, lest each value compile."""
         return _compiled(function, self.device) if self.compiled else function
 
     def gradient(
-        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], store: Store, *arguments: Any
+        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
         """Differentiate by reverse mode; variables that the scalar does not depend on get zeros."""
         if self.compiled:
@@ -76,8 +69,8 @@ class TorchBackend(Backend):
                 self._compiled[function] = _compiled(function, self.device)
             function = self._compiled[function]
         with torch.enable_grad():
-            scalar, others = function(store.views, *arguments)
-        leaves = list(store.views.values())
+            scalar, others = function(views, *arguments)
+        leaves = list(views.values())
         parts = torch.autograd.grad(scalar, leaves, allow_unused=True)
         flat = torch.cat(
             [

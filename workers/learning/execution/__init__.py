@@ -8,11 +8,9 @@ from typing import cast
 from workers.learning.algorithms.config import Config
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Executor, Live, Plan
-from workers.learning.execution.choice import settled
 
 EXECUTORS = {
     "serial": "workers.learning.execution.serial",
-    "compiled": "workers.learning.execution.compiled",
     "processes": "workers.learning.execution.processes",
     "ray": "workers.learning.execution.ray",
 }
@@ -30,7 +28,7 @@ def make_executor(
     """Return what runs a training; nothing runs before its first `advance`. Whoever asked for it closes it.
 
     Args:
-        name: one of `EXECUTORS`; in place of `serial` it may be `compiled` (see `choice.settled`).
+        name: one of `EXECUTORS`.
         config: the agent.
         simulator: what it learns in; processes of their own make theirs from the same description, with other seeds.
         plan: length and pieces.
@@ -41,7 +39,6 @@ def make_executor(
         ExecutionError: the executor is unknown, can't run this config, or needs a package that is not installed.
         BuildError: the config does not fit the simulator's spaces.
     """
-    name = settled(name, config, simulator, plan)
     if name not in EXECUTORS:
         raise ExecutionError(f"unknown executor {name!r}; known are {', '.join(sorted(EXECUTORS))}")
     return cast("Executor", import_module(EXECUTORS[name]).make(config, simulator, plan, seed, clock))

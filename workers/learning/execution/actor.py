@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from app.processes import die_with_parent
-from workers.learning.algorithms.config import decode
+from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.distributed import Post, hire
 from workers.learning.execution.memory import Board, Field, Fields, SharedArrays
@@ -51,7 +51,7 @@ def act(job: Job, board: Board, ring_file: int, free: int, filled: int) -> None:
         news = board.read(version)
         if news is not None:
             version, shown = news
-            product.adopt(worker.agent, shown)
+            worker.agent.load(shown, product.shown)
         out = {name: array[slot[0]] for name, array in ring.items()}
         product.produce(worker, board.progress, out)
         out["told"][:] = worker.walk.tell()

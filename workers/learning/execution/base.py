@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from workers.learning.algorithms.base import Agent, LearnStats
+from workers.learning.agent import Agent
+from workers.learning.algorithms.base import LearnStats
 
 
 class ExecutionError(Exception):
@@ -165,5 +166,5 @@ class Tally:
             float(np.mean([stats.loss for stats in self.learned])) if self.learned else None,
             updates,
             steps_per_second,
-            float(np.mean([stats.exploration for stats in self.learned])) if self.learned else None,
+            float(np.mean([stats.exploration or 0.0 for stats in self.learned])) if self.learned else None,
         )

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from workers.learning.parts import part
+
 FORMAT = 1
 
 
@@ -62,6 +64,4 @@ def join(arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any]) -> dict[s
     return state
 
 
-def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names start with the prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+__all__ = ["FORMAT", "CheckpointError", "join", "pack", "part", "split", "unpack"]

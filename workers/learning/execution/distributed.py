@@ -9,21 +9,19 @@ the exploration ladder.
 from abc import abstractmethod
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
-from workers.learning.agent import make_agent
-from workers.learning.algorithms.base import Agent
-from workers.learning.algorithms.config import Config, QTable
-from workers.learning.backends import get_backend
+from workers.learning.agent import Agent, make_agent
+from workers.learning.algorithms.config import Config
+from workers.learning.backends import LEARNS, get_backend
 from workers.learning.components.exploration import Schedule
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import Plan, Tally
 from workers.learning.execution.learner import Learner
-from workers.learning.execution.products import Arrays, Product, Worker, product_of, shared_out
+from workers.learning.execution.products import Arrays, Product, Worker, product_of, require_actors, shared_out
 from workers.learning.execution.walk import Walk
 
 
@@ -76,17 +74,9 @@ class Rungs(Schedule):
         return self.ladder.epsilon(progress, batch * self.lanes)[self.lane :: self.lanes]
 
 
-@runtime_checkable
-class Exploring(Protocol):
-    """An agent that explores by a schedule."""
-
-    schedule: Schedule
-
-
 def stand(agent: Agent, lane: int, lanes: int) -> None:
-    """Put an agent on its rungs of the exploration ladder, where it has one."""
-    if isinstance(agent, Exploring):
-        agent.schedule = Rungs(agent.schedule, lane, lanes)
+    """Put an agent on its rungs of the exploration ladder."""
+    agent.schedule = Rungs(agent.schedule, lane, lanes)
 
 
 class Post(NamedTuple):
@@ -105,9 +95,8 @@ def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, 
     spaces = environment.observation_space, environment.action_space, environment.advice
     agent = make_agent(config, *spaces, rng, get_backend("numpy"))
     product = product_of(config, agent, environment.batch, post.lanes)
-    if product.differentiates and not isinstance(config, QTable):
-        place = structs.replace(config.place, device="cpu")  # a learner's device is its own
-        agent = make_agent(structs.replace(config, place=place), *spaces, rng)
+    if product.differentiates:
+        agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU: a learner's device is its own
     stand(agent, post.lane, post.lanes)
     return Worker(agent, Walk(environment), rng), product
 
@@ -117,6 +106,8 @@ class Distributed(Learner):
 
     `deliveries` counts what was taken from actors; the rest are the learner's own steps.
     """
+
+    name: ClassVar[str]
 
     def __init__(
         self,
@@ -128,6 +119,7 @@ class Distributed(Learner):
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         lanes = actors + 1
+        require_actors(config, self.name)
         config = shared_out(config, simulator.batch, lanes)
         super().__init__(config, simulator.make(), plan, seed, clock)
         stand(self.agent, actors, lanes)
@@ -141,7 +133,7 @@ class Distributed(Learner):
         """Return actors that have not been started."""
 
     def _begin(self) -> None:
-        self.fleet.publish(self.product.shown(self.agent), self.progress)
+        self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)
 
     def _turn(self, tally: Tally) -> None:
         progress, delivery = self.progress, self.fleet.poll()
@@ -155,7 +147,7 @@ class Distributed(Learner):
         self.steps += self.product.slabs * self.environment.batch
         tally.learn(stats)
         if stats is not None:
-            self.fleet.publish(self.product.shown(self.agent), self.progress)
+            self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)
 
     def close(self) -> None:
         """End the actors."""

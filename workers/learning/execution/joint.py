@@ -8,9 +8,9 @@ import numpy as np
 
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import Config
-from workers.learning.algorithms.multi_agent import IndependentAgents
 from workers.learning.execution import checkpoint as blob
 from workers.learning.execution.base import Live, Paced, Plan, Tally
+from workers.learning.execution.multi_agent import IndependentAgents
 from workers.learning.joint_simulator import JointSimulator, Seen
 
 

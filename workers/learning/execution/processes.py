@@ -186,10 +186,11 @@ def _end(actors: list[Actor], pipes: selectors.BaseSelector) -> None:
 class Processes(Distributed):
     """The learner here, and actors beside it; see `Learner` and `Distributed`."""
 
+    name = "processes"
     fleet: ProcessFleet
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        told, shown = encode(config), len(self.product.shown(self.agent))
+        told, shown = encode(config), len(self.agent.parameters(self.product.shown))
         jobs = [Job(os.getpid(), told, simulator, post, shown, self.product.slots) for post in posts]
         return ProcessFleet(jobs, self.product.fields())
 

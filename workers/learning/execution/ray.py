@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.algorithms.config import Config, decode, encode
+from workers.learning.algorithms.config import Config, encode
+from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, hire
@@ -37,7 +38,7 @@ class RemoteActor:
 
     def produce(self, shown: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
         """Return one delivery, and the returns' sum and the number of the episodes that ended."""
-        self.product.adopt(self.worker.agent, np.array(shown))
+        self.worker.agent.load(np.array(shown), self.product.shown)
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
         return out, *self.worker.walk.tell()
@@ -132,6 +133,7 @@ class RayFleet:
 class OnRay(Distributed):
     """The learner here, and actors on a cluster; see `Learner` and `Distributed`."""
 
+    name = "ray"
     fleet: RayFleet
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:

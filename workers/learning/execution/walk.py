@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from workers.learning.algorithms.base import Agent, Experience, Foreseer
-from workers.learning.simulator import Foreseeing, Simulator
+from workers.learning.agent import Agent
+from workers.learning.algorithms.base import Experience
+from workers.learning.simulator import Simulator
 
 
 class Walk:
@@ -20,11 +21,9 @@ class Walk:
         self.paid, self.episodes = 0.0, 0
 
     def slab(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
-        """Take one step in each environment; who learns from what every action would lead to is told that before."""
+        """Take one step in each environment."""
         observation, mask = self.observation, self.mask
-        if isinstance(agent, Foreseer) and agent.foresight and isinstance(self.environment, Foreseeing):
-            agent.foresee(observation, mask, self.environment.foresee(agent.foresight))
-        action, log_prob = agent.act(observation, mask, progress, rng)
+        action, log_prob, _ = agent.act(observation, mask, progress, rng)
         step = self.environment.step(action)
         self.observation, self.mask = step.observation, step.mask
         self.returns += step.reward

@@ -27,11 +27,11 @@ def run_alone(
     bound = bind(complete(compose(component.takes, [node]), spaces), backend, rng)
     start = flatten({name: backend.to_numpy(view) for name, view in bound.stores["online"].views.items()})
     drawn = (start + spread * rng.standard_normal(len(start))).astype(np.float32)
-    backend.assign(bound.stores["online"], backend.asarray(drawn))
+    own = {"online": backend.cut(bound.stores["online"].layout, backend.asarray(drawn))}
     ports = tuple(component.results()) or tuple(component.gives(spaces))
     on_host = isinstance(component, Memory)
     feeds = {port: value if on_host else backend.asarray(value) for port, value in inputs.items()}
     with backend.without_gradient():
-        found = bound.run(tuple(f"alone.{port}" for port in ports), feeds)
+        found = bound.run(tuple(f"alone.{port}" for port in ports), feeds, own)
     values = {port: found[f"alone.{port}"] for port in ports}
     return inputs, {port: value if on_host else backend.to_numpy(value) for port, value in values.items()}

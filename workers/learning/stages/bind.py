@@ -49,7 +49,7 @@ class Bound:
         }
         self._nodes = {node.name: node for node in completed.order}
         self._programs: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Program, tuple[str, ...]]] = {}
-        self._losses: dict[tuple[str, tuple[str, ...], tuple[str, ...], str], Callable[..., Any]] = {}
+        self._losses: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Callable[..., Any]] = {}
 
     def run(self, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None) -> dict[str, Array]:
         """Compute wires from other wires; only the nodes in between run. Raises BindError where that can't be.
@@ -68,23 +68,23 @@ class Bound:
         return program({name: given.get(name) or self.stores[name].views for name in sets}, feeds)
 
     def gradient(
-        self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: str = "online"
+        self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None
     ) -> tuple[Mapping[str, Array], Array]:
-        """Fetch wires, and the gradient [P] of the mean of the wire `loss` by one set of variables."""
-        key = (loss, fetches, tuple(feeds), variables)
+        """Fetch wires, and the gradient [P] of the mean of the wire `loss` by the set `online`; see `run`."""
+        key = (loss, fetches, tuple(feeds))
         if key not in self._losses:
             self._losses[key] = self._loss(*key)
-        others = {name: store.views for name, store in self.stores.items() if name != variables}
-        return self.backend.gradient(self._losses[key], self.stores[variables], others, feeds)
+        others = {name: store.views for name, store in self.stores.items()} | dict(variables or {})
+        return self.backend.gradient(self._losses[key], others.pop("online"), others, feeds)
 
     def _loss(
-        self, loss: str, fetches: tuple[str, ...], feeds: tuple[str, ...], variables: str
+        self, loss: str, fetches: tuple[str, ...], feeds: tuple[str, ...]
     ) -> Callable[[Views, Sets, Feeds], tuple[Array, dict[str, Array]]]:
         wires = (*dict.fromkeys((*fetches, loss)),)
         program, xp = self._program(self._plan(wires, feeds), wires, feeds), self.backend.xp
 
         def function(views: Views, others: Sets, feeds: Feeds) -> tuple[Array, dict[str, Array]]:
-            found = program({**others, variables: views}, feeds)
+            found = program({**others, "online": views}, feeds)
             return xp.mean(found[loss]), {wire: found[wire] for wire in fetches}
 
         return function
@@ -136,7 +136,7 @@ class Bound:
 def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bound:
     """Put a completed graph on a backend; all variable sets start equal. Raises BindError."""
     start = perf_counter()
-    values = _initial(completed, rng)
+    values = initial(completed, rng)
     sets = dict.fromkeys(["online", *(node.variables for node in completed.order)])
     stores = {name: backend.store(values) for name in sets}
     for node in completed.order:
@@ -147,7 +147,8 @@ def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bo
     return Bound(completed, backend, stores, BuildReport(*spent, len(completed.order), int(parameters)))
 
 
-def _initial(completed: Completed, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+def initial(completed: Completed, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+    """Draw the values that all variable sets start from, by name. Raises BindError for one that is not finite."""
     prefix = prefixes(completed)
     values = {
         f"{prefix[owner]}{name}": variable.initial(rng)

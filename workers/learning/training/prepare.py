@@ -1,15 +1,13 @@
 """What an agent knows before it learns by itself: the parameters of an earlier one, or the play of an expert."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
 from app.policies.artifact import SHARED
 from app.policies.base import IncompatibleArtifact
-from workers.learning.algorithms.base import Agent, Experience, LearnStats
+from workers.learning.agent import Agent
 from workers.learning.imitation import Situated, demonstrate
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, Request, Untrainable
@@ -18,24 +16,6 @@ DEMONSTRATIONS = 16_384  # steps of the expert
 FEWEST = 16  # runs that it plays
 LOOK_AHEAD = 8  # slabs more than an episode has decisions, so that learners that look ahead see its end
 LEARNED = (SHARED["network"], SHARED["table"])
-
-Arrays = Mapping[str, NDArray[Any]]
-
-
-@runtime_checkable
-class Continuing(Protocol):
-    """An agent that can go on from what an earlier one exported."""
-
-    def start_from(self, arrays: Arrays, config: Mapping[str, Any] | None = None) -> None:
-        """Take over a published policy's arrays; raises ValueError where it is another kind of network."""
-
-
-@runtime_checkable
-class Imitating(Protocol):
-    """An agent that can learn from watching."""
-
-    def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
-        """Learn from what an expert did."""
 
 
 def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
@@ -47,8 +27,6 @@ def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
     start = request.start
     if start is None:
         return
-    if not isinstance(agent, Continuing):
-        raise Untrainable(f"{start.algorithm} can't go on from an agent; train anew, without start_from")
     try:
         policy = problem.load(start.artifact)
         learned = isinstance(policy, LEARNED)
@@ -71,8 +49,6 @@ def imitate(
     if request.imitate is None:
         return None
     model = expert(request.imitate, problem, planned)
-    if not isinstance(agent, Imitating):
-        raise Untrainable(f"{request.algorithm} can't imitate an expert")
     batch = max(FEWEST, DEMONSTRATIONS // problem.length)
     worlds, draws = np.random.SeedSequence([seed, 1]).generate_state(2)
     simulator = cast("Situated", problem.simulator(batch, int(worlds)).make())

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from workers.learning.algorithms.config import DQN, Config, Imitation, QTable, named
+from workers.learning.algorithms import registry
+from workers.learning.algorithms.config import DQN, Config, Imitation, QTable
 from workers.learning.algorithms.config.shared import Place
 from workers.learning.bracket import Entry
 
@@ -34,13 +35,13 @@ class Request:
     """What is asked for.
 
     Attributes:
-        algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.config.named`.
+        algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.registry`.
         budget: environment steps for each seed, shared by the algorithms that compete; None for the default, which is
             a limit of working seconds.
         seed: of everything that is drawn.
         seeds: how many seeds are tried, from `seed` on.
         executor: a name of `workers.learning.execution.EXECUTORS`.
-        backend: `auto`, or what the networks are computed on.
+        device: `auto`, `cpu` or `cuda`: where networks are computed.
         imitate: the expert whose play is imitated before learning: a baseline of the kind, or `planner`.
         start: the agent whose parameters are gone on from.
     """
@@ -50,7 +51,7 @@ class Request:
     seed: int = 0
     seeds: int = 1
     executor: str = "serial"
-    backend: str = "auto"
+    device: str = "auto"
     imitate: str | None = None
     start: Start | None = None
 
@@ -78,7 +79,7 @@ def entries(request: Request) -> tuple[Entry, ...]:
 
 
 def configured(algorithm: str, request: Request, tabular: tuple[int, ...]) -> Config:
-    """The config that an algorithm's name stands for, on the backend that was asked for.
+    """The config that an algorithm's name stands for, on the device that was asked for.
 
     `tabular`: entries of the observation that a table is cut by.
 
@@ -89,7 +90,8 @@ def configured(algorithm: str, request: Request, tabular: tuple[int, ...]) -> Co
     if isinstance(config, QTable):
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)
-    config = msgspec.structs.replace(config, place=msgspec.convert({"backend": request.backend}, Place))
+    if hasattr(config, "place"):
+        config = msgspec.structs.replace(config, place=msgspec.convert({"device": request.device}, Place))
     if isinstance(config, DQN) and request.imitate is not None:
         return msgspec.structs.replace(config, imitation=Imitation())
     return config
@@ -97,6 +99,6 @@ def configured(algorithm: str, request: Request, tabular: tuple[int, ...]) -> Co
 
 def _named(algorithm: str) -> Config:
     try:
-        return named(algorithm)
-    except KeyError:
+        return registry.algorithm(algorithm).config
+    except registry.UnknownAlgorithm:
         raise Untrainable(f"unknown algorithm {algorithm!r}") from None

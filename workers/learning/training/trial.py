@@ -1,7 +1,7 @@
 """One learner of a training: it learns up to a share of its budget, is compared, and keeps the best that it had."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from time import perf_counter
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.policies.artifact import SHARED
-from workers.learning.algorithms.config import Config, QTable, encode
+from workers.learning.algorithms.config import encode
 from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
-from workers.learning.execution.choice import pays
 from workers.learning.training.prepare import imitate, take_over
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import STEPS, Request, configured
@@ -73,17 +72,7 @@ class Trial:
         worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
         batch = min(ENVIRONMENTS, max(steps // 64, 1))
         simulator = self.problem.simulator(batch, int(worlds))
-        return make_executor(request.executor, self._placed(plan), simulator, plan, int(draws), clock)
-
-    def _placed(self, plan: Plan) -> Config:
-        """Nothing is compiled for a rung in which that does not pay: each may be taken by another process."""
-        first = self.bracket.shares[0]
-        seconds = None if plan.seconds is None else plan.seconds * first
-        short = replace(plan, steps=max(1, round(plan.steps * first)), seconds=seconds)
-        config = self.config
-        if first == 1.0 or self.request.backend != "auto" or isinstance(config, QTable) or pays(short):
-            return config
-        return msgspec.structs.replace(config, place=msgspec.structs.replace(config.place, backend="torch"))
+        return make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
 
     @property
     def share(self) -> float:

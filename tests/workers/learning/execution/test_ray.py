@@ -67,8 +67,6 @@ def cluster() -> Iterator[Any]:
         end(ray, others)
 
 
-# Ray forks to exec at once, which JAX's warning (other tests of this process may have loaded it) is not about.
-@pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called:RuntimeWarning")
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 class TestRay(DistributedContract):
@@ -90,7 +88,7 @@ class TestRay(DistributedContract):
         actor = executor.fleet.actors[0]
         executor.close()
         with pytest.raises(cluster.exceptions.RayActorError):
-            cluster.get(actor.produce.remote(executor.product.shown(executor.agent), 0.0))
+            cluster.get(actor.produce.remote(executor.agent.parameters(executor.product.shown), 0.0))
         assert cluster.is_initialized()
 
 

@@ -25,7 +25,7 @@ CONFIG = msgspec.structs.replace(
     epochs=4,
     batch=2_048,
     entropy=Entropy(start=0.001),
-    place=Place(backend="torch", device="cpu"),
+    place=Place(device="cpu"),
 )
 
 

@@ -1,15 +1,19 @@
 """Agents as data: small frozen structs that go to JSON and back, checked for types and ranges."""
 
+from typing import TypeAlias
+
 import msgspec
 
 from workers.learning.algorithms.config import policy, value
 from workers.learning.algorithms.config.policy import ActorCritic, Cloning, Entropy
 from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place, Scorer
-from workers.learning.algorithms.config.value import DQN, SERVED, Foresight, Imitation, Memory, QTable
+from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
 
-Config = DQN | QTable | ActorCritic
-NAMED: dict[str, Config] = {**value.NAMED, **policy.NAMED}
-"""Every algorithm that learns, by the name that requests use."""
+Config: TypeAlias = msgspec.Struct
+"""Any algorithm's, from outside too."""
+BuiltIn = DQN | QTable | ActorCritic
+NAMED: dict[str, BuiltIn] = {**value.NAMED, **policy.NAMED}
+"""The project's own algorithms, by the name that requests use."""
 
 
 def encode(config: Config) -> bytes:
@@ -17,13 +21,13 @@ def encode(config: Config) -> bytes:
     return msgspec.json.encode(config)
 
 
-def decode(data: bytes | str) -> Config:
-    """Read a config from JSON; raises msgspec.ValidationError naming the field."""
-    return msgspec.json.decode(data, type=Config)
+def decode(data: bytes | str) -> BuiltIn:
+    """Read a config of the project's own from JSON; raises msgspec.ValidationError naming the field."""
+    return msgspec.json.decode(data, type=BuiltIn)
 
 
-def named(name: str) -> Config:
-    """Return the config of an algorithm by the name that requests use; raises KeyError."""
+def named(name: str) -> BuiltIn:
+    """Return the config of an own algorithm by the name that requests use; raises KeyError."""
     return NAMED[name]
 
 
@@ -32,11 +36,11 @@ __all__ = [
     "NAMED",
     "SERVED",
     "ActorCritic",
+    "BuiltIn",
     "Cloning",
     "Config",
     "Entropy",
     "Exploration",
-    "Foresight",
     "Imitation",
     "Memory",
     "Network",

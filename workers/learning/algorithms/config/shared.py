@@ -62,11 +62,10 @@ class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """On what an agent learns; `auto` is settled by measurement when it is built.
+    """On which device of torch an agent learns; `auto` is settled by measurement when it is built.
 
     `compiled` lets the backend compile the pure functions first, where it can.
     """
 
-    backend: Literal["auto", "torch", "jax"] = "auto"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compiled: bool = False

@@ -41,21 +41,6 @@ class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capacity: Count = 16_384
 
 
-class Foresight(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Learning from what every action would lead to, where simulator and executor can tell; else this does nothing.
-
-    `nodes` outcomes of every action; the targets of the latest `states` states are kept; from them `updates` batches of
-    `batch` states are learned from per slab. With a `focus`, in the unit of the reward, actions whose targets are some
-    times as far from the best count for little: it helps a network that has no advice to start from, and hurts others.
-    """
-
-    nodes: Count = 2
-    focus: Positive | None = None
-    states: Count = 2_048
-    updates: Count = 8
-    batch: Count = 512
-
-
 class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     """The value-based agent; its switches are the family's members.
 
@@ -82,7 +67,6 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     average: Share = 0.005
     average_from: Share = 0.5
     imitation: Imitation | None = None
-    foresight: Foresight | None = None
     place: Place = Place()
 
 

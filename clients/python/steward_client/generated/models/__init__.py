@@ -110,7 +110,7 @@ from .trace_execution import TraceExecution
 from .trace_read import TraceRead
 from .train_request import TrainRequest
 from .train_request_algorithm import TrainRequestAlgorithm
-from .train_request_backend import TrainRequestBackend
+from .train_request_device import TrainRequestDevice
 from .train_request_executor import TrainRequestExecutor
 from .train_request_imitate_type_0 import TrainRequestImitateType0
 from .train_request_require_item import TrainRequestRequireItem
@@ -249,7 +249,7 @@ __all__ = (
     "TraceRead",
     "TrainRequest",
     "TrainRequestAlgorithm",
-    "TrainRequestBackend",
+    "TrainRequestDevice",
     "TrainRequestExecutor",
     "TrainRequestImitateType0",
     "TrainRequestRequireItem",

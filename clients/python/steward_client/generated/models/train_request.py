@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 from attrs import define as _attrs_define
 
 from ..models.train_request_algorithm import TrainRequestAlgorithm
-from ..models.train_request_backend import TrainRequestBackend
+from ..models.train_request_device import TrainRequestDevice
 from ..models.train_request_executor import TrainRequestExecutor
 from ..models.train_request_imitate_type_0 import TrainRequestImitateType0
 from ..models.train_request_require_item import TrainRequestRequireItem
@@ -31,8 +31,8 @@ class TrainRequest:
     """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. """
     executor: TrainRequestExecutor | Unset = TrainRequestExecutor.SERIAL
     """ In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra). """
-    backend: TrainRequestBackend | Unset = TrainRequestBackend.AUTO
-    """ What networks are computed on; jax is an extra. """
+    device: TrainRequestDevice | Unset = TrainRequestDevice.AUTO
+    """ Where networks are computed; `auto` is whichever is there and is the faster. """
     start_from: int | None | Unset = UNSET
     """ Version of an agent to go on training; what comes of it is a new version. """
     imitate: None | TrainRequestImitateType0 | Unset = UNSET
@@ -64,9 +64,9 @@ class TrainRequest:
         if not isinstance(self.executor, Unset):
             executor = self.executor.value
 
-        backend: str | Unset = UNSET
-        if not isinstance(self.backend, Unset):
-            backend = self.backend.value
+        device: str | Unset = UNSET
+        if not isinstance(self.device, Unset):
+            device = self.device.value
 
         start_from: int | None | Unset
         if isinstance(self.start_from, Unset):
@@ -110,8 +110,8 @@ class TrainRequest:
             field_dict["seeds"] = seeds
         if executor is not UNSET:
             field_dict["executor"] = executor
-        if backend is not UNSET:
-            field_dict["backend"] = backend
+        if device is not UNSET:
+            field_dict["device"] = device
         if start_from is not UNSET:
             field_dict["start_from"] = start_from
         if imitate is not UNSET:
@@ -155,12 +155,12 @@ class TrainRequest:
         else:
             executor = TrainRequestExecutor(_executor)
 
-        _backend = d.pop("backend", UNSET)
-        backend: TrainRequestBackend | Unset
-        if isinstance(_backend, Unset):
-            backend = UNSET
+        _device = d.pop("device", UNSET)
+        device: TrainRequestDevice | Unset
+        if isinstance(_device, Unset):
+            device = UNSET
         else:
-            backend = TrainRequestBackend(_backend)
+            device = TrainRequestDevice(_device)
 
         def _parse_start_from(data: object) -> int | None | Unset:
             if data is None:
@@ -214,7 +214,7 @@ class TrainRequest:
             seed=seed,
             seeds=seeds,
             executor=executor,
-            backend=backend,
+            device=device,
             start_from=start_from,
             imitate=imitate,
             model=model,

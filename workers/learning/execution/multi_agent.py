@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.agent import make_agent
-from workers.learning.algorithms.base import Acted, Agent, Experience, LearnStats
+from workers.learning.agent import Agent, make_agent
+from workers.learning.algorithms.base import Acted, Experience, Exported, LearnStats
 from workers.learning.algorithms.config import Config
-from workers.learning.execution.checkpoint import part
 from workers.learning.joint_simulator import Role, Seen
-
-Exported = tuple[str, dict[str, Any], dict[str, NDArray[Any]]]
+from workers.learning.parts import part
 
 
 class IndependentAgents:

@@ -1,10 +1,10 @@
 from enum import StrEnum
 
 
-class TrainRequestBackend(StrEnum):
+class TrainRequestDevice(StrEnum):
     AUTO = "auto"
-    JAX = "jax"
-    TORCH = "torch"
+    CPU = "cpu"
+    CUDA = "cuda"
 
     def __str__(self) -> str:
         return str(self.value)

@@ -1,0 +1,41 @@
+"""What agents may be trained by: `auto`, `planner`, and the entry points of the group `steward.algorithms`.
+
+Only their names are read, from the metadata of what is installed; what they name is imported by workers alone.
+"""
+
+from importlib.metadata import entry_points
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+GROUP = "steward.algorithms"
+CONTESTS = ("auto", "planner")
+"""Several algorithms and the planner; the planner alone."""
+
+
+def names() -> tuple[str, ...]:
+    """Everything that may be asked for, as installed now."""
+    return (*CONTESTS, *sorted({point.name for point in entry_points(group=GROUP)}))
+
+
+def _known(name: str) -> str:
+    known = names()
+    if name not in known:
+        raise ValueError(f"must be one of {', '.join(known)}")
+    return name
+
+
+class _Installed:
+    """Validates, and describes, a name as what is installed says."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(_known, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(names())}
+
+
+Algorithm = Annotated[str, _Installed()]

@@ -1,0 +1,201 @@
+"""Where experience becomes batches: a replay memory, a rollout, or just the latest slab."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.learning.algorithms.base import Batch, Experience, Host, LearnStats
+from workers.learning.algorithms.config import DQN
+from workers.learning.components.n_step import NStep
+from workers.learning.components.replay import Replay
+from workers.learning.components.rollout import Rollout
+from workers.learning.parts import part, prefixed
+from workers.learning.spaces import empty
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class ReplayBuffer:
+    """Slabs go through an n-step window into a replay memory, from which batches are drawn; see `Buffer`.
+
+    Args:
+        config: says how often, how many, and how big batches are.
+        window: the n-step window.
+        memory: one's own transitions.
+        demonstrations: an expert's, of which every batch has a share; or None.
+    """
+
+    slabs = 1
+
+    def __init__(self, config: DQN, window: NStep, memory: Replay, demonstrations: Replay | None) -> None:
+        self.config, self.window, self.memory, self.demonstrations = config, window, memory, demonstrations
+        self.updates, self.inserted = config.updates_per_slab, 0
+
+    def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
+        """Push a slab [B]; return the transitions that are complete, [B], or None yet."""
+        del carry
+        found = self.window.run(None, {}, experience._asdict())
+        return found if len(found["reward"]) else None
+
+    def insert(self, entry: Host) -> None:
+        """Into the memory: transitions [n]."""
+        self.memory.insert(entry)
+        self.inserted += 1
+
+    def batches(self, progress: float) -> Iterator[Batch]:
+        """Once enough is there, `updates_per_slab` batches every `slabs_per_update` slabs."""
+        warm_up = min(self.config.memory.warm_up, self.config.memory.capacity)
+        if self.memory.size < warm_up or self.inserted % self.config.slabs_per_update:
+            return
+        share = 0.0 if self.config.imitation is None else self.config.imitation.share
+        for _ in range(self.updates):
+            yield self.draw(round(self.config.batch * share), progress)
+
+    def draw(self, shown: int, progress: float) -> Batch:
+        """One's own experience first, then `shown` demonstrations."""
+        own = self.config.batch - min(shown, self.config.batch)
+        batch, places = self.memory.sample(own) if own else ({}, np.zeros(0, np.int64))
+        if self.demonstrations is None:
+            return Batch(prefixed(batch, "memory."), progress, places)
+        extra, _ = self.demonstrations.sample(self.config.batch - own)
+        joined = {port: np.concatenate([batch[port], extra[port]]) for port in batch} if own else extra
+        expert = (np.arange(self.config.batch) >= own).astype(np.float32)
+        return Batch({**prefixed(joined, "memory."), "expert": expert}, progress, places)
+
+    def correct(self, batch: Batch, stats: LearnStats) -> None:
+        """Priorities of one's own examples."""
+        if batch.places is not None and stats.errors is not None:
+            self.memory.reprioritise(batch.places, stats.errors[: len(batch.places)])
+
+    def show(self, slabs: Iterable[Experience], rng: np.random.Generator) -> None:
+        """Keep what an expert did, but for the rest of its window. Raises ValueError where that is nothing."""
+        kept = self.demonstrations
+        if kept is None:
+            raise ValueError("the config has no imitation: demonstrations have no place in this agent")
+        window = NStep(self.config.n_step, self.config.gamma)
+        window.allocate(self.window.spaces, rng)
+        for slab in slabs:
+            shown = window.run(None, {}, slab._asdict())
+            kept.insert({port: value[: kept.capacity - kept.size] for port, value in shown.items()})
+        if not kept.size:
+            raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
+
+    def entry(self, batch: int) -> Host:
+        """Transitions [batch]."""
+        return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
+
+    def clear(self) -> None:
+        """Empty memory and window; demonstrations stay, for they can't be gathered anew."""
+        self.memory.clear()
+        self.window.window.clear()
+
+    def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
+        """Memory, window, demonstrations."""
+        arrays: Arrays = {}
+        if memory:
+            arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
+        if self.demonstrations is not None:
+            arrays |= prefixed(self.demonstrations.state(), "demonstrations.")
+        return arrays, {"slabs": self.inserted}
+
+    def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
+        """Refill them."""
+        self.inserted = values["slabs"]
+        if "memory.position" in arrays:
+            self.memory.restore(part(arrays, "memory."))
+            self.window.restore(part(arrays, "n_step."))
+        if self.demonstrations is not None:
+            self.demonstrations.restore(part(arrays, "demonstrations."))
+
+
+class RolloutBuffer:
+    """Slabs make up a rollout, which is learned from once; see `Buffer`."""
+
+    updates = 1
+
+    def __init__(self, rollout: Rollout) -> None:
+        self.rollout, self.slabs = rollout, rollout.steps
+        self.whole: Host | None = None
+
+    def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
+        """Append a slab; slabs must follow one another, all of the same environments."""
+        self.rollout.push({**experience._asdict(), "memory": carry})
+        return self.rollout.slabs if self.rollout.full else None
+
+    def insert(self, entry: Host) -> None:
+        """A whole rollout, [B, T, …]."""
+        self.whole = entry
+
+    def batches(self, progress: float) -> Iterator[Batch]:
+        """The rollout, once."""
+        whole, self.whole = self.whole, None
+        if whole is not None:
+            self.rollout.clear()
+            yield Batch(whole, progress)
+
+    def correct(self, batch: Batch, stats: LearnStats) -> None:
+        """Nothing is drawn twice."""
+
+    def entry(self, batch: int) -> Host:
+        """A rollout of `batch` environments."""
+        return {port: empty(space, batch) for port, space in self.rollout.gives(self.rollout.spaces).items()}
+
+    def clear(self) -> None:
+        """Drop the slabs so far."""
+        self.whole = None
+        self.rollout.clear()
+
+    def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
+        """The slabs so far."""
+        return (prefixed(self.rollout.state(), "rollout.") if memory else {}), {}
+
+    def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
+        """Go on with them."""
+        del values
+        if "rollout.filled" in arrays:
+            self.rollout.restore(part(arrays, "rollout."))
+
+
+class SlabBuffer:
+    """The latest slab alone; see `Buffer`."""
+
+    slabs, updates = 1, 1
+
+    def __init__(self) -> None:
+        self.latest: Host | None = None
+
+    def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
+        """The slab itself."""
+        del carry
+        return experience._asdict()
+
+    def insert(self, entry: Host) -> None:
+        """Keep it."""
+        self.latest = entry
+
+    def batches(self, progress: float) -> Iterator[Batch]:
+        """The slab, once."""
+        latest, self.latest = self.latest, None
+        if latest is not None:
+            yield Batch(latest, progress)
+
+    def correct(self, batch: Batch, stats: LearnStats) -> None:
+        """Nothing is drawn twice."""
+
+    def entry(self, batch: int) -> Host:
+        """Its arrays depend on the environment: who learns from slabs learns beside it."""
+        raise ValueError(f"a slab of {batch} environments is learned from where it was made")
+
+    def clear(self) -> None:
+        """Drop it."""
+        self.latest = None
+
+    def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
+        """Nothing outlasts a slab."""
+        del memory
+        return {}, {}
+
+    def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
+        """Nothing outlasts a slab."""

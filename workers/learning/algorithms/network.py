@@ -1,0 +1,154 @@
+"""What learners of networks have in common: variables as flat vectors, the optimiser, the average, the export."""
+
+import math
+from collections.abc import Iterable, Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.learning.algorithms import sets
+from workers.learning.algorithms.base import Host, State
+from workers.learning.algorithms.config import DQN, ActorCritic, Optimiser
+from workers.learning.backends.base import Array, Backend, Views, flatten
+from workers.learning.build import Bound, Node, bind, complete, compose
+from workers.learning.components.base import Memory
+from workers.learning.spaces import Spaces
+from workers.learning.stages.bind import initial
+
+VECTORS = ("first", "second", "average")
+"""The optimiser's moments, and the running average of the parameters that is exported."""
+
+
+def learning_rate(config: Optimiser, progress: float) -> float:
+    """Hold, then fall along half a cosine to `rate · end`."""
+    if progress <= config.hold:
+        return config.rate
+    share = min(1.0, (progress - config.hold) / max(1.0 - config.hold, 1e-9))
+    return config.rate * (config.end + (1.0 - config.end) * 0.5 * (1.0 + math.cos(math.pi * share)))
+
+
+class NetworkLearner:
+    """A graph of components on a backend, whose variable sets are flat vectors [P] of the state.
+
+    Args:
+        config: of the family.
+        inputs: names of the graph's root inputs.
+        nodes: its calls; they name the optimiser `optimise`, and what blends parameters `synchronise`.
+        given: spaces of the root inputs.
+        advice: where the observation holds one number per action; or None.
+        backend: what it runs on.
+
+    Raises:
+        BuildError: the graph does not fit the spaces.
+    """
+
+    acting: tuple[str, ...] = ("online",)
+    shared: tuple[str, ...] = ("online",)
+
+    def __init__(
+        self,
+        config: DQN | ActorCritic,
+        inputs: Iterable[str],
+        nodes: list[Node],
+        given: Spaces,
+        advice: slice | None,
+        backend: Backend,
+    ) -> None:
+        self.backend, self.advice, self._switches = backend, advice, config
+        self.bound: Bound = bind(complete(compose(tuple(inputs), nodes), given), backend, np.random.default_rng(0))
+        self.report = self.bound.report
+        self.layout = self.bound.stores["online"].layout
+
+    def init(self, rng: np.random.Generator) -> State:
+        """All variable sets start equal; no moments, no average."""
+        flat = flatten(initial(self.bound.completed, rng))
+        arrays = {name: self.backend.asarray(flat.copy()) for name in self.shared}
+        arrays |= {name: self.backend.asarray(np.zeros_like(flat)) for name in VECTORS}
+        return State(arrays, {"updates": 0, "averaging": False})
+
+    def memory(self, name: str, rng: np.random.Generator) -> Any:
+        """A new, empty memory like the node of this name."""
+        node = next(node for node in self.bound.completed.graph.nodes if node.name == name)
+        found = copy(node.component)
+        assert isinstance(found, Memory)  # noqa: S101  (narrows the type)
+        found.allocate({port: self.bound.completed.spaces[wire] for port, wire in node.inputs.items()}, rng)
+        return found
+
+    def views(self, state: State, name: str) -> Views:
+        """A flat vector of the state as variables."""
+        if name not in state.cuts:
+            state.cuts[name] = self.backend.cut(self.layout, state.arrays[name])
+        return state.cuts[name]
+
+    def variables(self, state: State) -> dict[str, Views]:
+        """The variable sets of the graph."""
+        return {name: self.views(state, name) for name in self.shared}
+
+    def stepped(self, state: State, gradient: Array, rate: float) -> State:
+        """One step of the optimiser along a gradient [P], at a rate that rises at first."""
+        updates = state.values["updates"] + 1
+        feeds = {
+            "parameters": state.arrays["online"],
+            "gradient": gradient,
+            "first": state.arrays["first"],
+            "second": state.arrays["second"],
+            "count": updates,
+            "rate": rate * min(1.0, updates / max(self._switches.optimiser.ramp, 1)),
+        }
+        with self.backend.without_gradient():
+            found = self.bound.run(("optimise.parameters", "optimise.first", "optimise.second"), feeds)
+        moved = {"online": found["optimise.parameters"], "first": found["optimise.first"]}
+        return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
+
+    def averaged(self, state: State, progress: float) -> State:
+        """With the parameters in the running average, where one is kept by now."""
+        share = self._switches.average
+        if not share or progress < self._switches.average_from:
+            return state
+        return self.blended(state, "average", share if state.values["averaging"] else 1.0).but({}, averaging=True)
+
+    def blended(self, state: State, name: str, share: float) -> State:
+        """With a share of the online parameters in the vector of this name."""
+        feeds = {"parameters": state.arrays["online"], "target_parameters": state.arrays[name], "share": share}
+        with self.backend.without_gradient():
+            return state.but({name: self.bound.run(("synchronise.target",), feeds)["synchronise.target"]})
+
+    def exported(self, state: State) -> Views:
+        """The variables that are exported."""
+        return self.views(state, "average" if state.values["averaging"] else "online")
+
+    def described(self) -> tuple[str, dict[str, Any]]:
+        """Type and config of the policy, as the service reads it."""
+        network = self._switches.network
+        if network.scorer is not None:
+            return "scorer", sets.described(network.scorer, network, self.advice)
+        used = self.advice if network.advice else None
+        return "network", {
+            "layers": list(network.layers),
+            "activation": network.activation,
+            "dueling": network.dueling,
+            "advice": None if used is None else [used.start, used.stop],
+        }
+
+    def compare(self, config: Mapping[str, Any] | None, ignored: tuple[str, ...] = ()) -> None:
+        """Raise ValueError where a published policy's config is of another network."""
+        own = {name: value for name, value in self.described()[1].items() if name not in ignored}
+        other = {name: config[name] for name in own if name in config and config[name] != own[name]} if config else {}
+        if other:
+            raise ValueError(f"the published network has {other}, this agent { {name: own[name] for name in other} }")
+
+    def started(self, state: State, given: Host, prefix: str = "") -> NDArray[np.float32]:
+        """The online vector [P] with published arrays in place of the variables under a prefix.
+
+        Raises ValueError where names or shapes differ.
+        """
+        own = {name: self.backend.to_numpy(view) for name, view in self.views(state, "online").items()}
+        wanted = {name: view.shape for name, view in own.items() if name.startswith(prefix)}
+        found = {name: np.shape(value) for name, value in given.items()}
+        if wanted != found:
+            wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+            told = ", ".join(f"{name}: {found.get(name, 'none')} for {wanted.get(name, 'none')}" for name in wrong)
+            raise ValueError(f"the published network does not fit this agent's spaces and layers ({told})")
+        return flatten({name: given.get(name, value) for name, value in own.items()})

@@ -1,1 +1,0 @@
-"""Simulators as programs that a compiler can trace."""
