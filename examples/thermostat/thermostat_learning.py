@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ class Room(NumberedWorld):
     """B rooms that begin somewhere about the band; the weather of an episode stays as it is."""
 
     terms_of = ("energy", "discomfort")  # kWh, degree-hours
-    parameters = ("price.energy", "effect.loss")
+    parameters: Sequence[str] = ("price.energy", "effect.loss")
 
     def begin(self) -> State:
         spec, model = self.layout.spec, self.followed()

@@ -61,7 +61,8 @@ def documented(kind: str) -> Example:
     """What a kind shows in the documentation, with the samples of one media type after the other."""
     given = KINDS[kind].example
     spec = read_spec(given.spec)
-    codec, samples = KINDS[kind].samples(layout_of(spec)), {}
+    codec = KINDS[kind].samples(layout_of(spec))
+    samples: dict[str, Any] = {}
     for media_type, body in given.samples.items():
         read = codec.formats[media_type].reader(codec, None).read(iter(body.split(b"\n")))
         samples |= {one.execution: codec.unpacked(one.data) for one in read if isinstance(one, Sample)}

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
-from app.kinds.contract.samples import SampleCodec
 from app.kinds.simulated.engine import NumberedEngine
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies import artifact
@@ -37,7 +36,7 @@ class NumberedKind:
     report: type[BaseModel]
     decision: type[BaseModel]
     execution: type[BaseModel]
-    samples: type[SampleCodec]
+    samples: type[Any]
     state_parameters: Sequence[Parameter] = ()
     prediction: Prediction | None = None
     training = TrainingOptions()

@@ -94,7 +94,7 @@ class ReportSamples:
                 "iterations": execution.iterations,
                 "created_at": execution.created_at,
                 "reports": self._reports(execution.data) if reports else None,
-                **self.summary(execution.data),
+                **(execution.summary or {}),
             }
         )
 
