@@ -12,6 +12,7 @@ from fastapi import Request
 
 from app.errors import FieldError, Invalid
 from app.http.limits import is_upload
+from app.kinds.contract.nesting import DEEPEST, TOO_DEEP, deep_place
 
 ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # also finds whole pairs, which are looked at more closely
 UNKEPT = re.compile("[\0\ud800-\udfff]")
@@ -34,11 +35,15 @@ def check_address(path: Mapping[str, object], query: bytes) -> None:
 
 
 def check_json(body: bytes) -> None:
-    """Refuse such characters in the strings and names of a JSON body; one that can't be read is left to its reader.
+    """Refuse such characters in the strings and names of a JSON body, and one that is nested too deeply.
+
+    A body that can't be read is left to its reader.
 
     Raises:
-        Invalid: points to the string, or to the object that holds the name.
+        Invalid: points to the string, to the object that holds the name, or to what is too deep.
     """
+    if body.count(b"[") + body.count(b"{") > DEEPEST and (place := deep_place(body)) is not None:
+        raise Invalid(f"{place or '/'}: {TOO_DEEP}", errors=[FieldError(place, TOO_DEEP)])
     if b"\\u" not in body or ESCAPED.search(body) is None:
         return
     try:

@@ -181,7 +181,12 @@ def read(kind: Kind, media_type: str, body: bytes) -> list[Sample]:
 def stored(sample: Sample) -> Any:
     """As it comes out of its table."""
     return SimpleNamespace(
-        name=sample.execution, source="upload", iterations=sample.iterations, data=sample.data, created_at=NOW
+        name=sample.execution,
+        source="upload",
+        iterations=sample.iterations,
+        data=sample.data,
+        created_at=NOW,
+        summary=sample.summary,
     )
 
 

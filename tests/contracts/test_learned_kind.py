@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.kinds.registry import KINDS
-from app.policies.artifact import load
+from app.kinds.registry import load_artifact as load
 from tests.contracts.learned_examples import EXAMPLES
 from workers.estimators.base import TooLittleData
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings

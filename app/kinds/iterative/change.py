@@ -26,8 +26,8 @@ class IterativePatch(BaseModel):
         Field(description="New prices per unit and hour, by resource.", examples=[{"gpus": 3.1}]),
     ] = {}
     weights: Annotated[
-        dict[str, NonNegative | None],
-        Field(description="New weights of the objective's terms, by name.", examples=[{"cost": 0.2}]),
+        dict[str, NonNegative],
+        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"cost": 0.2}]),
     ] = {}
 
 
@@ -49,5 +49,5 @@ def changed(spec: Spec, patch: IterativePatch) -> Spec:
         metric["target"] = patch.targets.get(metric["name"], metric["target"])
     for resource in fields["resources"]:
         resource["price_per_hour"] = patch.prices.get(resource["name"], resource["price_per_hour"])
-    fields["weights"] |= {name: value for name, value in patch.weights.items() if value is not None}
+    fields["weights"] |= patch.weights
     return Spec.model_validate(fields)

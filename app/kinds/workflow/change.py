@@ -18,8 +18,8 @@ class WorkflowPatch(BaseModel):
         dict[str, NonNegative], Field(description="New prices per node and hour, by type.", examples=[{"large": 0.7}])
     ] = {}
     weights: Annotated[
-        dict[str, NonNegative | None],
-        Field(description="New weights of the objective's terms, by name.", examples=[{"cost": 0.2}]),
+        dict[str, NonNegative],
+        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"cost": 0.2}]),
     ] = {}
 
 
@@ -38,5 +38,5 @@ def changed(spec: Spec, patch: WorkflowPatch) -> Spec:
     fields = spec.model_dump()
     for node in fields["nodes"]:
         node["price_per_hour"] = patch.prices.get(node["name"], node["price_per_hour"])
-    fields["weights"] |= {name: value for name, value in patch.weights.items() if value is not None}
+    fields["weights"] |= patch.weights
     return Spec.model_validate(fields)

@@ -25,7 +25,7 @@ def client_of(database: Database) -> TestClient:
     @app.post("/runs")
     def start(workload: str) -> None:
         with database.session() as session:
-            session.add(Run(workload_id=workload, spec_version=1, targets={}, state_vector=[], decision={}))
+            session.add(Run(workload_id=workload, spec_version=1, start={}, state_vector=[], decision={}))
 
     @app.post("/broken")
     def broken() -> None:

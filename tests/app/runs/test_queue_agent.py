@@ -64,7 +64,7 @@ def test_a_spec_may_want_an_agent_from_the_beginning(
     assert decision["placements"]
     version = publish(backend, LJF)
     client.post(f"/workloads/pool/agents/{version}/promote", json={})
-    client.app.state.snapshot.poll()  # type: ignore[attr-defined]
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
     decision = first(client, shadow=version)
     assert (decision["agent"], decision["policy"], decision["shadow"]["agrees"]) == (version, "ljf", True)
 

@@ -136,7 +136,7 @@ def changed(spec: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("/name", "Größe", "/name", "pattern"),
         ("/name", "a/b", "/name", "pattern"),
         ("/name", "", "/name", "pattern"),
-        ("/resources/0/name", "gpus\u0000", "/resources/0/name", "pattern"),
+        ("/resources/0/name", "gpus\u0000", "/resources/0/name", "NUL"),
         ("/resources/0/name", "グラフィック", "/resources/0/name", "pattern"),
         ("/resources/0/minimum", 32, "/resources/0", "minimum"),
         ("/resources/0/step", 4, "/resources/0", "step"),

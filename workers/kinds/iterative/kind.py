@@ -97,7 +97,7 @@ class Iterative(SimulatedKind):
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
         from app.kinds.iterative.log import from_reports
-        from app.policies.artifact import load
+        from app.kinds.iterative.policies.artifact import load
         from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
 
         layout, logs = Layout(workload.spec), []

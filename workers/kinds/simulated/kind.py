@@ -75,22 +75,22 @@ class SimulatedKind:
         """What each entry of an observation is, [D]: the layout's ``entries``."""
         return tuple(self.layout(spec).entries)
 
-    def save(self, policy: Any, layout: Any) -> bytes:
-        """A policy of one of the families that all kinds share, as an artifact for a layout."""
+    def save(self, policy: Any, spec: Any) -> bytes:
+        """A policy of one of the families that all kinds share, as an artifact for a spec."""
         from app.policies.artifact import save
 
-        return save(policy, self.name, tuple(layout.entries), int(layout.action_space.n), {})
+        return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {})
 
-    def load(self, artifact: bytes, layout: Any) -> Policy:
+    def load(self, artifact: bytes, spec: Any) -> Policy:
         """The policy of an artifact.
 
         Raises:
-            IncompatibleArtifact: it was made for another kind or layout.
+            IncompatibleArtifact: it was made for another kind or spec.
         """
         from app.policies.artifact import load
 
         made = load(artifact)
-        made.check(self.name, tuple(layout.entries), int(layout.action_space.n))
+        made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
         policy: Policy = made.policy
         return policy
 

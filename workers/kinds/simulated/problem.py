@@ -56,7 +56,7 @@ class SimulatedProblem:
     def _policy(self, contender: bytes | Policy) -> Policy:
         if not isinstance(contender, bytes):
             return contender
-        return self._kind.load(contender, self.layout)
+        return self._kind.load(contender, self._workload.spec)
 
     def title(self, contender: bytes | Policy) -> str:
         """See ``Problem``."""

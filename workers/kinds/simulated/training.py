@@ -54,11 +54,11 @@ class SimulatedTraining:
 
     def save(self, policy: Any) -> bytes:
         """See ``TrainingProblem``."""
-        return self.kind.save(policy, self.layout)
+        return self.kind.save(policy, self.workload.spec)
 
     def load(self, artifact: bytes) -> Any:
         """See ``TrainingProblem``."""
-        return self.kind.load(artifact, self.layout)
+        return self.kind.load(artifact, self.workload.spec)
 
     def score(self, artifact: bytes) -> float:
         """See ``TrainingProblem``."""

@@ -18,6 +18,7 @@ from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, Execut
 from workers.learning.algorithms.config import DQN, QTable
 from workers.learning.execution import ExecutionError, Plan, make_executor, products
 from workers.learning.execution.memory import NAME, Board, Field, SharedArrays
+from workers.plugins import PluginError
 
 PARENT = """
 import multiprocessing, os, sys
@@ -167,7 +168,7 @@ def test_a_simulator_made_from_its_description_is_the_same() -> None:
 
 
 def test_a_kind_without_simulator_is_refused() -> None:
-    with pytest.raises(ValueError, match="known are iterative"):
+    with pytest.raises(PluginError, match="installed are iterative"):
         msgspec.structs.replace(simulator(), kind="weather").make()
 
 
