@@ -138,6 +138,8 @@ def described(schema: dict[str, Any]) -> None:
         assert f"Thermostat{name}" in schema["components"]["schemas"], name
     for name in ("Spec", "Report", "Decision", "Execution"):
         assert f'"thermostat": "#/components/schemas/Thermostat{name}"' in text, name
+    accepted = schema["paths"]["/workloads/{workload}/samples"]["post"]["requestBody"]["content"]["application/json"]
+    assert len(accepted["schema"]["anyOf"]) == 2
 
 
 def start(call: Caller, **more: Any) -> str:
