@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.moves import Place
+from app.kinds.iterative.observation_names import AHEAD
 from app.kinds.iterative.preferences import Stakes, log_within, stakes
-from app.kinds.iterative.preferences import reference_cost as reference_cost
-from app.kinds.iterative.projector import AHEAD, Projector
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 from app.policies.base import RETURN_SCALE
 
@@ -34,35 +34,9 @@ class View(NamedTuple):
     outlook: Array
 
 
-def size(layout: Layout) -> int:
-    """Length D of an observation."""
-    return len(names(layout))
-
-
-def names(layout: Layout) -> list[str]:
-    """What each entry of an observation is."""
-    targeted = [m for m in layout.spec.metrics if m.target is not None]
-    return [
-        *(f"allocation.{name}" for name in layout.resources),
-        *(f"measured.{m.name}" for m in targeted),
-        *(f"left.{m.name}" for m in targeted if m.scope == "run"),
-        *(f"effect.{name}" for name in layout.metrics),
-        "progress",
-        *(f"feature.{name}" for name in layout.features),
-        *(f"target.{m.name}" for m in targeted),
-        "weight.sla",
-        "weight.cost",
-        "weight.change",
-        *(f"price.{name}" for name in layout.resources),
-        *(f"length.{ahead}" for ahead in range(AHEAD)),
-        *(f"scaling.{ahead}" for ahead in range(AHEAD)),
-        *(f"advice.{action}" for action in range(len(layout.deltas))),
-    ]
-
-
 def advice_slice(layout: Layout) -> slice:
     """The part of an observation that holds one number per action: its outlook against the best, × ``RETURN_SCALE``."""
-    return slice(size(layout) - len(layout.deltas), size(layout))
+    return slice(layout.observation_size - len(layout.deltas), layout.observation_size)
 
 
 def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -89,7 +63,7 @@ def view(projector: Projector, state: State, given: Stakes | None = None) -> Vie
 
 
 def observe(projector: Projector, state: State) -> Array:
-    """The observation, [B, D]; ``names`` says what is where."""
+    """The observation, [B, D]; ``Layout.observation_names`` says what is where."""
     return view(projector, state).observation
 
 

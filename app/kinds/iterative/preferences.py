@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.projector import LOG_LIMIT, Projector
+from app.kinds.iterative.projection_tables import LOG_LIMIT
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.observation import View
 from app.kinds.iterative.preferences import Stakes, reference_cost
-from app.kinds.iterative.projector import Projector, over_columns
+from app.kinds.iterative.projection_tables import over_columns
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
