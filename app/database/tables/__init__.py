@@ -1,6 +1,7 @@
 """All tables, one per file; importing this fills the metadata."""
 
 from app.database.tables.agent import Agent
+from app.database.tables.champion import Champion
 from app.database.tables.evaluation import Evaluation
 from app.database.tables.execution import Execution
 from app.database.tables.idempotency import IdempotencyKey
@@ -16,6 +17,7 @@ from app.database.tables.workload import Workload
 
 __all__ = [
     "Agent",
+    "Champion",
     "DomainModel",
     "Evaluation",
     "Execution",
