@@ -4,6 +4,7 @@ from app.database.tables.agent import Agent
 from app.database.tables.champion import Champion
 from app.database.tables.evaluation import Evaluation
 from app.database.tables.execution import Execution
+from app.database.tables.exogenous import ExogenousRow
 from app.database.tables.idempotency import IdempotencyKey
 from app.database.tables.iteration import Iteration
 from app.database.tables.job import Job
@@ -21,6 +22,7 @@ __all__ = [
     "DomainModel",
     "Evaluation",
     "Execution",
+    "ExogenousRow",
     "IdempotencyKey",
     "Iteration",
     "Job",
