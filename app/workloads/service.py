@@ -122,6 +122,6 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
 
 
 def delete(database: Database, tenant: str, name: str) -> None:
-    """Delete a workload with its samples, models, agents, jobs and runs."""
+    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs."""
     with database.session() as session:
         repository.remove(session, require(session, tenant, name).id)
