@@ -45,7 +45,7 @@ def count(session: Session, workload_id: str) -> int:
     return session.scalar(select(func.count()).where(ExogenousRow.workload_id == workload_id)) or 0
 
 
-def _summaries(workload_id: str) -> Select[Any]:
+def _summaries(workload_id: str) -> Select[str, int, datetime, datetime, datetime]:
     row = ExogenousRow
     told = (func.count(), func.min(row.time), func.max(row.time), func.max(row.issued_at))
     return select(row.series, *told).where(row.workload_id == workload_id).group_by(row.series)
@@ -67,7 +67,7 @@ def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Se
     return Slice(rows, encode_cursor([rows[-1].series]) if len(found) > len(rows) else None)
 
 
-def _newest(workload_id: str, known_at: datetime | None = None) -> Select[tuple[ExogenousRow]]:
+def _newest(workload_id: str, known_at: datetime | None = None) -> Select[ExogenousRow]:
     """Of each series and time the row that was issued last, by ``known_at`` where that is given."""
     row, other = ExogenousRow, aliased(ExogenousRow)
     last = select(func.max(other.issued_at)).where(
