@@ -27,6 +27,7 @@ from app.decisions import endpoints as decisions
 from app.decisions.compiled import CompiledCache, CompiledWorkloads
 from app.domain_models import endpoints as domain_models
 from app.evaluations import endpoints as evaluations
+from app.exogenous import endpoints as exogenous
 from app.http import health, problems
 from app.http.characters import storable
 from app.http.dependencies import Problem
@@ -45,7 +46,7 @@ from app.workloads.snapshot import WorkloadCache
 
 logger = logging.getLogger(__name__)
 
-NOUNS: Sequence[ModuleType] = (workloads, samples, domain_models, agents, evaluations, jobs, runs, decisions)
+NOUNS: Sequence[ModuleType] = (workloads, samples, exogenous, domain_models, agents, evaluations, jobs, runs, decisions)
 
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
 fitted and an agent trained, and get the next resource step for each reported iteration."""

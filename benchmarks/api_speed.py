@@ -27,7 +27,8 @@ from urllib.request import urlopen
 import numpy as np
 
 from app.database.engine import Database
-from app.database.tables import Agent, DomainModel, Workload
+from app.database.tables import Agent, Champion, DomainModel, Workload
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import advice_slice
@@ -129,7 +130,7 @@ def publish(database_url: str, name: str) -> None:
                 promoted=True,
             )
         )
-        workload.champion = 1
+        workload.champions[DEFAULT_ROLE] = Champion(role=DEFAULT_ROLE, version=1)
         workload.revision += 1
     database.dispose()
 

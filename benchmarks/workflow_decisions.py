@@ -31,7 +31,7 @@ from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.engine import WorkflowEngine
 from app.kinds.workflow.queue.state import WAITING, State
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.main import collect_less
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -165,7 +165,7 @@ def measured(on: Compiled, state: State) -> dict[str, float]:
     read = ENGINE.read(on, state, 1, ENGINE.decode(msgspec.json.encode(some)))
     asked = [Pending("run", 1, None, read, {}, None)]
     return {
-        "decide": timed(lambda: decide(Scene(on.layout, state), choose)),
+        "decide": timed(lambda: decide(QueueSituation(on.layout, state), choose)),
         "answer": timed(lambda: ENGINE.answer(on, asked, NOW)),
         "report": timed(lambda: reported(on, state, some)),
         "whole": timed(lambda: reported(on, state, every)),

@@ -40,7 +40,7 @@ class Grouped(LoadGroupScheduling):  # type: ignore[misc] # xdist ships no types
 
     def _split_scope(self, nodeid: str) -> str:
         place = nodeid.partition("::")[0].removeprefix("tests/")
-        if place == "app/cli/test_simulate.py" or (place.startswith("workers/") and "workflow" in place):
+        if place.endswith("/commands/test_simulate.py") or (place.startswith("workers/") and "workflow" in place):
             return "kernels"  # compiled once
         return "ray" if place.endswith("test_ray.py") else nodeid  # one cluster at a time
 

@@ -11,40 +11,43 @@ from pathlib import Path
 import grimp
 import pytest
 
+from app.kinds.registry import KINDS
 from workers.kinds.registry import learned_kinds
 
 ROOT = Path(__file__).parent.parent
-COMPILED = (
-    "workers/learning/algorithms/q_table.py",
-    "workers/learning/compiled_simulator/described.py",
-    "workers/learning/execution/choice.py",
-)
-"""What is left of simulators that were compiled for one kind, and of its table."""
+PACKAGES = ("app", "workers")
 
 
 def sources(package: str) -> Iterator[Path]:
     """Every module of a package that is blind to kinds."""
-    owned = tuple(f"workers/kinds/{kind}/" for kind in learned_kinds())
+    owned = tuple(f"{package}/kinds/{kind}/" for kind in KINDS)
     for path in sorted((ROOT / package).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
-        if not name.startswith(owned) and name not in COMPILED:
+        if not name.startswith(owned):
             yield path
 
 
 def named(path: Path) -> set[str]:
     """The kinds that a module imports, or has as a word of its own."""
-    kinds, found = set(learned_kinds()), set()
+    kinds, found = set(KINDS), set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and node.value in kinds:
-            found.add(node.value)
-        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        found |= {part for module in modules for part in re.findall(r"(?:app|workers)\.kinds\.(\w+)", module)} & kinds
+        for text in _texts(node):
+            found |= {text, *re.findall(r"\b(?:app|workers)\.kinds\.(\w+)", text)} & kinds
     return found
 
 
-def test_nothing_that_learns_names_a_kind_but_the_kind_itself() -> None:
-    guilty = {str(path.relative_to(ROOT)): sorted(found) for path in sources("workers") if (found := named(path))}
+def _texts(node: ast.AST) -> list[str]:
+    """What a node imports, dotted, or is as a constant."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_names_a_kind_but_the_kind_itself(package: str) -> None:
+    guilty = {str(path.relative_to(ROOT)): sorted(found) for path in sources(package) if (found := named(path))}
     assert guilty == {}
 
 
@@ -59,12 +62,9 @@ def test_a_kind_is_imported_without_what_it_learns_with(kind: str) -> None:
     assert json.loads(done.stdout) == []
 
 
-@pytest.fixture(scope="module")
-def graph() -> grimp.ImportGraph:
-    return grimp.build_graph("workers", exclude_type_checking_imports=True, cache_dir=None)
-
-
-def test_no_circles(graph: grimp.ImportGraph) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_circles(package: str) -> None:
+    graph = grimp.build_graph(package, exclude_type_checking_imports=package == "workers", cache_dir=None)
     circles = [sorted(found) for found in _components(graph) if len(found) > 1]
     assert circles == []
 

@@ -6,8 +6,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 Samples = Sequence[tuple[str, Any]]
 """Executions, oldest first: name, and what the kind's sample codec unpacks."""
+
+
+class ExogenousSeries(NamedTuple):
+    """A series from outside, of each time what was issued last.
+
+    Attributes:
+        time: seconds since 1970, UTC, ascending, [n].
+        mean: what is expected then, [n].
+        low: the lower bound, at most ``mean``, [n].
+        high: the upper bound, at least ``mean``, [n].
+    """
+
+    time: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +37,13 @@ class Workload:
         spec: as its kind reads it.
         model: the domain model that is learned or judged under, as its kind stores it; empty where there is none.
         samples: empty where the model stands for them and nothing is held out.
+        exogenous: series from outside, by name; read with the samples.
     """
 
     spec: Any
     model: bytes = b""
     samples: Samples = ()
+    exogenous: Mapping[str, ExogenousSeries] = field(default_factory=dict)
 
 
 class Conditions(NamedTuple):

@@ -70,8 +70,7 @@ def promote(
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
     """Have this version answer decisions; every API process obeys within a second."""
-    asked = request or PromotionRequest()
-    return service.promote(database, tenant, workload, version, asked.reason, asked.require)
+    return service.promote(database, tenant, workload, version, request or PromotionRequest())
 
 
 @router.post(
@@ -88,7 +87,7 @@ def rollback(
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
     """Take the champion back: what answered before it answers again."""
-    return service.rollback(database, tenant, workload, version, request.reason if request else "")
+    return service.rollback(database, tenant, workload, version, request or PromotionRequest())
 
 
 @router.get(

@@ -45,7 +45,9 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
     return None if row is None else Artifact(row.id, row.version, row.model_version, row.artifact)
 
 
-def last_promotion_of(session: Session, workload_id: str, version: int) -> Promotion | None:
-    """How this version last became the champion."""
-    statement = select(Promotion).where(Promotion.workload_id == workload_id, Promotion.agent_version == version)
+def last_promotion_of(session: Session, workload_id: str, role: str, version: int) -> Promotion | None:
+    """How this version last became the champion of a role."""
+    statement = select(Promotion).where(
+        Promotion.workload_id == workload_id, Promotion.role == role, Promotion.agent_version == version
+    )
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))

@@ -11,6 +11,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.agents.algorithms import Algorithm
 from app.domain_models.schemas import Seed
+from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.fields import Name
 from app.kinds.registry import KINDS
 
 EXPERTS = sorted({name for kind in KINDS.values() for name in kind.training.experts})
@@ -92,7 +94,7 @@ class AgentRead(BaseModel):
     model_version: int = Field(description="Version of the domain model that it was trained on.")
     algorithm: str
     seed: int
-    champion: bool = Field(description="Whether it is the one that answers now.")
+    champion: bool = Field(description="Whether it answers now, in whatever role.")
     promoted: bool = Field(description="Whether it has ever been the one that answers.")
     report: dict[str, Any] = Field(
         description="Return with interval and by term, every heuristic's beside it, the exact optimum where there is "
@@ -109,12 +111,14 @@ class PromotionRequest(BaseModel):
 
     reason: Annotated[str, Field(max_length=500)] = ""
     require: Requirements = []
+    role: Name = Field(default=DEFAULT_ROLE, description="Which of the workload's policies, where it has several.")
 
 
 class PromotionRead(BaseModel):
     """Which agent answers after a promotion or rollback; null stands for the heuristics."""
 
     workload: str
+    role: str
     champion: int | None
     previous: int | None = Field(description="The one that answered before.")
     reason: str

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, extras, repository
-from app.agents.schemas import AgentRead, PromotionRead, Requirement, ShadowRead, TrainRequest
+from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.database.engine import Database
-from app.database.tables import Agent, Promotion, Workload
+from app.database.tables import Agent, Champion, Promotion, Workload
 from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
@@ -20,7 +19,8 @@ from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
-from app.kinds.registry import KINDS
+from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.registry import KINDS, read_spec
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
@@ -107,7 +107,7 @@ def read(agent: Agent, workload: Workload, *, whole: bool = False) -> AgentRead:
         model_version=agent.model_version,
         algorithm=agent.algorithm,
         seed=agent.seed,
-        champion=agent.version == workload.champion,
+        champion=any(agent.version == one.version for one in workload.champions.values()),
         promoted=agent.promoted,
         report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
         created_at=agent.created_at,
@@ -151,55 +151,81 @@ def policy(database: Database, tenant: str, name: str, version: int) -> PolicyFi
     return PolicyFile(data, f'"{hashlib.sha256(data).hexdigest()}"', f"{workload.name}-{version}.safetensors")
 
 
-def promote(
-    database: Database, tenant: str, name: str, version: int, reason: str, required: Sequence[Requirement] = ()
-) -> PromotionRead:
-    """Have a version answer from now on; promoting the champion again changes nothing.
+def promote(database: Database, tenant: str, name: str, version: int, request: PromotionRequest) -> PromotionRead:
+    """Have a version answer in a role from now on; promoting the champion again changes nothing.
 
     Raises:
         Conflict: evidence that is required is missing; it says which.
+        Invalid: the workload has no such role.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        agent = require(session, workload, version)
-        lacking = evidence.missing(session, workload, version, required)
+        agent, role = require(session, workload, version), _role(workload, request.role)
+        lacking = evidence.missing(session, workload, version, request.require)
         if lacking:
             raise Conflict(f"agent {version} of {workload.name!r} is not promoted: {'; '.join(lacking)}")
-        previous = workload.champion
-        why = reason or "promoted by request"
+        previous = workload.champion(role)
+        why = request.reason or "promoted by request"
         if previous != version:
-            _install(session, workload, agent, previous, why)
-        return _promotion(workload, previous, why)
+            _install(session, workload, role, agent, previous, why)
+        return _promotion(workload, role, previous, why)
 
 
-def rollback(database: Database, tenant: str, name: str, version: int, reason: str) -> PromotionRead:
-    """Take the champion back: the one before it answers again, or the heuristics if there was none.
+def rollback(database: Database, tenant: str, name: str, version: int, request: PromotionRequest) -> PromotionRead:
+    """Take a role's champion back: the one before it answers again, or the heuristics if there was none.
 
     Raises:
         Conflict: that version isn't the champion.
+        Invalid: the workload has no such role.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         require(session, workload, version)
-        if workload.champion != version:
-            present = "a heuristic" if workload.champion is None else f"agent {workload.champion}"
-            raise Conflict(f"agent {version} isn't the champion of {workload.name!r}: {present} answers at present")
-        restored = _before(session, workload, version)
+        role = _role(workload, request.role)
+        _require_champion(workload, role, version)
+        restored = _before(session, workload, role, version)
         agent = None if restored is None else require(session, workload, restored)
-        why = reason or f"rolled back from agent {version}"
-        _install(session, workload, agent, None if restored is None else _before(session, workload, restored), why)
-        return _promotion(workload, version, why)
+        earlier = None if restored is None else _before(session, workload, role, restored)
+        why = request.reason or f"rolled back from agent {version}"
+        _install(session, workload, role, agent, earlier, why)
+        return _promotion(workload, role, version, why)
 
 
-def _before(session: Session, workload: Workload, version: int) -> int | None:
+def _role(workload: Workload, asked: str) -> str:
+    accepted = KINDS[workload.kind].roles(read_spec(workload.spec))
+    if asked not in accepted:
+        message = f"must be one of {', '.join(accepted)}"
+        raise Invalid(
+            f"workload {workload.name!r} has no role {asked!r}: role {message}",
+            errors=[FieldError("/role", message, asked)],
+        )
+    return asked
+
+
+def _require_champion(workload: Workload, role: str, version: int) -> None:
+    champion = workload.champion(role)
+    if champion != version:
+        present = "a heuristic" if champion is None else f"agent {champion}"
+        where = "" if role == DEFAULT_ROLE else f" in role {role!r}"
+        raise Conflict(f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present")
+
+
+def _before(session: Session, workload: Workload, role: str, version: int) -> int | None:
     """What a rollback of a champion restores."""
-    promotion = repository.last_promotion_of(session, workload.id, version)
+    promotion = repository.last_promotion_of(session, workload.id, role, version)
     return None if promotion is None else promotion.previous
 
 
-def _install(session: Session, workload: Workload, agent: Agent | None, rollback_to: int | None, reason: str) -> None:
-    """Make an agent (None: the heuristics) the champion; ``rollback_to`` is what a rollback of it restores."""
-    workload.champion = None if agent is None else agent.version
+def _install(
+    session: Session, workload: Workload, role: str, agent: Agent | None, rollback_to: int | None, reason: str
+) -> None:
+    """Make an agent (None: the heuristics) a role's champion; ``rollback_to`` is what a rollback of it restores."""
+    if agent is None:
+        del workload.champions[role]
+    elif role in workload.champions:
+        workload.champions[role].version = agent.version
+    else:
+        workload.champions[role] = Champion(tenant=workload.tenant, role=role, version=agent.version)
     workload.revision += 1
     if agent is not None:
         agent.promoted = True
@@ -207,7 +233,8 @@ def _install(session: Session, workload: Workload, agent: Agent | None, rollback
         Promotion(
             tenant=workload.tenant,
             workload_id=workload.id,
-            agent_version=workload.champion,
+            role=role,
+            agent_version=workload.champion(role),
             previous=rollback_to,
             reason=reason[:LONGEST_REASON],
         )
@@ -215,10 +242,11 @@ def _install(session: Session, workload: Workload, agent: Agent | None, rollback
     session.flush()
 
 
-def _promotion(workload: Workload, previous: int | None, reason: str) -> PromotionRead:
+def _promotion(workload: Workload, role: str, previous: int | None, reason: str) -> PromotionRead:
     return PromotionRead(
         workload=workload.name,
-        champion=workload.champion,
+        role=role,
+        champion=workload.champion(role),
         previous=previous,
         reason=reason,
         revision=workload.revision,
@@ -241,7 +269,7 @@ class Trained(NamedTuple):
 def publish(session: Session, workload_id: str, trained: Trained) -> int:
     """Store a trained agent as the workload's newest version, in the caller's transaction; the version.
 
-    With ``promote`` it becomes the champion in the same transaction.
+    With ``promote`` it becomes the default role's champion in the same transaction.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = (repository.latest_version(session, workload_id) or 0) + 1
@@ -259,5 +287,5 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
     session.add(agent)
     session.flush()
     if trained.promote:
-        _install(session, workload, agent, workload.champion, trained.reason)
+        _install(session, workload, DEFAULT_ROLE, agent, workload.champion(DEFAULT_ROLE), trained.reason)
     return version

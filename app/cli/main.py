@@ -1,4 +1,4 @@
-"""The command's groups, each a module with `register(cli: typer.Typer)`, and what ends any command in one line.
+"""The command's groups, each a module with `register(cli: typer.Typer)`; those of packages come after them.
 
 Nothing heavy is imported before a command needs it: `steward --help` is instant.
 """
@@ -6,31 +6,12 @@ Nothing heavy is imported before a command needs it: `steward --help` is instant
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from app.cli.options import INTERRUPTED
-from app.startup import EXIT_STATUS, StartupError
+from app.cli.commands import Commands
 
-GROUPS = ("serve", "database", "demo", "evaluate", "agents", "imports", "simulate")
-
-
-class Commands(TyperGroup):
-    """All commands: what can't start is told in a line, and Ctrl-C ends quietly."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that is asked for."""
-        try:
-            return super().invoke(ctx)
-        except StartupError as error:
-            typer.echo(f"steward: {error}", err=True)
-            raise typer.Exit(EXIT_STATUS) from error
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-
+GROUPS = ("serve", "database", "demo", "evaluate", "agents")
 
 cli = typer.Typer(
     name="steward",

@@ -79,7 +79,6 @@ def spec(allocations: Grid, iterations: int, deadline_seconds: float) -> dict[st
     deadline = {"name": "iteration_seconds", "unit": "s", "target": deadline_seconds, "goal": "at_most", "scope": "run"}
     return {
         "name": WORKLOAD,
-        "kind": "iterative",
         "resources": [cpu],
         "metrics": [deadline],
         "iterations": iterations,

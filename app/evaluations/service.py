@@ -21,6 +21,7 @@ from app.http.pagination import PageRequest, Slice
 from app.jobs import listing
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 
@@ -58,7 +59,7 @@ def _versions(session: Session, workload: Workload, asked: Sequence[int | str]) 
             f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
             errors=[FieldError("/agents", "must name agents that have been trained", list(asked))],
         )
-    named = {NEWEST: newest, CHAMPION: workload.champion}
+    named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
     found = [_version(session, workload, position, name, named) for position, name in enumerate(asked)]
     return list(dict.fromkeys(found))
 

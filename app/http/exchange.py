@@ -24,6 +24,7 @@ GRACE_SECONDS = 0.5
 """Between the end of a request's time, from when on it writes nothing any more, and its being told so."""
 LINED = (JSON, MEDIA_TYPE.encode())
 """Media types that end with a line feed, for those who read them on a terminal."""
+BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 UNKNOWN = "unknown"
 
@@ -148,7 +149,9 @@ class Exchange:
         head = self.scope["method"] == "HEAD"
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers, self._end = _lined(message.get("headers", ()))
+            headers, self._end = message.get("headers", ()), b""
+            if self.status not in BODILESS:
+                headers, self._end = _lined(headers)
             await self._send({**message, "headers": headers})
             if head:
                 await self._send({"type": "http.response.body", "body": b""})

@@ -17,6 +17,11 @@ class WorkloadRead(BaseModel):
     kind: str
     spec: AnySpec = Field(description="The spec as it stands, defaults filled in.")
     spec_version: int = Field(description="Counts from 1; every PATCH that changes something adds 1.")
-    champion: int | None = Field(description="Version of the agent that answers; null: a heuristic does.")
+    champion: int | None = Field(
+        description="Version of the agent that answers, in the default role; null: a heuristic does."
+    )
+    champions: dict[str, int] = Field(
+        description="Versions of the agents that answer, by role; in a role that is not here a heuristic does."
+    )
     revision: int = Field(description="Grows with whatever changes the workload's decisions.")
     created_at: datetime

@@ -13,6 +13,7 @@ from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, read_spec
 from app.workloads import repository
 from app.workloads.schemas import WorkloadRead
@@ -81,7 +82,8 @@ def read(workload: Workload) -> WorkloadRead:
         kind=workload.kind,
         spec=read_spec(workload.spec),
         spec_version=workload.spec_version,
-        champion=workload.champion,
+        champion=workload.champion(DEFAULT_ROLE),
+        champions={role: champion.version for role, champion in workload.champions.items()},
         revision=workload.revision,
         created_at=workload.created_at,
     )
@@ -120,6 +122,6 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
 
 
 def delete(database: Database, tenant: str, name: str) -> None:
-    """Delete a workload with its samples, models, agents, jobs and runs."""
+    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs."""
     with database.session() as session:
         repository.remove(session, require(session, tenant, name).id)

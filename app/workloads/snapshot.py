@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.agents import repository as agents
+from app.agents.repository import Artifact
 from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
-from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
-from app.policies.artifact import Artifact
 from app.policies.base import IncompatibleArtifact
 from app.workloads import repository, service
 
@@ -139,16 +139,16 @@ class WorkloadCache:
 
 
 def load(database: Database, workload: Workload) -> Snapshot:
-    """Compile a workload row: its layout, model table and champion's policy."""
+    """Compile a workload row: its layout, model table and champions' policies."""
     spec = read_spec(workload.spec)
     with database.reading() as session:
-        agent = agents.artifact(session, workload.id, workload.champion) if workload.champion is not None else None
+        stored = {role: agents.artifact(session, workload.id, one.version) for role, one in workload.champions.items()}
+        agent = stored.get(DEFAULT_ROLE)
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
     layout = layout_of(spec)
     readable, problem = _model(spec.kind, model, workload) if model else (None, "")
-    made = None
-    if agent is not None and not problem:
-        made, problem = _artifact(agent.artifact, layout, workload)
+    policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
+    champion = policies.get(DEFAULT_ROLE)
     return Snapshot(
         workload_id=workload.id,
         name=workload.name,
@@ -157,10 +157,11 @@ def load(database: Database, workload: Workload) -> Snapshot:
         layout=layout,
         model=readable,
         model_version=model.version if model and readable is not None else None,
-        agent_version=agent.version if agent else None,
-        artifact=made,
+        agent_version=champion.version if champion else None,
+        artifact=champion.artifact if champion else None,
         revision=workload.revision,
-        problem=problem,
+        problem=champion.problem if champion else problem,
+        policies=policies,
     )
 
 
@@ -173,12 +174,15 @@ def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
         return None, problem
 
 
-def _artifact(data: bytes, layout: Any, workload: Workload) -> tuple[Artifact | None, str]:
+def _policy(stored: Artifact, layout: Any, workload: Workload, problem: str) -> RolePolicy:
+    """What is stored of a champion, made ready; ``problem``: of the model, without which none can be used."""
+    if problem:
+        return RolePolicy(stored.version, None, problem)
     try:
-        made = load_artifact(data)
+        made = load_artifact(stored.artifact)
         KINDS[workload.kind].check(made, layout)
     except IncompatibleArtifact as error:
-        problem = f"agent {workload.champion} can't be used: {error}"
+        problem = f"agent {stored.version} can't be used: {error}"
         logger.exception("workload %s: %s", workload.name, problem)
-        return None, problem
-    return made, ""
+        return RolePolicy(stored.version, None, problem)
+    return RolePolicy(stored.version, made)

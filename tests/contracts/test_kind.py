@@ -21,6 +21,7 @@ from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
+from app.kinds.fields import Name
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
 
@@ -62,6 +63,11 @@ def walked(kind: Kind, on: CompiledWorkload, reports: int) -> Any:
     for n in range(reports):
         state = step(kind, on, state, n).state
     return state
+
+
+def test_roles_are_names_each_once(kind: Kind) -> None:
+    roles = kind.roles(spec_of(kind))
+    assert [TypeAdapter(Name).validate_python(role) for role in roles] == list(dict.fromkeys(roles)) != []
 
 
 class TestModels:

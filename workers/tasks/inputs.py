@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
 from sqlalchemy.orm import Session
 
 from app.agents.service import NO_MODEL
@@ -13,10 +16,11 @@ from app.database import tables
 from app.domain_models import repository as domain_models
 from app.evaluations import repository as evaluations
 from app.evaluations.schemas import HeldOut
+from app.exogenous import repository as exogenous_rows
 from app.kinds.registry import KINDS, read_spec
 from app.runs.logs import logged
 from app.samples import service as samples
-from workers.inputs import HoldOut, LoggedRun, Samples, Workload
+from workers.inputs import ExogenousSeries, HoldOut, LoggedRun, Samples, Workload
 
 
 class Model(NamedTuple):
@@ -37,9 +41,22 @@ def workload(
     with_samples: bool,
     until: datetime | None = None,
 ) -> Workload:
-    """A workload, with its samples where they are wanted; ``until``: what came later is left out."""
-    found = _samples(session, row, until) if with_samples else ()
-    return Workload(read_spec(row.spec), model.data, found)
+    """A workload, with samples and exogenous series where they are wanted; ``until``: what came later is left out."""
+    if not with_samples:
+        return Workload(read_spec(row.spec), model.data)
+    found = _samples(session, row, until)
+    return Workload(read_spec(row.spec), model.data, found, exogenous(session, row, until))
+
+
+def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:
+    """The workload's series from outside, by name; ``until``: what was issued later is left out."""
+    by_series = groupby(exogenous_rows.newest(session, row.id, until), key=attrgetter("series"))
+    return {name: _series(list(found)) for name, found in by_series}
+
+
+def _series(rows: Sequence[tables.ExogenousRow]) -> ExogenousSeries:
+    columns = np.array([(one.time.timestamp(), one.mean, one.low, one.high) for one in rows], dtype=np.float64)
+    return ExogenousSeries(*columns.T)
 
 
 def _samples(session: Session, row: tables.Workload, until: datetime | None) -> Samples:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from app.database import tables
 from app.database.tables import Job
 from app.jobs import sweeps
 from app.kinds.registry import read_spec
-from workers.inputs import Workload
 from workers.kinds.contract import Competing
 from workers.kinds.registry import learned_kind
 from workers.learning.bracket import Bracket, Decision, Entry, Standing
@@ -74,7 +74,7 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
 
 def _as_opened(given: TrainInput, opened: Opened) -> TrainInput:
     """With the spec that the sweep began under."""
-    workload = Workload(opened.spec, given.workload.model, given.workload.samples)
+    workload = replace(given.workload, spec=opened.spec)
     return given._replace(workload=workload, spec_version=opened.spec_version)
 
 

@@ -11,6 +11,7 @@ from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.database import tables
+from app.kinds.contract.engine import DEFAULT_ROLE
 from workers.inputs import Workload
 from workers.learning.training.driver import TrainedAgent
 from workers.learning.training.request import Request, Start
@@ -47,14 +48,15 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
     asked = TrainRequest.stored(request)
     extras.require(asked)
     model = inputs.model(session, row, asked.model)
-    champion = None if row.champion is None else agent_rows.artifact(session, row.id, row.champion)
+    present = row.champion(DEFAULT_ROLE)
+    champion = None if present is None else agent_rows.artifact(session, row.id, present)
     return TrainInput(
         workload=inputs.workload(session, row, model, with_samples=inputs.from_samples(row)),
         spec_version=row.spec_version,
         model_version=model.version,
         asked=asked,
         request=_request(session, row.id, asked),
-        champion=row.champion,
+        champion=present,
         champion_artifact=None if champion is None else champion.artifact,
     )
 
@@ -74,7 +76,7 @@ def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request
 def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
     """Store the agent, and promote it if it may be; the job's result."""
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
-    promote, reason = verdict(Rival(given.asked, given.champion), trained.report, workload.champion)
+    promote, reason = verdict(Rival(given.asked, given.champion), trained.report, workload.champion(DEFAULT_ROLE))
     version = agents.publish(
         session,
         workload_id,

@@ -1,8 +1,10 @@
 """All tables, one per file; importing this fills the metadata."""
 
 from app.database.tables.agent import Agent
+from app.database.tables.champion import Champion
 from app.database.tables.evaluation import Evaluation
 from app.database.tables.execution import Execution
+from app.database.tables.exogenous import ExogenousRow
 from app.database.tables.idempotency import IdempotencyKey
 from app.database.tables.iteration import Iteration
 from app.database.tables.job import Job
@@ -16,9 +18,11 @@ from app.database.tables.workload import Workload
 
 __all__ = [
     "Agent",
+    "Champion",
     "DomainModel",
     "Evaluation",
     "Execution",
+    "ExogenousRow",
     "IdempotencyKey",
     "Iteration",
     "Job",

@@ -9,12 +9,13 @@ from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMix
 
 
 class Promotion(IdMixin, TenantMixin, CreatedMixin, Base):
-    """A change of a workload's champion; null versions stand for the heuristics."""
+    """A change of a workload's champion in one role; null versions stand for the heuristics."""
 
     __tablename__ = "promotions"
     __table_args__ = (Index("ix_promotions_workload_id_created_at", "workload_id", "created_at"),)
 
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
+    role: Mapped[str] = mapped_column(String(63))
     agent_version: Mapped[int | None]
     previous: Mapped[int | None]
     reason: Mapped[str] = mapped_column(String(1024))

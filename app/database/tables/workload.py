@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import String, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, attribute_keyed_dict, mapped_column, relationship
 
 from app.database.base import Base, CreatedMixin, IdMixin, TenantMixin
+from app.database.tables.champion import Champion
 
 
 class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
@@ -20,6 +21,17 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     kind: Mapped[str] = mapped_column(String(63))
     spec: Mapped[dict[str, Any]]
     spec_version: Mapped[int] = mapped_column(default=1)
-    champion: Mapped[int | None]
-    """Version of the agent that answers; null: the heuristics do."""
     revision: Mapped[int] = mapped_column(default=1)
+    champions: Mapped[dict[str, Champion]] = relationship(
+        collection_class=attribute_keyed_dict("role"),
+        cascade="all, delete-orphan",
+        passive_deletes=True,
+        lazy="selectin",
+        order_by=Champion.role,
+    )
+    """By role."""
+
+    def champion(self, role: str) -> int | None:
+        """Version of the agent that answers in a role; None: a heuristic does."""
+        found = self.champions.get(role)
+        return None if found is None else found.version

@@ -7,7 +7,7 @@ must leave no trace.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +16,16 @@ import msgspec
 from app.policies.artifact import Artifact
 
 Query = Mapping[str, list[str]]
+DEFAULT_ROLE = "default"
+"""What is meant where no role is named: all that a workload with one policy has."""
+
+
+class RolePolicy(NamedTuple):
+    """The champion of one role; `artifact` is None where it can't be used, and `problem` says why."""
+
+    version: int
+    artifact: Artifact | None
+    problem: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +34,10 @@ class Snapshot:
 
     Attributes:
         model: the domain model that the champion was trained on; without a champion the latest; None before the first.
-        agent_version: version of the champion; None when a heuristic answers.
+        agent_version: version of the champion in the default role; None when a heuristic answers.
         artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
         problem: why the champion or the model can't be used; empty when all is well.
+        policies: the champions of all roles, by role.
     """
 
     workload_id: str
@@ -40,6 +51,7 @@ class Snapshot:
     artifact: Artifact | None
     revision: int
     problem: str = ""
+    policies: Mapping[str, RolePolicy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

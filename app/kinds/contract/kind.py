@@ -144,6 +144,10 @@ class Kind(Protocol):
         """Spaces, names and scales, derived once from a spec; it has the ``spec``."""
         ...
 
+    def roles(self, spec: Any) -> Sequence[str]:
+        """The roles for each of which a workload has a policy of its own; `DEFAULT_ROLE` alone, where there is one."""
+        ...
+
     def changed(self, spec: Any, patch: Any) -> Any:
         """A spec with a ``patch`` applied.
 

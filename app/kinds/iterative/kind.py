@@ -1,5 +1,6 @@
 """Kind ``iterative`` as the service knows it: one workload whose allocation changes between its iterations."""
 
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.iterative import prediction
 from app.kinds.iterative.change import IterativePatch, changed
@@ -35,6 +36,10 @@ class IterativeKind:
     def layout(self, spec: IterativeSpec) -> Layout:
         """See ``Kind``."""
         return Layout(spec)
+
+    def roles(self, spec: IterativeSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """See ``Kind``."""
+        return (DEFAULT_ROLE,)
 
     def changed(self, spec: IterativeSpec, patch: IterativePatch) -> IterativeSpec:
         """See ``Kind``."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.iterative.observation_names import observation_names
 from app.kinds.iterative.spec import SECONDS, Spec
 
 if TYPE_CHECKING:
@@ -73,11 +74,14 @@ class Layout:
         return np.array([r.level(r.start) for r in self.spec.resources], np.int32)
 
     @cached_property
+    def observation_names(self) -> tuple[str, ...]:
+        """What each entry of an observation is, [D]."""
+        return observation_names(self.spec)
+
+    @cached_property
     def observation_size(self) -> int:
         """Length D of an observation."""
-        from app.kinds.iterative.observation import size
-
-        return size(self)
+        return len(self.observation_names)
 
     @cached_property
     def observation_space(self) -> spaces.Box:

@@ -1,12 +1,11 @@
 """What each action leads to: legality and remaining sums of the actions' goals, read in one look-up where that fits."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projection_tables import ProjectionTables
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
@@ -33,7 +32,7 @@ class Moves:
         steps: what it adds to the row of the allocation grid, [N, 1].
     """
 
-    def __init__(self, projector: "Projector") -> None:
+    def __init__(self, projector: ProjectionTables) -> None:
         self._projector, layout = projector, projector.layout
         dtype, deltas = projector.dtype, layout.deltas
         self.pause: Array = ((deltas != 0) @ projector.change_seconds)[:, None]
@@ -53,7 +52,7 @@ class Moves:
         return self._barrier.take(place.here, axis=1)
 
     def remaining(self, metric: int, place: Place, *, logs: bool = False) -> Array:
-        """``Projector.remaining`` (or of the logs) at each action's goal, [N, B]; an illegal one stays where it is."""
+        """The projector's ``remaining`` (or of the logs) at each goal, [N, B]; an illegal one stays where it is."""
         if not self._tabled:
             return self._remaining(metric, place, logs)
         table = self._tables.get((metric, logs))

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.moves import Place
-from app.kinds.iterative.preferences import Stakes, log_within, stakes
-from app.kinds.iterative.preferences import reference_cost as reference_cost
-from app.kinds.iterative.projector import AHEAD, Projector
+from app.kinds.iterative.observation_names import AHEAD
+from app.kinds.iterative.preferences import Preferences, log_within, preferences_of
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 from app.policies.base import RETURN_SCALE
 
@@ -34,35 +34,9 @@ class View(NamedTuple):
     outlook: Array
 
 
-def size(layout: Layout) -> int:
-    """Length D of an observation."""
-    return len(names(layout))
-
-
-def names(layout: Layout) -> list[str]:
-    """What each entry of an observation is."""
-    targeted = [m for m in layout.spec.metrics if m.target is not None]
-    return [
-        *(f"allocation.{name}" for name in layout.resources),
-        *(f"measured.{m.name}" for m in targeted),
-        *(f"left.{m.name}" for m in targeted if m.scope == "run"),
-        *(f"effect.{name}" for name in layout.metrics),
-        "progress",
-        *(f"feature.{name}" for name in layout.features),
-        *(f"target.{m.name}" for m in targeted),
-        "weight.sla",
-        "weight.cost",
-        "weight.change",
-        *(f"price.{name}" for name in layout.resources),
-        *(f"length.{ahead}" for ahead in range(AHEAD)),
-        *(f"scaling.{ahead}" for ahead in range(AHEAD)),
-        *(f"advice.{action}" for action in range(len(layout.deltas))),
-    ]
-
-
 def advice_slice(layout: Layout) -> slice:
     """The part of an observation that holds one number per action: its outlook against the best, × ``RETURN_SCALE``."""
-    return slice(size(layout) - len(layout.deltas), size(layout))
+    return slice(layout.observation_size - len(layout.deltas), layout.observation_size)
 
 
 def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -70,12 +44,12 @@ def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
     return layout.legal(levels).T
 
 
-def view(projector: Projector, state: State, given: Stakes | None = None) -> View:
+def view(projector: Projector, state: State, given: Preferences | None = None) -> View:
     """Observation, mask and outlook in one go: they share most of their work.
 
-    Who looks at the same runs again and again may pass their ``stakes``, and keep them as long as they last.
+    Who looks at the same runs again and again may pass their preferences, and keep them as long as they last.
     """
-    given = stakes(projector, state) if given is None else given
+    given = preferences_of(projector, state) if given is None else given
     cell = projector.cell(state.features)
     place = Place(projector.layout.index(state.levels), cell, state.iteration, state.levels)
     moves = projector.moves
@@ -89,7 +63,7 @@ def view(projector: Projector, state: State, given: Stakes | None = None) -> Vie
 
 
 def observe(projector: Projector, state: State) -> Array:
-    """The observation, [B, D]; ``names`` says what is where."""
+    """The observation, [B, D]; ``Layout.observation_names`` says what is where."""
     return view(projector, state).observation
 
 
@@ -139,7 +113,7 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
     It is the objective of model-predictive control over constant continuations, with the run effect's posterior
     integrated out. A miss is expected under a normal approximation of the projected metric.
     """
-    given, cell = stakes(projector, state), projector.cell(state.features)
+    given, cell = preferences_of(projector, state), projector.cell(state.features)
 
     def remaining(metric: int, logs: bool) -> Array:
         read = projector.remaining_log if logs else projector.remaining
@@ -179,7 +153,7 @@ def _course(projector: Projector, state: State, remaining: Callable[[int, bool],
 
 
 def _charge(
-    projector: Projector, state: State, given: Stakes, course: _Course, options: Options, total: Array
+    projector: Projector, state: State, given: Preferences, course: _Course, options: Options, total: Array
 ) -> Array:
     """``total`` [K, B] less everything that is to be paid for; the options' rate is in the reward's unit."""
     layout = projector.layout
@@ -248,7 +222,7 @@ def expected_size(mean: Array, deviation: Array) -> Array:
     return size
 
 
-def _observation(projector: Projector, state: State, given: Stakes, course: _Course, expected: Array) -> Array:
+def _observation(projector: Projector, state: State, given: Preferences, course: _Course, expected: Array) -> Array:
     """[D, B]: one entry of all runs after another, as every entry is computed."""
     layout, dtype = projector.layout, projector.dtype
     out = np.empty_like(given.reference, dtype, shape=(layout.observation_size, len(state.iteration)))

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.projector import LOG_LIMIT, Projector
+from app.kinds.iterative.projection_tables import LOG_LIMIT
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
 
 
-class Stakes(NamedTuple):
+class Preferences(NamedTuple):
     """Derived from a state's targets, weights, prices and features alone. T metrics have a target.
 
     Attributes:
@@ -32,13 +33,13 @@ class Stakes(NamedTuple):
     entries: Array
 
 
-def stakes(projector: Projector, state: State) -> Stakes:
-    """The stakes of ``state``."""
+def preferences_of(projector: Projector, state: State) -> Preferences:
+    """The preferences in ``state``."""
     reference = reference_cost(projector, state)
     weights = state.weights.T.copy()
     weights[1] /= reference
     worth = 1 / state.targets.T
-    return Stakes(
+    return Preferences(
         worth=worth,
         pace=worth[projector.targeted] * projector.per_iteration,
         reference=reference,

@@ -6,22 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.observation import View
-from app.kinds.iterative.preferences import Stakes, reference_cost
-from app.kinds.iterative.projector import Projector, over_columns
+from app.kinds.iterative.preferences import Preferences, reference_cost
+from app.kinds.iterative.projection_tables import over_columns
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 
 Array = NDArray[Any]
 TERMS = ("sla", "cost", "change")
 
 
-def terms(projector: Projector, before: State, after: State, given: Stakes | None = None) -> Array:
+def terms(projector: Projector, before: State, after: State, given: Preferences | None = None) -> Array:
     """The terms of one iteration, [B, 3]; summed over a run they are
 
     - sla: Σ over metrics of weight · relative miss; the mean over iterations, or once at the end for a run's target,
     - cost: money over what the model expects the run to cost at the largest allocation,
     - change: steps taken over the most that could be taken.
 
-    ``given`` spares computing the runs' stakes again.
+    ``given`` spares computing the runs' preferences again.
     """
     reference = reference_cost(projector, before) if given is None else given.reference
     out = np.empty_like(after.cost, projector.dtype, shape=(3, len(after.iteration)))

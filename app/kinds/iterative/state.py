@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.projector import Projector, over_columns
+from app.kinds.iterative.projection_tables import over_columns
+from app.kinds.iterative.projector import Projector
 
 Array = NDArray[Any]
 Levels = NDArray[Any]

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.simulated.engine import NumberedEngine
@@ -47,6 +48,10 @@ class NumberedKind:
 
     def __init__(self) -> None:
         self.engine = NumberedEngine(self.name, self.report, self.decision)
+
+    def roles(self, spec: Any) -> Sequence[str]:  # noqa: ARG002
+        """See ``Kind``: one."""
+        return (DEFAULT_ROLE,)
 
     def model(self, data: bytes) -> Any:
         """See ``Kind``: what ``msgspec.json.encode`` made of one."""

@@ -1,5 +1,6 @@
 """Kind ``workflow`` as the service knows it: batch jobs and workflow DAGs on priced nodes."""
 
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.workflow.change import WorkflowPatch, changed
 from app.kinds.workflow.decisions.engine import WorkflowEngine
@@ -31,6 +32,10 @@ class WorkflowKind:
     def layout(self, spec: WorkflowSpec) -> Layout:
         """See ``Kind``."""
         return Layout(spec)
+
+    def roles(self, spec: WorkflowSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """See ``Kind``."""
+        return (DEFAULT_ROLE,)
 
     def changed(self, spec: WorkflowSpec, patch: WorkflowPatch) -> WorkflowSpec:
         """See ``Kind``."""

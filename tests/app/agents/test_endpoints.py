@@ -13,8 +13,10 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.registry import KINDS
 from app.samples.service import layout_of
 from app.workloads import service as workloads
 from tests.app.both import on_both
@@ -208,3 +210,51 @@ def test_an_extra_that_this_hosts_workers_lack_is_refused_at_once(
     assert "pip install 'steward[ray]'" in error["message"]
     monkeypatch.setattr(queue, "reaches_this_host_alone", lambda: False)  # workers elsewhere may well have it
     assert client.post(f"/workloads/{workload}/agents", json=body).status_code == 202
+
+
+@pytest.fixture
+def two_roles(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The example's kind with a second role."""
+    roles = (DEFAULT_ROLE, "standby")
+    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: roles)
+    return roles
+
+
+@on_both
+@pytest.mark.usefixtures("two_roles")
+def test_each_role_has_a_champion_and_a_history_of_its_own(
+    client: TestClient, workload: str, backend: Database
+) -> None:
+    publish_model(backend, workload)
+    for heuristic in ("hold", "threshold", "pid"):
+        publish_agent(backend, workload, heuristic=heuristic)
+    path, standby = f"/workloads/{workload}/agents", {"role": "standby"}
+    assert client.post(f"{path}/1/promote").json()["role"] == DEFAULT_ROLE
+    for version, previous in ((1, None), (2, 1)):
+        answer = client.post(f"{path}/{version}/promote", json=standby).json()
+        assert (answer["role"], answer["champion"], answer["previous"]) == ("standby", version, previous)
+    found = client.get(f"/workloads/{workload}").json()
+    assert (found["champion"], found["champions"]) == (1, {DEFAULT_ROLE: 1, "standby": 2})
+    assert [one["champion"] for one in client.get(path).json()["items"]] == [False, True, True]
+    refused = client.post(f"{path}/2/rollback")
+    assert (refused.status_code, "agent 1 answers" in refused.json()["detail"]) == (409, True)
+    for version, restored in ((2, 1), (1, None)):
+        assert client.post(f"{path}/{version}/rollback", json=standby).json()["champion"] == restored
+    assert client.get(f"/workloads/{workload}").json()["champions"] == {DEFAULT_ROLE: 1}
+    refused = client.post(f"{path}/1/rollback", json=standby)
+    assert (refused.status_code, "in role 'standby': a heuristic answers" in refused.json()["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize("verb", ["promote", "rollback"])
+def test_a_role_that_a_workload_has_not_is_refused_with_those_that_it_has(
+    client: TestClient, workload: str, backend: Database, verb: str
+) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload, promote=verb == "rollback")
+    path = f"/workloads/{workload}/agents/1/{verb}"
+    for role, message in (("standby", "must be one of default"), ("No Name", "pattern"), ("a\0", "NUL")):
+        answer = client.post(path, json={"role": role})
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["pointer"], error["value"]) == (422, "/role", role)
+        assert message in error["message"]
+    assert client.post(path, json={"role": DEFAULT_ROLE}).status_code == 200

@@ -144,6 +144,11 @@ def test_json_ends_with_a_line_feed(client: TestClient, written: Written, read: 
         assert int(answer.headers["content-length"]) == len(answer.content)
 
 
+def test_an_answer_without_content_stays_empty(client: TestClient, workload: str) -> None:
+    answer = client.delete(f"/workloads/{workload}")
+    assert (answer.status_code, answer.content) == (204, b"")
+
+
 def test_what_is_no_json_has_a_head_too(client: TestClient) -> None:
     assert client.head("/docs").status_code == 200
     assert client.head("/metrics").content == b""

@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from app.agents import service as agents
+from app.agents.schemas import PromotionRequest
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.errors import NotFound
+from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
+from app.kinds.registry import KINDS
 from app.workloads import service
 from app.workloads.snapshot import WorkloadCache
 
@@ -105,6 +108,33 @@ def test_the_champion_is_served_with_the_model_it_was_trained_on(
     publish_agent(database, registered, publish_model(database, registered))
     assert publish_model(database, registered) == 2
     assert cache.get(registered.name).model_version == 1
+
+
+def test_a_promotion_in_any_role_is_seen(
+    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(KINDS[registered.kind]), "roles", lambda _kind, _spec: (DEFAULT_ROLE, "standby"))
+    model = publish_model(database, registered)
+    first, second = (publish_agent(database, registered, model, promote=promote) for promote in (True, False))
+    before = cache.get(registered.name)
+    assert {role: one.version for role, one in before.policies.items()} == {DEFAULT_ROLE: first}
+    agents.promote(database, TENANT, registered.name, second, PromotionRequest(role="standby"))
+    clock.now = 1.0
+    cache.poll()
+    after = cache.peek(registered.name)
+    assert after is not None
+    assert (after.revision, after.agent_version) == (before.revision + 1, first)
+    assert {role: one.version for role, one in after.policies.items()} == {DEFAULT_ROLE: first, "standby": second}
+    assert after.artifact is after.policies[DEFAULT_ROLE].artifact is not None
+    broken = publish_agent(database, registered, model, promote=False, artifact=b"no policy")
+    agents.promote(database, TENANT, registered.name, broken, PromotionRequest(role="standby"))
+    clock.now = 2.0
+    present = cache.get(registered.name)
+    assert (present.problem, present.policies["standby"].artifact) == (
+        "",
+        None,
+    )  # one role's champion spoils no other's
+    assert "can't be used" in present.policies["standby"].problem
 
 
 def test_without_champion_the_newest_model_is_served(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.preferences import Stakes
+from app.kinds.iterative.preferences import Preferences
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.state import State, advance, expect
@@ -58,7 +58,7 @@ def outcomes(nodes: int) -> Outcomes:
 
 
 def expectation(
-    projector: Projector, before: State, levels: NDArray[np.integer], given: Stakes, outcomes: Outcomes
+    projector: Projector, before: State, levels: NDArray[np.integer], given: Preferences, outcomes: Outcomes
 ) -> Array:
     """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R]."""
     known = expect(projector, before, levels, before.features)

@@ -13,7 +13,7 @@ from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import View, advice_slice, view
-from app.kinds.iterative.preferences import Stakes, stakes
+from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.spec import Spec
@@ -61,7 +61,7 @@ TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 class _Episodes:
     state: State
     effect: Array  # the true log run effect, [B, M]
-    given: Stakes
+    given: Preferences
     view: View
     potential: Array  # [B]
 
@@ -181,7 +181,7 @@ class IterativeSimulator:
         return self._seen(*self.begin(count))
 
     def _seen(self, state: State, effect: Array) -> _Episodes:
-        given = stakes(self.projector, state)
+        given = preferences_of(self.projector, state)
         seen = view(self.projector, state, given)
         return _Episodes(state, effect, given, seen, potential(seen))
 
@@ -290,7 +290,7 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
     return _Episodes(
         State(*(field[rows] for field in episodes.state)),
         episodes.effect[rows],
-        Stakes(*(field[..., rows] for field in episodes.given)),
+        Preferences(*(field[..., rows] for field in episodes.given)),
         View(*(field[rows] for field in episodes.view)),
         episodes.potential[rows],
     )

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import names
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.policies.planner import PlannerPolicy
 from app.policies import artifact
@@ -44,7 +43,7 @@ def experience_of(layout: Layout, hysteresis: float = 0.0) -> Experience:
 def save(policy: Published, layout: Layout, experience: Experience | None = None) -> bytes:
     """``policy``, made for ``layout``, as bytes."""
     made_for = asdict(experience or experience_of(layout))
-    return artifact.save(policy, KIND, names(layout), len(layout.deltas), made_for, FAMILIES)
+    return artifact.save(policy, KIND, layout.observation_names, len(layout.deltas), made_for, FAMILIES)
 
 
 def load(data: bytes) -> Artifact:
@@ -66,4 +65,4 @@ def check(made: Artifact, layout: Layout) -> None:
     Raises:
         IncompatibleArtifact: it was made for another kind or layout.
     """
-    made.check(KIND, names(layout), len(layout.deltas))
+    made.check(KIND, layout.observation_names, len(layout.deltas))

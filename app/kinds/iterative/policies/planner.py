@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.observation import Options, reachable, reference_cost
+from app.kinds.iterative.observation import Options, reachable
+from app.kinds.iterative.preferences import reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State
 from app.policies.base import Arrays, IncompatibleArtifact

@@ -10,39 +10,41 @@ from app.kinds.workflow.queue.state import Floats
 from app.kinds.workflow.scheduling import fleet
 from app.kinds.workflow.scheduling.decide import Choice, is_pool
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, Head, Indices, Pool
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.scheduling.strategies import ranking
 from app.kinds.workflow.spec import Spec
 
 
-def ask(policy: Picker, scene: Scene, spec: Spec) -> Choice:
+def ask(policy: Picker, situation: QueueSituation, spec: Spec) -> Choice:
     """What a policy says of the ready tasks; on one machine also what starts."""
     mechanism = MECHANISMS.index(spec.backfilling)
-    ready = scene.ready[np.argsort(scene.queue.submit[scene.ready], kind="stable")]
-    fill = None if spec.backfill_order == "fcfs" else ranking(spec.backfill_order, scene)
+    ready = situation.ready[np.argsort(situation.queue.submit[situation.ready], kind="stable")]
+    fill = None if spec.backfill_order == "fcfs" else ranking(spec.backfill_order, situation)
     if not len(ready):
         return Choice(policy.name, np.zeros(0), mechanism, fill)
-    if is_pool(scene) and mechanism != CONSERVATIVE:
-        return _on_pool(policy, scene, mechanism, ready, fill)
-    pool = _as_one(scene)
+    if is_pool(situation) and mechanism != CONSERVATIVE:
+        return _on_pool(policy, situation, mechanism, ready, fill)
+    pool = _as_one(situation)
     seen = EASY if mechanism == CONSERVATIVE else mechanism
-    task, view = view_of(seen, scene.now, ready, scene.tasks(), pool, _machine(scene), scene.recent)
+    task, view = view_of(seen, situation.now, ready, situation.tasks(), pool, _machine(situation), situation.recent)
     picked = policy.pick(view)
-    return _choice(policy, mechanism, fill, _scores(scene, task, picked), picked)
+    return _choice(policy, mechanism, fill, _scores(situation, task, picked), picked)
 
 
-def _on_pool(policy: Picker, scene: Scene, mechanism: int, ready: Indices, fill: Floats | None) -> Choice:
+def _on_pool(policy: Picker, situation: QueueSituation, mechanism: int, ready: Indices, fill: Floats | None) -> Choice:
     """One pick after the other, each seeing what the ones before have started."""
-    head, tasks = scene.state.head, scene.tasks()
-    speed = float(scene.layout.nodes.speed[0])
+    head, tasks = situation.state.head, situation.tasks()
+    speed = float(situation.layout.nodes.speed[0])
     tasks = tasks._replace(expected=tasks.expected / speed)
-    before = Head(scene.queue.row[head[0]], *head[1:]) if head else Head(-1, np.inf, 0)
-    overtaking = ready if fill is None else scene.ready[np.argsort(fill, kind="stable")]
-    pool, machine = scene.pool(), _machine(scene)
-    first, view = view_of(mechanism, scene.now, ready, tasks, scene.pool(), machine, scene.recent)
-    found = schedule(policy, mechanism, scene.now, before, ready, overtaking, tasks, pool, machine, scene.recent)
+    before = Head(situation.queue.row[head[0]], *head[1:]) if head else Head(-1, np.inf, 0)
+    overtaking = ready if fill is None else situation.ready[np.argsort(fill, kind="stable")]
+    pool, machine = situation.pool(), _machine(situation)
+    first, view = view_of(mechanism, situation.now, ready, tasks, situation.pool(), machine, situation.recent)
+    found = schedule(
+        policy, mechanism, situation.now, before, ready, overtaking, tasks, pool, machine, situation.recent
+    )
     picked = found.picks[0] if found.picks else policy.pick(view)
-    scores = _scores(scene, first, picked)
+    scores = _scores(situation, first, picked)
     waits = found.head
     window = fleet.OPEN
     if waits.task >= 0:
@@ -57,24 +59,24 @@ def _overtook(tasks: list[int], picks: int, window: fleet.Window) -> list[int]:
     return tasks[picks - 1 :] if window.task >= 0 and picks else tasks if window.task >= 0 else []
 
 
-def _machine(scene: Scene) -> int:
+def _machine(situation: QueueSituation) -> int:
     """Processors of all nodes that take tasks."""
-    return max(int(scene.layout.nodes.processors[scene.up].sum()), 1)
+    return max(int(situation.layout.nodes.processors[situation.up].sum()), 1)
 
 
-def _as_one(scene: Scene) -> Pool:
+def _as_one(situation: QueueSituation) -> Pool:
     """All nodes as if they were one machine."""
-    by_end, rows = np.argsort(scene.ends, kind="stable"), scene.running
-    held = scene.queue.processors[rows]
-    level = np.array([_machine(scene) - held.sum(), len(rows)])
-    return Pool(level, scene.ends[by_end], held[by_end], rows[by_end], *scene.room())
+    by_end, rows = np.argsort(situation.ends, kind="stable"), situation.running
+    held = situation.queue.processors[rows]
+    level = np.array([_machine(situation) - held.sum(), len(rows)])
+    return Pool(level, situation.ends[by_end], held[by_end], rows[by_end], *situation.room())
 
 
-def _scores(scene: Scene, task: Indices, picked: Pick) -> Floats:
+def _scores(situation: QueueSituation, task: Indices, picked: Pick) -> Floats:
     """Of all ready tasks, the smallest first; those that the policy did not look at come last, by submission."""
     worst = -float(picked.scores.min(initial=0.0)) + 1.0
-    scores = worst + np.argsort(np.argsort(scene.queue.submit[scene.ready], kind="stable")).astype(np.float64)
-    scores[np.searchsorted(scene.ready, task)] = -picked.scores
+    scores = worst + np.argsort(np.argsort(situation.queue.submit[situation.ready], kind="stable")).astype(np.float64)
+    scores[np.searchsorted(situation.ready, task)] = -picked.scores
     return scores
 
 

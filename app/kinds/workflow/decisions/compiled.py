@@ -10,7 +10,7 @@ from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.policies.artifact import SHIPPED, artifact
 from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.scheduling.decide import Choice, Chooser, by_strategy
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY
 from app.policies.artifact import Artifact
 
@@ -51,9 +51,9 @@ class Compiled:
             return "agent", ("", "")
         return "heuristic", ("", "")
 
-    def scene(self, state: object) -> Scene:
+    def situation(self, state: object) -> QueueSituation:
         """What there is to decide."""
-        return Scene(self.layout, state, self.predictor)  # type: ignore[arg-type]
+        return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
     @property
     def agent(self) -> Artifact | None:
@@ -68,7 +68,7 @@ class Compiled:
             return self._own
         spec, policy = self.layout.spec, given.policy
 
-        def choose(scene: Scene) -> Choice:
-            return ask(policy, scene, spec)
+        def choose(situation: QueueSituation) -> Choice:
+            return ask(policy, situation, spec)
 
         return choose

@@ -1,4 +1,4 @@
-"""From states to decisions for queues: scene → order → mechanism → nodes → words.
+"""From states to decisions for queues: situation → order → mechanism → nodes → words.
 
 Where a policy fails, the spec's strategy answers; where that fails too, nothing starts. So there is always an answer,
 which says what failed.
@@ -29,7 +29,7 @@ from app.kinds.workflow.decisions.schemas import (
 from app.kinds.workflow.policies.artifact import check
 from app.kinds.workflow.queue.state import State
 from app.kinds.workflow.scheduling.decide import Decided, decide
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.policies.artifact import Artifact
 
 logger = logging.getLogger(__name__)
@@ -46,43 +46,43 @@ class Subject(NamedTuple):
 
 def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) -> tuple[bytes, State]:
     """The encoded decision for one run, and its state with what the decision commits to."""
-    scene = compiled.scene(state)
+    situation = compiled.situation(state)
     snapshot, agent, failed = compiled.snapshot, compiled.agent, ""
     try:
-        decided = checked(compiled, scene, agent)
+        decided = checked(compiled, situation, agent)
     except Exception as error:
         if agent is None:
             logger.exception("workload %s: deciding failed", snapshot.name)
             return _nothing(compiled, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
         logger.exception("workload %s: agent %s failed", snapshot.name, snapshot.agent_version)
         failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.standing} answers"
-        return _fallen_back(compiled, scene, subject, now, failed)
+        return _fallen_back(compiled, situation, subject, now, failed)
     name = agent.policy.name if agent else compiled.standing
-    told = reason(scene, decided, compiled.preface)
-    return _encoded(compiled, scene, decided, subject, now, (compiled.source, name, told)), decided.state
+    told = reason(situation, decided, compiled.preface)
+    return _encoded(compiled, situation, decided, subject, now, (compiled.source, name, told)), decided.state
 
 
 def _fallen_back(
-    compiled: Compiled, scene: Scene, subject: Subject, now: datetime, failure: str
+    compiled: Compiled, situation: QueueSituation, subject: Subject, now: datetime, failure: str
 ) -> tuple[bytes, State]:
     try:
-        decided = checked(compiled, scene, None)
+        decided = checked(compiled, situation, None)
     except Exception as error:
         logger.exception("workload %s: the strategy failed too", compiled.snapshot.name)
         text = f"{failure}, and failed too ({type(error).__name__}: {error})"
-        return _nothing(compiled, scene.state, subject, now, text), scene.state
-    told = reason(scene, decided, ("fallback", failure))
-    return _encoded(compiled, scene, decided, subject, now, ("fallback", compiled.standing, told)), decided.state
+        return _nothing(compiled, situation.state, subject, now, text), situation.state
+    told = reason(situation, decided, ("fallback", failure))
+    return _encoded(compiled, situation, decided, subject, now, ("fallback", compiled.standing, told)), decided.state
 
 
-def checked(compiled: Compiled, scene: Scene, artifact: Artifact | None) -> Decided:
+def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
     """Ask who chooses, and make sure that it said something of every ready task.
 
     Raises:
         ValueError: it did not.
     """
     choose = compiled.chooser(artifact)
-    decided = decide(scene, choose)
+    decided = decide(situation, choose)
     if not np.isfinite(decided.choice.scores).all():
         raise ValueError("scores that are no numbers")
     return decided
@@ -90,22 +90,22 @@ def checked(compiled: Compiled, scene: Scene, artifact: Artifact | None) -> Deci
 
 def _encoded(
     compiled: Compiled,
-    scene: Scene,
+    situation: QueueSituation,
     decided: Decided,
     subject: Subject,
     now: datetime,
     voice: tuple[str, str, EncodedQueueReason],
 ) -> bytes:
-    names, source, policy, told = scene.layout.names, *voice
+    names, source, policy, told = situation.layout.names, *voice
     start, release = decided.renting
-    placements = _placements(scene, decided)
+    placements = _placements(situation, decided)
     decision = EncodedQueueDecision(
         run=subject.run,
         workload=compiled.snapshot.name,
         kind="workflow",
         reported=subject.reported,
         iteration=0 if subject.reported is None else subject.reported + 1,
-        now=scene.now,
+        now=situation.now,
         placements=placements,
         nodes=EncodedNodes([names[j] for j in start], [names[j] for j in release]),
         noop=not (placements or start or release),
@@ -116,29 +116,29 @@ def _encoded(
         warnings=[EncodedWarning(*warning) for warning in subject.warnings],
         valid_for_iterations=1,
         decided_at=timestamp(now),
-        shadow=None if subject.shadow is None else _consulted(compiled, scene, decided, subject.shadow),
+        shadow=None if subject.shadow is None else _consulted(compiled, situation, decided, subject.shadow),
     )
     return msgspec.json.encode(decision)
 
 
-def _placements(scene: Scene, decided: Decided) -> list[EncodedPlacement]:
-    names, nodes, now = scene.queue.names, scene.layout.names, scene.now
+def _placements(situation: QueueSituation, decided: Decided) -> list[EncodedPlacement]:
+    names, nodes, now = situation.queue.names, situation.layout.names, situation.now
     return [EncodedPlacement(names[row], nodes[node], now) for row, node in decided.started.starts]
 
 
-def _consulted(compiled: Compiled, scene: Scene, done: Decided, shadow: Shadow) -> EncodedQueueShadow:
+def _consulted(compiled: Compiled, situation: QueueSituation, done: Decided, shadow: Shadow) -> EncodedQueueShadow:
     """What a shadow would have decided; whatever goes wrong with it is told here, and changes nothing."""
     if shadow.artifact is None:
         return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=shadow.problem)
     try:
         check(shadow.artifact, compiled.layout)
-        decided = checked(compiled, scene, shadow.artifact)
+        decided = checked(compiled, situation, shadow.artifact)
     except Exception as error:
         logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"
         return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=problem)
     same = set(decided.started.starts) == set(done.started.starts)
-    placements = _placements(scene, decided)
+    placements = _placements(situation, decided)
     return EncodedQueueShadow(shadow.version, decided.choice.strategy, placements, agrees=same, gain=None, problem=None)
 
 

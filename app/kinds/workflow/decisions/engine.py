@@ -15,7 +15,7 @@ from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.decide import Subject, answer, begun
 from app.kinds.workflow.decisions.report import EncodedQueue, decode
 from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.plausibility import doubts
+from app.kinds.workflow.queue.plausibility import implausible
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
 
 NO_STATE = (
@@ -61,7 +61,7 @@ class WorkflowEngine:
             Contradiction: what contradicts the reports before.
         """
         after = advance(compiled.layout, state, report)
-        return Read(after, tuple(doubts(after, report)))
+        return Read(after, tuple(implausible(after, report)))
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """One after the other."""

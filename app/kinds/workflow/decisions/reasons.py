@@ -17,21 +17,21 @@ from app.kinds.contract.text import number
 from app.kinds.workflow.decisions.schemas import EncodedQueueReason, EncodedScored, EncodedWindow
 from app.kinds.workflow.scheduling.decide import Decided
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 
 SHOWN = 3
 
 
-def reason(scene: Scene, decided: Decided, preface: tuple[str, str]) -> EncodedQueueReason:
+def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str]) -> EncodedQueueReason:
     """Why a decision is what it is; ``preface`` goes before it, and its code instead, where there is one."""
-    window = _window(scene, decided)
+    window = _window(situation, decided)
     code = _code(decided)
     text = ". ".join(
-        part for part in (_starts(scene, decided), _waits(decided, window), _nodes(scene, decided)) if part
+        part for part in (_starts(situation, decided), _waits(decided, window), _nodes(situation, decided)) if part
     )
     if preface[0]:
         code, text = preface[0], f"{preface[1]}: {text}"
-    scored = _scored(scene, decided)
+    scored = _scored(situation, decided)
     return EncodedQueueReason(
         code=code,
         text=text,
@@ -50,28 +50,28 @@ def _code(decided: Decided) -> str:
     return "waiting" if decided.order else "nothing_ready"
 
 
-def _scored(scene: Scene, decided: Decided) -> list[EncodedScored]:
+def _scored(situation: QueueSituation, decided: Decided) -> list[EncodedScored]:
     """The two most urgent tasks."""
-    score = dict(zip(scene.ready.tolist(), decided.choice.scores.tolist(), strict=True))
-    return [EncodedScored(scene.queue.names[row], score[row]) for row in decided.order[:2]]
+    score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
+    return [EncodedScored(situation.queue.names[row], score[row]) for row in decided.order[:2]]
 
 
-def _window(scene: Scene, decided: Decided) -> EncodedWindow | None:
+def _window(situation: QueueSituation, decided: Decided) -> EncodedWindow | None:
     found = decided.started.window
     if found.task < 0:
         return None
     return EncodedWindow(
-        task=scene.queue.names[found.task],
-        node=scene.layout.names[found.node] if found.node >= 0 else None,
+        task=situation.queue.names[found.task],
+        node=situation.layout.names[found.node] if found.node >= 0 else None,
         until=float(found.until) if math.isfinite(found.until) else None,
         spare_processors=max(int(found.spare), 0),
-        overtook=[scene.queue.names[row] for row in decided.started.overtook],
+        overtook=[situation.queue.names[row] for row in decided.started.overtook],
     )
 
 
-def _starts(scene: Scene, decided: Decided) -> str:
-    names, starts, ready = scene.queue.names, decided.started.starts, len(decided.order)
-    waiting = int((scene.queue.node < 0).sum()) - ready
+def _starts(situation: QueueSituation, decided: Decided) -> str:
+    names, starts, ready = situation.queue.names, decided.started.starts, len(decided.order)
+    waiting = int((situation.queue.node < 0).sum()) - ready
     behind = f"; {waiting:,} more wait for their parents" if waiting else ""
     if not ready:
         return f"no task is ready{behind}"
@@ -101,8 +101,8 @@ def _waits(decided: Decided, window: EncodedWindow | None) -> str:
     return f"{waits}; {may} may overtake it{did}"
 
 
-def _nodes(scene: Scene, decided: Decided) -> str:
-    names = scene.layout.names
+def _nodes(situation: QueueSituation, decided: Decided) -> str:
+    names = situation.layout.names
     parts = []
     for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):
         if nodes:

@@ -14,7 +14,7 @@ FEWEST = 5  # values that say something of a unit
 DAY = 86_400.0
 
 
-def doubts(state: State, report: QueueReport) -> list[FieldIssue]:
+def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
     """Warnings, each with the values that look so; ``state`` is that after the report."""
     found = []
     if report.now > LATEST_ORIGIN:

@@ -10,7 +10,7 @@ from app.kinds.workflow.scheduling import dispatch, fleet, renting
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, Started, Window
 from app.kinds.workflow.scheduling.renting import Renting
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.scheduling.strategies import THRIFTY, ranking
 
 
@@ -34,7 +34,7 @@ class Choice(NamedTuple):
     started: Started | None = None
 
 
-Chooser = Callable[[Scene], Choice]
+Chooser = Callable[[QueueSituation], Choice]
 
 
 class Decided(NamedTuple):
@@ -59,60 +59,64 @@ def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
     """The order of one strategy; ``fill``: the one in which tasks overtake."""
     mechanism = MECHANISMS.index(backfilling)
 
-    def choose(scene: Scene) -> Choice:
-        overtaking = None if fill == "fcfs" else ranking(fill, scene)
-        return Choice(strategy, ranking(strategy, scene), mechanism, overtaking)
+    def choose(situation: QueueSituation) -> Choice:
+        overtaking = None if fill == "fcfs" else ranking(fill, situation)
+        return Choice(strategy, ranking(strategy, situation), mechanism, overtaking)
 
     return choose
 
 
-def decide(scene: Scene, choose: Chooser) -> Decided:
+def decide(situation: QueueSituation, choose: Chooser) -> Decided:
     """Choose an order, start what may start, and order and release nodes."""
-    choice = choose(scene)
-    order = _sorted(scene, choice.scores)
-    fill = scene.ready if choice.fill is None else _sorted(scene, choice.fill)
+    choice = choose(situation)
+    order = _sorted(situation, choice.scores)
+    fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)
     if choice.fill is None:
-        fill = fill[np.argsort(scene.queue.submit[fill], kind="stable")]
-    started = choice.started or _started(scene, choice, order, fill)
-    rented = renting.rent(scene, started.starts, order.tolist())
-    return Decided(choice, order.tolist(), started, rented, scene.state._replace(head=_head(scene, choice, started)))
+        fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
+    started = choice.started or _started(situation, choice, order, fill)
+    rented = renting.rent(situation, started.starts, order.tolist())
+    return Decided(
+        choice, order.tolist(), started, rented, situation.state._replace(head=_head(situation, choice, started))
+    )
 
 
-def _sorted(scene: Scene, scores: Floats) -> dispatch.Indices:
-    return scene.ready[np.argsort(scores, kind="stable")]
+def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
+    return situation.ready[np.argsort(scores, kind="stable")]
 
 
-def _head(scene: Scene, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
+def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
     """What the next decision must keep to; with some mechanisms nothing."""
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
         return ()
-    return scene.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
+    return situation.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
 
 
-def _started(scene: Scene, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+def _started(situation: QueueSituation, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
     if choice.mechanism == CONSERVATIVE:
-        return fleet.conservative(scene, order.tolist())
-    if is_pool(scene):
-        return on_pool(scene, choice.mechanism, order, fill)
-    head = scene.state.head
-    row = scene.queue.row[head[0]] if head else -1
+        return fleet.conservative(situation, order.tolist())
+    if is_pool(situation):
+        return on_pool(situation, choice.mechanism, order, fill)
+    head = situation.state.head
+    row = situation.queue.row[head[0]] if head else -1
     thrifty = choice.strategy in THRIFTY
-    return fleet.decide(scene, choice.mechanism, order.tolist(), fill.tolist(), row, thrifty=thrifty)
+    return fleet.decide(situation, choice.mechanism, order.tolist(), fill.tolist(), row, thrifty=thrifty)
 
 
-def is_pool(scene: Scene) -> bool:
+def is_pool(situation: QueueSituation) -> bool:
     """One machine that is always there, without limits of memory: what the simulators of batch logs play."""
-    nodes = scene.layout.nodes
-    return len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and scene.up == [0]
+    nodes = situation.layout.nodes
+    return (
+        len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and situation.up == [0]
+    )
 
 
-def on_pool(scene: Scene, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
     """The decision of the simulators, on the one node that there is."""
-    speed, state = float(scene.layout.nodes.speed[0]), scene.state
-    tasks, chosen = scene.tasks()._replace(expected=scene.expected / speed), np.zeros(len(order) + 1, np.int64)
-    before = Head(scene.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)
-    count, head = dispatch.decide(mechanism, scene.now, before, order, fill, tasks, scene.pool(), chosen)
+    speed, state = float(situation.layout.nodes.speed[0]), situation.state
+    tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order) + 1, np.int64)
+    before = Head(situation.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)
+    count, head = dispatch.decide(mechanism, situation.now, before, order, fill, tasks, situation.pool(), chosen)
     started = [int(task) for task in chosen[:count]]
     window = OPEN if head.task < 0 else Window(int(head.task), 0, float(head.until), int(head.spare), np.inf)
     overtook = _overtook(order.tolist(), started, window) if mechanism != NONE else []

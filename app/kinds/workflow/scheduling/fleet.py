@@ -15,7 +15,7 @@ import numpy as np
 from app.kinds.workflow.queue.state import STARTING, UP
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 
 LOOKAHEAD = 100  # tasks that conservative backfilling reserves time for; those behind wait
 MOST_LOOKS = 1_500  # tasks times nodes that it looks at: on many nodes it reserves for fewer tasks
@@ -53,11 +53,11 @@ class Started(NamedTuple):
 class Allowed:
     """Which tasks still wait, and what the limits leave to their users; rows are those of the queue."""
 
-    def __init__(self, scene: Scene) -> None:
-        tasks, processors = scene.room()
+    def __init__(self, situation: QueueSituation) -> None:
+        tasks, processors = situation.room()
         self.tasks, self.processors = tasks.tolist(), processors.tolist()
-        self.user, self.need = scene.user.tolist(), scene.queue.processors.tolist()
-        self.waiting = set(scene.ready.tolist())
+        self.user, self.need = situation.user.tolist(), situation.queue.processors.tolist()
+        self.waiting = set(situation.ready.tolist())
 
     def __contains__(self, task: int) -> bool:
         """Whether it waits, and may start as far as its user goes."""
@@ -75,17 +75,21 @@ class Allowed:
 class Free:
     """What is free on the nodes that take tasks, by type, each type's nodes in order of their free processors."""
 
-    def __init__(self, scene: Scene) -> None:
-        nodes, first = scene.layout.nodes, scene.layout.first
+    def __init__(self, situation: QueueSituation) -> None:
+        nodes, first = situation.layout.nodes, situation.layout.first
         held = np.bincount(
-            scene.queue.node[scene.running], scene.queue.processors[scene.running], minlength=len(nodes.processors)
+            situation.queue.node[situation.running],
+            situation.queue.processors[situation.running],
+            minlength=len(nodes.processors),
         )
         used = np.bincount(
-            scene.queue.node[scene.running], scene.queue.memory[scene.running], minlength=len(nodes.processors)
+            situation.queue.node[situation.running],
+            situation.queue.memory[situation.running],
+            minlength=len(nodes.processors),
         )
-        self.processors = {j: int(nodes.processors[j] - held[j]) for j in scene.up}
-        self.memory = {j: float(nodes.memory[j] - used[j]) for j in scene.up}
-        self.kind = {j: int(nodes.kind[j]) for j in scene.up}
+        self.processors = {j: int(nodes.processors[j] - held[j]) for j in situation.up}
+        self.memory = {j: float(nodes.memory[j] - used[j]) for j in situation.up}
+        self.kind = {j: int(nodes.kind[j]) for j in situation.up}
         self.ordered: list[list[tuple[int, int]]] = [[] for _ in first[:-1]]
         for j, free in self.processors.items():
             self.ordered[self.kind[j]].append((free, j))
@@ -122,15 +126,15 @@ class Free:
 class Dispatcher:
     """One decision on several nodes; ``thrifty``: a task goes where it costs least, not where it ends first."""
 
-    def __init__(self, scene: Scene, *, thrifty: bool) -> None:
-        self.scene, self.thrifty = scene, thrifty
-        self.free, self.allowed = Free(scene), Allowed(scene)
-        nodes, first = scene.layout.nodes, scene.layout.first[:-1]
+    def __init__(self, situation: QueueSituation, *, thrifty: bool) -> None:
+        self.situation, self.thrifty = situation, thrifty
+        self.free, self.allowed = Free(situation), Allowed(situation)
+        nodes, first = situation.layout.nodes, situation.layout.first[:-1]
         self.speed = [float(nodes.speed[j]) for j in first]
         self.price = [float(nodes.price[j]) for j in first]
-        self.need, self.memory = scene.queue.processors.tolist(), scene.queue.memory.tolist()
-        self.expected = scene.expected.tolist()
-        self.linked = scene.queue.linked
+        self.need, self.memory = situation.queue.processors.tolist(), situation.queue.memory.tolist()
+        self.expected = situation.expected.tolist()
+        self.linked = situation.queue.linked
         self.starts: list[tuple[int, int]] = []
         self.until: dict[int, list[tuple[float, int, float]]] = {}
 
@@ -142,7 +146,7 @@ class Dispatcher:
             for kind in range(len(self.speed))
         ]
         if self.linked:  # where a parent's output lies already
-            parents = (self.scene.state.ended[parent][0] for parent, _ in self.scene.queue.inputs[task])
+            parents = (self.situation.state.ended[parent][0] for parent, _ in self.situation.queue.inputs[task])
             candidates += [
                 j
                 for j in parents
@@ -160,7 +164,7 @@ class Dispatcher:
         kind = self.free.kind[node]
         seconds = self.expected[task] / self.speed[kind]
         if self.linked:
-            seconds += self.scene.travel(task, node)
+            seconds += self.situation.travel(task, node)
         money = seconds * self.price[kind]
         return (money, seconds) if self.thrifty else (seconds, money)
 
@@ -168,7 +172,7 @@ class Dispatcher:
         """Whether a task may start on the node that the head waits for."""
         if window.node < 0:
             return True
-        inside = self.scene.now + self.expected[task] / self.speed[kind] <= window.until
+        inside = self.situation.now + self.expected[task] / self.speed[kind] <= window.until
         return inside or (spare and self.need[task] <= window.spare and self.memory[task] <= window.spare_memory)
 
     def start(self, task: int, node: int) -> None:
@@ -179,26 +183,29 @@ class Dispatcher:
 
     def window(self, task: int) -> Window:
         """Where and when a task that fits nowhere now has room first."""
-        scene, found = self.scene, OPEN._replace(task=task)
+        situation, found = self.situation, OPEN._replace(task=task)
         for node in self._rented():
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
             if at < found.until:
                 left = processors - self.need[task], memory - self.memory[task]
-                found = Window(task, node, max(at, scene.now), *left)
+                found = Window(task, node, max(at, situation.now), *left)
         return found
 
     def _rented(self) -> list[int]:
-        return [*self.free.processors, *(j for j, (status, _) in self.scene.state.nodes.items() if status == STARTING)]
+        return [
+            *self.free.processors,
+            *(j for j, (status, _) in self.situation.state.nodes.items() if status == STARTING),
+        ]
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
         """When a node has room, and what is free there then; infinite where it never has."""
-        nodes, scene = self.scene.layout.nodes, self.scene
+        nodes, situation = self.situation.layout.nodes, self.situation
         if nodes.processors[node] < need or nodes.memory[node] < memory:
             return float("inf"), 0, 0.0
         if node not in self.free.processors:
-            at = scene.state.nodes[node][1] + float(nodes.startup[node])
+            at = situation.state.nodes[node][1] + float(nodes.startup[node])
             return at, int(nodes.processors[node]), float(nodes.memory[node])
-        processors, room, at = self.free.processors[node], self.free.memory[node], scene.now
+        processors, room, at = self.free.processors[node], self.free.memory[node], situation.now
         for end, held, size in sorted(self._releases(node)):
             if processors >= need and room >= memory:
                 break
@@ -208,13 +215,13 @@ class Dispatcher:
     def _releases(self, node: int) -> list[tuple[float, int, float]]:
         """When which processors and bytes of a node become free, of those that ran and those that start now."""
         if not self.until:
-            queue = self.scene.queue
-            for row, end in zip(self.scene.running.tolist(), self.scene.ends.tolist(), strict=True):
+            queue = self.situation.queue
+            for row, end in zip(self.situation.running.tolist(), self.situation.ends.tolist(), strict=True):
                 at = int(queue.node[row])
                 self.until.setdefault(at, []).append((end, self.need[row], self.memory[row]))
         fresh = [
             (
-                self.scene.now + self.expected[task] / self.speed[self.free.kind[node]],
+                self.situation.now + self.expected[task] / self.speed[self.free.kind[node]],
                 self.need[task],
                 self.memory[task],
             )
@@ -225,19 +232,19 @@ class Dispatcher:
 
 
 def decide(
-    scene: Scene, mechanism: int, order: Sequence[int], fill: Sequence[int], head: int, *, thrifty: bool
+    situation: QueueSituation, mechanism: int, order: Sequence[int], fill: Sequence[int], head: int, *, thrifty: bool
 ) -> Started:
     """Choose what starts now, and where.
 
     Args:
-        scene: what there is to decide.
+        situation: what there is to decide.
         mechanism: index into ``dispatch.MECHANISMS``; not conservative.
         order: rows of ready tasks, the most urgent first.
         fill: the same in the order in which they may overtake.
         head: row of the task that the last decision committed; −1 for none.
         thrifty: whether a task goes where it costs least.
     """
-    engine = Dispatcher(scene, thrifty=thrifty)
+    engine = Dispatcher(situation, thrifty=thrifty)
     window = OPEN
     for task in [head, *order] if head >= 0 and mechanism != EASY else order:
         if task not in engine.allowed:
@@ -263,7 +270,7 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
         node = engine.node_for(task, window, spare=spare)
         if node < 0:
             continue
-        late = engine.scene.now + engine.expected[task] / engine.speed[engine.free.kind[node]] > window.until
+        late = engine.situation.now + engine.expected[task] / engine.speed[engine.free.kind[node]] > window.until
         engine.start(task, node)
         most = engine.free.most
         if node == window.node and late:
@@ -272,14 +279,15 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
             )
 
 
-def conservative(scene: Scene, order: Sequence[int]) -> Started:
+def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
     """Each task in turn gets the earliest time at which a rented node has room beside all before it; those whose time
     is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``LOOKAHEAD`` that can't start, or for
     fewer on many nodes; those behind them wait."""
-    rented = [j for j, (status, _) in scene.state.nodes.items() if status in (UP, STARTING)]
-    nodes = sorted(rented, key=lambda j: -float(scene.layout.nodes.speed[j]))  # the first with room now is the quickest
-    calendar, allowed = _calendar(scene, nodes), Allowed(scene)
-    up = set(scene.up)
+    rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
+    speed = situation.layout.nodes.speed
+    nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest
+    calendar, allowed = _calendar(situation, nodes), Allowed(situation)
+    up = set(situation.up)
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
     window, reserved = OPEN, 0
@@ -287,14 +295,14 @@ def conservative(scene: Scene, order: Sequence[int]) -> Started:
     for task in order:
         if task not in allowed:
             continue
-        need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
-        best, where, length = _first_place(scene, calendar, nodes, task)
+        need, memory = int(situation.queue.processors[task]), float(situation.queue.memory[task])
+        best, where, length = _first_place(situation, calendar, nodes, task)
         if where < 0:
             continue
         if calendar.spans[where] + 2 > calendar.time.shape[1]:
             calendar = grown(calendar)
         occupy(calendar, where, best, best + length, need, memory)
-        if best <= scene.now and nodes[where] in up:
+        if best <= situation.now and nodes[where] in up:
             allowed.take(task)
             starts.append((task, nodes[where]))
             overtook += [task] if reserved else []
@@ -306,26 +314,32 @@ def conservative(scene: Scene, order: Sequence[int]) -> Started:
     return Started(starts, overtook, window)
 
 
-def _first_place(scene: Scene, calendar: Calendar, nodes: Sequence[int], task: int) -> tuple[float, int, float]:
+def _first_place(
+    situation: QueueSituation, calendar: Calendar, nodes: Sequence[int], task: int
+) -> tuple[float, int, float]:
     """Earliest start of a task, on which of ``nodes`` (−1: none), and how long it takes there; seconds."""
-    all_nodes, linked = scene.layout.nodes, scene.queue.linked
-    need, memory = int(scene.queue.processors[task]), float(scene.queue.memory[task])
+    all_nodes, linked = situation.layout.nodes, situation.queue.linked
+    need, memory = int(situation.queue.processors[task]), float(situation.queue.memory[task])
     fits = (all_nodes.processors[nodes] >= need) & (all_nodes.memory[nodes] >= memory)
     best, where, length = float("inf"), -1, 0.0
     for i in np.flatnonzero(fits).tolist():
-        travel = scene.travel(task, nodes[i]) if linked else 0.0
-        seconds = float(scene.expected[task] / all_nodes.speed[nodes[i]]) + travel
-        at = float(earliest(calendar, i, scene.now, seconds, need, memory))
+        travel = situation.travel(task, nodes[i]) if linked else 0.0
+        seconds = float(situation.expected[task] / all_nodes.speed[nodes[i]]) + travel
+        at = float(earliest(calendar, i, situation.now, seconds, need, memory))
         if (at, seconds) < (best, length):
             best, where, length = at, i, seconds
-        if at <= scene.now and not linked:
+        if at <= situation.now and not linked:
             break
     return best, where, length
 
 
-def _calendar(scene: Scene, nodes: Sequence[int]) -> Calendar:
+def _calendar(situation: QueueSituation, nodes: Sequence[int]) -> Calendar:
     """What is free on the rented nodes from now on."""
-    all_nodes, index, span = scene.layout.nodes, {node: i for i, node in enumerate(nodes)}, 2 * len(scene.running) + 8
+    all_nodes, index, span = (
+        situation.layout.nodes,
+        {node: i for i, node in enumerate(nodes)},
+        2 * len(situation.running) + 8,
+    )
     count = len(nodes)
     calendar = Calendar(
         np.full((count, span), np.inf),
@@ -334,11 +348,13 @@ def _calendar(scene: Scene, nodes: Sequence[int]) -> Calendar:
         np.ones(count, np.int64),
     )
     for i, node in enumerate(nodes):
-        status, since = scene.state.nodes[node]
-        ready = max(scene.now, since + all_nodes.startup[node]) if status == STARTING else scene.now
+        status, since = situation.state.nodes[node]
+        ready = max(situation.now, since + all_nodes.startup[node]) if status == STARTING else situation.now
         calendar.time[i, 0], calendar.processors[i, 0] = ready, all_nodes.processors[node]
         calendar.memory[i, 0] = all_nodes.memory[node]
-    for row, end in zip(scene.running.tolist(), scene.ends.tolist(), strict=True):
-        i = index[int(scene.queue.node[row])]
-        occupy(calendar, i, scene.now, end, int(scene.queue.processors[row]), float(scene.queue.memory[row]))
+    for row, end in zip(situation.running.tolist(), situation.ends.tolist(), strict=True):
+        i = index[int(situation.queue.node[row])]
+        occupy(
+            calendar, i, situation.now, end, int(situation.queue.processors[row]), float(situation.queue.memory[row])
+        )
     return calendar

@@ -15,7 +15,7 @@ from app.kinds.workflow.scheduling.ranks import Graph, graph
 OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
 
 
-class Scene:
+class QueueSituation:
     """A state, ready to be decided for; rows are those of its queue, [N].
 
     Attributes:

@@ -4,7 +4,7 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.observation import mask, outlook, reachable, view
-from app.kinds.iterative.preferences import stakes
+from app.kinds.iterative.preferences import preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import terms
 from app.kinds.iterative.state import State, advance, begin, expect
@@ -77,7 +77,7 @@ def test_what_is_kept_of_a_run_is_what_would_be_computed_again() -> None:
     projector = Projector(LAYOUT, planted_table(SPEC))
     state = anywhere(projector)
     state = state._replace(iteration=np.minimum(state.iteration, LAYOUT.iterations - 1))
-    given = stakes(projector, state)
+    given = preferences_of(projector, state)
     levels = np.minimum(state.levels + 1, np.array(LAYOUT.levels) - 1)
     expected = expect(projector, state, levels, state.features)
     metrics = np.exp(expected.logs)

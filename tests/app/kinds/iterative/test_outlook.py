@@ -10,7 +10,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation, default_heuristic, first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
-from app.kinds.iterative.observation import advice_slice, expected_positive, names, view
+from app.kinds.iterative.observation import advice_slice, expected_positive, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin
 from tests.planted import planted_spec, planted_table
@@ -30,7 +30,7 @@ def test_an_observation_holds_what_its_names_say() -> None:
     projector = Projector(layout, planted_table(SPEC))
     state = begin(projector, np.array([[16]]))
     state = advance(projector, state, state.levels, np.array([[9.0, 0.9, 1.2]]), np.zeros((1, 0)))
-    seen = dict(zip(names(layout), view(projector, state).observation[0], strict=True))
+    seen = dict(zip(layout.observation_names, view(projector, state).observation[0], strict=True))
     assert seen["allocation.executors"] == pytest.approx(0.5)
     assert seen["progress"] == pytest.approx(1 / 30)
     assert seen["measured.loss"] == pytest.approx(0)

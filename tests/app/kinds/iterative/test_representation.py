@@ -9,7 +9,7 @@ import pytest
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import names, view
+from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import terms
 from app.kinds.iterative.state import State, advance, begin, pack, unpack
@@ -63,7 +63,7 @@ def walk(projector: Projector, seed: int, batch: int = 16, reports: int = 5) -> 
 def test_observations_have_the_declared_space(projector: Projector) -> None:
     layout = projector.layout
     seen = view(projector, walk(projector, 1)[1])
-    assert seen.observation.shape == (16, len(names(layout)))
+    assert seen.observation.shape == (16, layout.observation_size)
     assert layout.observation_space.contains(seen.observation[0].astype(np.float32))
     assert np.isfinite(seen.observation).all()
     assert seen.mask.shape == seen.outlook.shape == (16, layout.action_space.n)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.preferences import reference_cost, stakes
+from app.kinds.iterative.preferences import preferences_of, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import miss, reward, terms
 from app.kinds.iterative.state import State, advance, begin
@@ -65,7 +65,7 @@ def test_cost_is_a_share_of_the_whole_run_at_the_largest_allocation() -> None:
     found = terms(PROJECTOR, before, after)
     money = 10.0 * 10 * LAYOUT.prices[0] / 3600  # ten units for ten seconds
     assert found[0, 1] == pytest.approx(money / reference_cost(PROJECTOR, before)[0], rel=1e-5)
-    np.testing.assert_array_equal(terms(PROJECTOR, before, after, stakes(PROJECTOR, before)), found)
+    np.testing.assert_array_equal(terms(PROJECTOR, before, after, preferences_of(PROJECTOR, before)), found)
 
 
 def test_only_steps_between_iterations_are_changes() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.observation import reference_cost
+from app.kinds.iterative.preferences import reference_cost
 from app.kinds.iterative.reward import miss
 from app.kinds.iterative.state import State
 from workers.evaluation.problem import Encoder

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import reference_cost
 from app.kinds.iterative.policies.planner import PlannerPolicy, stencil
+from app.kinds.iterative.preferences import reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import miss
 from app.kinds.iterative.state import begin

@@ -12,7 +12,6 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import names
 from app.kinds.iterative.policies.artifact import check, load
 from app.kinds.iterative.policies.guard import Verdict, decide
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
@@ -84,7 +83,7 @@ class IterativeProblem:
         self.table, self.without = table, without
         self.projector = Projector(self.layout, table, np.float32)
         self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
-        self.entries = names(self.layout)
+        self.entries = self.layout.observation_names
         self._known: dict[int, Yardstick] = {}
 
     def player(self, contender: bytes | Policy) -> Player:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import View, advice_slice, view
-from app.kinds.iterative.preferences import Stakes, stakes
+from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
@@ -116,7 +116,7 @@ class IterativeWorld(Disturbed):
         state = self._unstarted()
         deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
         self._effect = self._normal() * deviations * self._by_run("effect.spread")
-        self._given: Stakes = stakes(self.projector, state)
+        self._given: Preferences = preferences_of(self.projector, state)
         self._run(state, state.levels, self.conditions())
         return self._view.observation, self._view.mask
 
@@ -155,7 +155,7 @@ class IterativeWorld(Disturbed):
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
-        self._given = stakes(self.projector, self._state)
+        self._given = preferences_of(self.projector, self._state)
         self._view = view(self.projector, self._state, self._given)
 
     def _normal(self) -> Array:

@@ -7,7 +7,6 @@ from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import names
 from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
@@ -34,7 +33,7 @@ class IterativeTraining:
     def __init__(self, spec: Spec, table: ModelTable, seed: int) -> None:
         self.spec, self.table, self.seed, self.layout = spec, table, seed, Layout(spec)
         self.length = self.layout.iterations
-        found = [i for i, name in enumerate(names(self.layout)) if name.startswith(TABLE_ENTRIES)]
+        found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
         self.tabular = tuple(found[:LARGEST_TABLE])
         self.court = Court(spec, table, seed + 1, VALIDATION_EPISODES)
 

@@ -35,7 +35,7 @@ class Played:
 
 
 def asked(arguments: Sequence[str] | None = None) -> Namespace:
-    """The command line; it is described by ``app.cli.simulate``."""
+    """The command line; it is described by ``app.kinds.workflow.commands.simulate``."""
     parser = ArgumentParser(prog="steward simulate", allow_abbrev=False)
     parser.add_argument("trace", type=Path)
     for name in ("--strategy", "--nodes", "--order", "--sequences"):

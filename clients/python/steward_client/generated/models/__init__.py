@@ -19,6 +19,9 @@ from .evaluation_request import EvaluationRequest
 from .evaluation_request_agents_item_type_1 import EvaluationRequestAgentsItemType1
 from .evaluation_request_level import EvaluationRequestLevel
 from .execution_read import ExecutionRead
+from .exogenous_issue import ExogenousIssue
+from .exogenous_point import ExogenousPoint
+from .exogenous_read import ExogenousRead
 from .feature import Feature
 from .finished_task import FinishedTask
 from .fit_request import FitRequest
@@ -61,9 +64,11 @@ from .page_annotated_union_execution_read_trace_execution_field_infoannotation_n
     PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator,
 )
 from .page_evaluation_read import PageEvaluationRead
+from .page_exogenous_read import PageExogenousRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
+from .page_series_read import PageSeriesRead
 from .page_workload_read import PageWorkloadRead
 from .parent import Parent
 from .placement import Placement
@@ -102,6 +107,7 @@ from .run_start import RunStart
 from .run_started import RunStarted
 from .running_task import RunningTask
 from .scored import Scored
+from .series_read import SeriesRead
 from .shadow_read import ShadowRead
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
@@ -139,6 +145,7 @@ from .workflow_spec import WorkflowSpec
 from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
 from .workflow_spec_backfilling import WorkflowSpecBackfilling
 from .workload_read import WorkloadRead
+from .workload_read_champions import WorkloadReadChampions
 
 __all__ = (
     "AgentRead",
@@ -160,6 +167,9 @@ __all__ = (
     "EvaluationRequestAgentsItemType1",
     "EvaluationRequestLevel",
     "ExecutionRead",
+    "ExogenousIssue",
+    "ExogenousPoint",
+    "ExogenousRead",
     "Feature",
     "FinishedTask",
     "FitRequest",
@@ -200,9 +210,11 @@ __all__ = (
     "PageAgentRead",
     "PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator",
     "PageEvaluationRead",
+    "PageExogenousRead",
     "PageIterationRead",
     "PageJobRead",
     "PageModelRead",
+    "PageSeriesRead",
     "PageWorkloadRead",
     "Parent",
     "Placement",
@@ -241,6 +253,7 @@ __all__ = (
     "RunStart",
     "RunStarted",
     "Scored",
+    "SeriesRead",
     "ShadowRead",
     "ShadowStep",
     "ShadowStepAllocationType0",
@@ -270,4 +283,5 @@ __all__ = (
     "WorkflowSpecBackfilling",
     "WorkflowSpecBackfillOrder",
     "WorkloadRead",
+    "WorkloadReadChampions",
 )

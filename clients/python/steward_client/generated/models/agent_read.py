@@ -28,7 +28,7 @@ class AgentRead:
     algorithm: str
     seed: int
     champion: bool
-    """ Whether it is the one that answers now. """
+    """ Whether it answers now, in whatever role. """
     promoted: bool
     """ Whether it has ever been the one that answers. """
     report: AgentReadReport

@@ -25,7 +25,7 @@ class IterativePatch:
     prices: IterativePatchPrices | Unset = UNSET
     """ New prices per unit and hour, by resource. """
     weights: IterativePatchWeights | Unset = UNSET
-    """ New weights of the objective's terms, by name. """
+    """ New weights of the objective's terms; 0 takes one out. """
 
     def to_dict(self) -> dict[str, Any]:
         targets: dict[str, Any] | Unset = UNSET

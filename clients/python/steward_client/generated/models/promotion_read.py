@@ -14,6 +14,7 @@ class PromotionRead:
     """Which agent answers after a promotion or rollback; null stands for the heuristics."""
 
     workload: str
+    role: str
     champion: int | None
     previous: int | None
     """ The one that answered before. """
@@ -23,6 +24,8 @@ class PromotionRead:
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload
+
+        role = self.role
 
         champion: int | None
         champion = self.champion
@@ -39,6 +42,7 @@ class PromotionRead:
         field_dict.update(
             {
                 "workload": workload,
+                "role": role,
                 "champion": champion,
                 "previous": previous,
                 "reason": reason,
@@ -52,6 +56,8 @@ class PromotionRead:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
         workload = d.pop("workload")
+
+        role = d.pop("role")
 
         def _parse_champion(data: object) -> int | None:
             if data is None:
@@ -73,6 +79,7 @@ class PromotionRead:
 
         promotion_read = cls(
             workload=workload,
+            role=role,
             champion=champion,
             previous=previous,
             reason=reason,

@@ -19,6 +19,8 @@ class PromotionRequest:
     require: list[PromotionRequestRequireItem] | Unset = UNSET
     """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
     model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
+    role: str | Unset = "default"
+    """ Which of the workload's policies, where it has several. """
 
     def to_dict(self) -> dict[str, Any]:
         reason = self.reason
@@ -30,6 +32,8 @@ class PromotionRequest:
                 require_item = require_item_data.value
                 require.append(require_item)
 
+        role = self.role
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -37,6 +41,8 @@ class PromotionRequest:
             field_dict["reason"] = reason
         if require is not UNSET:
             field_dict["require"] = require
+        if role is not UNSET:
+            field_dict["role"] = role
 
         return field_dict
 
@@ -54,9 +60,12 @@ class PromotionRequest:
 
                 require.append(require_item)
 
+        role = d.pop("role", UNSET)
+
         promotion_request = cls(
             reason=reason,
             require=require,
+            role=role,
         )
 
         return promotion_request

@@ -22,7 +22,7 @@ class WorkflowPatch:
     prices: WorkflowPatchPrices | Unset = UNSET
     """ New prices per node and hour, by type. """
     weights: WorkflowPatchWeights | Unset = UNSET
-    """ New weights of the objective's terms, by name. """
+    """ New weights of the objective's terms; 0 takes one out. """
 
     def to_dict(self) -> dict[str, Any]:
         prices: dict[str, Any] | Unset = UNSET

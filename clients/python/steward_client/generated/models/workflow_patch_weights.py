@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
@@ -11,15 +11,14 @@ T = TypeVar("T", bound="WorkflowPatchWeights")
 
 @_attrs_define
 class WorkflowPatchWeights:
-    """New weights of the objective's terms, by name."""
+    """New weights of the objective's terms; 0 takes one out."""
 
-    additional_properties: dict[str, float | None] = _attrs_field(init=False, factory=dict)
+    additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
 
         field_dict: dict[str, Any] = {}
-        for prop_name, prop in self.additional_properties.items():
-            field_dict[prop_name] = prop
+        field_dict.update(self.additional_properties)
 
         return field_dict
 
@@ -28,29 +27,17 @@ class WorkflowPatchWeights:
         d = dict(src_dict)
         workflow_patch_weights = cls()
 
-        additional_properties = {}
-        for prop_name, prop_dict in d.items():
-
-            def _parse_additional_property(data: object) -> float | None:
-                if data is None:
-                    return data
-                return cast(float | None, data)
-
-            additional_property = _parse_additional_property(prop_dict)
-
-            additional_properties[prop_name] = additional_property
-
-        workflow_patch_weights.additional_properties = additional_properties
+        workflow_patch_weights.additional_properties = d
         return workflow_patch_weights
 
     @property
     def additional_keys(self) -> list[str]:
         return list(self.additional_properties.keys())
 
-    def __getitem__(self, key: str) -> float | None:
+    def __getitem__(self, key: str) -> float:
         return self.additional_properties[key]
 
-    def __setitem__(self, key: str, value: float | None) -> None:
+    def __setitem__(self, key: str, value: float) -> None:
         self.additional_properties[key] = value
 
     def __delitem__(self, key: str) -> None:

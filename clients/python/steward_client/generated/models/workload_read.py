@@ -10,6 +10,7 @@ from attrs import field as _attrs_field
 if TYPE_CHECKING:
     from ..models.iterative_spec import IterativeSpec
     from ..models.workflow_spec import WorkflowSpec
+    from ..models.workload_read_champions import WorkloadReadChampions
 
 
 T = TypeVar("T", bound="WorkloadRead")
@@ -27,7 +28,9 @@ class WorkloadRead:
     spec_version: int
     """ Counts from 1; every PATCH that changes something adds 1. """
     champion: int | None
-    """ Version of the agent that answers; null: a heuristic does. """
+    """ Version of the agent that answers, in the default role; null: a heuristic does. """
+    champions: WorkloadReadChampions
+    """ Versions of the agents that answer, by role; in a role that is not here a heuristic does. """
     revision: int
     """ Grows with whatever changes the workload's decisions. """
     created_at: datetime.datetime
@@ -53,6 +56,8 @@ class WorkloadRead:
         champion: int | None
         champion = self.champion
 
+        champions = self.champions.to_dict()
+
         revision = self.revision
 
         created_at = self.created_at.isoformat()
@@ -67,6 +72,7 @@ class WorkloadRead:
                 "spec": spec,
                 "spec_version": spec_version,
                 "champion": champion,
+                "champions": champions,
                 "revision": revision,
                 "created_at": created_at,
             }
@@ -78,6 +84,7 @@ class WorkloadRead:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
+        from ..models.workload_read_champions import WorkloadReadChampions  # noqa: PLC0415
 
         d = dict(src_dict)
         id = d.pop("id")
@@ -112,6 +119,8 @@ class WorkloadRead:
 
         champion = _parse_champion(d.pop("champion"))
 
+        champions = WorkloadReadChampions.from_dict(d.pop("champions"))
+
         revision = d.pop("revision")
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
@@ -123,6 +132,7 @@ class WorkloadRead:
             spec=spec,
             spec_version=spec_version,
             champion=champion,
+            champions=champions,
             revision=revision,
             created_at=created_at,
         )

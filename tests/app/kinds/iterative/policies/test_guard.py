@@ -6,7 +6,7 @@ import pytest
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import names, view
+from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies.artifact import experience_of
 from app.kinds.iterative.policies.guard import Verdict, decide
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
@@ -36,7 +36,7 @@ class Planted(HeuristicPolicy):
 def artifact(action: int, values: Any = None, hysteresis: float = 0.0) -> Artifact:
     policy = Planted({"heuristic": "hold"}, action, values)
     made_for = experience_of(LAYOUT, hysteresis)
-    return Artifact(policy, tuple(names(LAYOUT)), len(LAYOUT.deltas), made_for, "iterative")
+    return Artifact(policy, LAYOUT.observation_names, len(LAYOUT.deltas), made_for, "iterative")
 
 
 def reported(level: int = 16, reports: int = 3, factor: float = 1.0) -> State:

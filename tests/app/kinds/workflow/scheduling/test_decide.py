@@ -16,7 +16,7 @@ from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.queue.state import STARTING, UP, WAITING, State, begin
 from app.kinds.workflow.scheduling.decide import Decided, by_strategy, decide, is_pool
 from app.kinds.workflow.scheduling.fleet import decide as on_fleet
-from app.kinds.workflow.scheduling.situation import Scene
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.scheduling.strategies import RANKS
 from app.kinds.workflow.spec import STRATEGIES, Spec
 
@@ -53,7 +53,7 @@ def after(on: Layout, *reports: dict[str, Any]) -> State:
 
 
 def decided(on: Layout, state: State, strategy: str = "fcfs", backfilling: str = "easy") -> Decided:
-    return decide(Scene(on, state), by_strategy(strategy, backfilling))
+    return decide(QueueSituation(on, state), by_strategy(strategy, backfilling))
 
 
 def placed(on: Layout, state: State, found: Decided) -> dict[str, str]:
@@ -199,15 +199,15 @@ def test_one_node_of_several_is_decided_for_as_the_pool_is(
             ran.append({**task(f"r{i}", need, length), "node": "pool-0", "start": start})
     waits = [task(f"q{i}", need, length, submit=at) for i, (need, length, at) in enumerate(queued)]
     state = after(on, {"now": 20, "running": ran, "queued": waits})
-    scene = Scene(on, state)
-    assert is_pool(scene)
+    situation = QueueSituation(on, state)
+    assert is_pool(situation)
     pool = decided(on, state, "sjf", ("none", "rls", "easy")[mechanism]).started
-    order = scene.ready[np.argsort(scene.expected[scene.ready], kind="stable")].tolist()
-    fill = scene.ready[np.argsort(state.queue.submit[scene.ready], kind="stable")].tolist()
-    several = on_fleet(scene, mechanism, order, fill, -1, thrifty=False)
+    order = situation.ready[np.argsort(situation.expected[situation.ready], kind="stable")].tolist()
+    fill = situation.ready[np.argsort(state.queue.submit[situation.ready], kind="stable")].tolist()
+    several = on_fleet(situation, mechanism, order, fill, -1, thrifty=False)
     inside = [row for row, _ in several.starts]
     if mechanism == 1:  # there, what ends with the head's start overtakes
-        inside = [row for row in inside if scene.now + scene.expected[row] != pool.window.until]
+        inside = [row for row in inside if situation.now + situation.expected[row] != pool.window.until]
         assert set(inside) <= {row for row, _ in pool.starts} | set(several.overtook)
     else:
         assert inside == [row for row, _ in pool.starts]

@@ -48,7 +48,7 @@ def swf(
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """
-    from app.cli.remote.import_traces import Options, run
+    from app.kinds.workflow.commands.import_traces import Options, run
 
     options = {"clip": clip, "sort": sort, "preceding": preceding}
     raise typer.Exit(run(Options("swf", files, options, processors, export, to or "swf", workload, name, url, json)))
@@ -68,7 +68,7 @@ def wfformat(
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """
-    from app.cli.remote.import_traces import Options, run
+    from app.kinds.workflow.commands.import_traces import Options, run
 
     raise typer.Exit(
         run(Options("wfformat", files, {}, processors, export, to or "wfformat", workload, name, url, json))

@@ -1,0 +1,71 @@
+"""Commands that packages bring, by the entry-point group ``steward.commands``: found when none of the own is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from app.cli.options import INTERRUPTED
+from app.startup import EXIT_STATUS, StartupError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "steward.commands"
+
+
+class Commands(TyperGroup):
+    """All commands: what can't start is told in a line, and Ctrl-C ends quietly.
+
+    A command of the service's own never depends on what else is installed: others are looked for only in listings,
+    and where a name is not among the own.
+    """
+
+    _complete = False
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is asked for."""
+        try:
+            return super().invoke(ctx)
+        except StartupError as error:
+            typer.echo(f"steward: {error}", err=True)
+            raise typer.Exit(EXIT_STATUS) from error
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; None if nobody has it."""
+        if cmd_name not in self.commands:
+            self._discover()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The own commands, then those of packages."""
+        self._discover()
+        return super().list_commands(ctx)
+
+    def _discover(self) -> None:
+        if self._complete:
+            return
+        self._complete = True
+        from importlib.metadata import entry_points
+
+        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+            for name, command in _added(point).items():
+                self.commands.setdefault(name, command)
+
+
+def _added(point: EntryPoint) -> Mapping[str, Any]:
+    """The commands that a package's ``register(cli)`` adds; none, and a complaint, where it is broken."""
+    package = typer.Typer(rich_markup_mode=None)
+    try:
+        point.load().register(package)
+        return get_group(package).commands
+    except Exception as error:  # noqa: BLE001 # whatever is wrong with it: the others are not to suffer
+        typer.echo(f"steward: command {point.name} ({point.value}) can't be used: {error}", err=True)
+        return {}

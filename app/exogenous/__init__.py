@@ -1,0 +1,1 @@
+"""Exogenous series: what comes from outside of a workload, as it was forecast: arrivals, prices."""

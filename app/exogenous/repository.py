@@ -1,0 +1,104 @@
+"""SQL about exogenous rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, delete, func, select
+from sqlalchemy.orm import Session, aliased
+
+from app.database.tables import ExogenousRow
+from app.database.upsert import insert
+from app.http.pagination import PageRequest, Slice, decode_cursor, encode_cursor, paginate
+
+
+class Series(NamedTuple):
+    """A series in short."""
+
+    series: str
+    rows: int
+    since: datetime
+    until: datetime
+    issued_at: datetime
+
+
+class Period(NamedTuple):
+    """Times from ``since`` on and before ``until``, of one issue; None: whatever there is, and the newest."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    issued_at: datetime | None = None
+
+
+def put(session: Session, rows: Sequence[dict[str, Any]]) -> None:
+    """Store rows, in place of those of the same workload, series, time and issue."""
+    statement = insert(session, ExogenousRow.__table__)
+    keys = [column.name for column in ExogenousRow.__table__.primary_key]
+    values = {name: statement.excluded[name] for name in ("mean", "low", "high")}
+    session.execute(statement.on_conflict_do_update(index_elements=keys, set_=values), rows)
+
+
+def count(session: Session, workload_id: str) -> int:
+    """How many rows a workload has, of all series."""
+    return session.scalar(select(func.count()).where(ExogenousRow.workload_id == workload_id)) or 0
+
+
+def _summaries(workload_id: str) -> Select[str, int, datetime, datetime, datetime]:
+    row = ExogenousRow
+    told = (func.count(), func.min(row.time), func.max(row.time), func.max(row.issued_at))
+    return select(row.series, *told).where(row.workload_id == workload_id).group_by(row.series)
+
+
+def find(session: Session, workload_id: str, series: str) -> Series | None:
+    """A series in short; None: it has no rows."""
+    found = session.execute(_summaries(workload_id).where(ExogenousRow.series == series)).first()
+    return None if found is None else Series(*found)
+
+
+def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Series]:
+    """A workload's series by name."""
+    statement = _summaries(workload_id).order_by(ExogenousRow.series).limit(request.limit + 1)
+    if request.cursor is not None:
+        statement = statement.where(ExogenousRow.series > decode_cursor(request.cursor, [str])[0])
+    found = [Series(*row) for row in session.execute(statement)]
+    rows = found[: request.limit]
+    return Slice(rows, encode_cursor([rows[-1].series]) if len(found) > len(rows) else None)
+
+
+def _newest(workload_id: str, known_at: datetime | None = None) -> Select[ExogenousRow]:
+    """Of each series and time the row that was issued last, by ``known_at`` where that is given."""
+    row, other = ExogenousRow, aliased(ExogenousRow)
+    last = select(func.max(other.issued_at)).where(
+        other.workload_id == row.workload_id, other.series == row.series, other.time == row.time
+    )
+    if known_at is not None:
+        last = last.where(other.issued_at <= known_at)
+    return select(row).where(row.workload_id == workload_id, row.issued_at == last.scalar_subquery())
+
+
+def rows(session: Session, workload_id: str, series: str, period: Period, request: PageRequest) -> Slice[ExogenousRow]:
+    """Rows of a series by time, each time once."""
+    row = ExogenousRow
+    statement = _newest(workload_id)
+    if period.issued_at is not None:
+        statement = select(row).where(row.workload_id == workload_id, row.issued_at == period.issued_at)
+    statement = statement.where(row.series == series)
+    if period.since is not None:
+        statement = statement.where(row.time >= period.since)
+    if period.until is not None:
+        statement = statement.where(row.time < period.until)
+    return paginate(session, statement, [row.time], request)
+
+
+def newest(session: Session, workload_id: str, known_at: datetime | None = None) -> list[ExogenousRow]:
+    """All that is known, or was by ``known_at``, of a workload's series: by series and time, each once."""
+    statement = _newest(workload_id, known_at).order_by(ExogenousRow.series, ExogenousRow.time)
+    return list(session.scalars(statement))
+
+
+def remove(session: Session, workload_id: str, series: str, before: datetime | None) -> None:
+    """Delete a series; with ``before``, what it says of earlier times."""
+    statement = delete(ExogenousRow).where(ExogenousRow.workload_id == workload_id, ExogenousRow.series == series)
+    session.execute(statement if before is None else statement.where(ExogenousRow.time < before))

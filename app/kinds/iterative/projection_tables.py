@@ -1,0 +1,161 @@
+"""A domain model laid out for one workload: what the model expects of the rest of a run, by table look-up."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation_names import AHEAD
+
+LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
+LOG_LIMIT = 3.0
+Array = NDArray[Any]
+Indices = NDArray[np.integer]
+
+
+def over_columns(values: Array) -> Array:
+    """Sum over the few columns of ``values`` [B, R] → [B]: column by column, as NumPy is slow along short rows."""
+    total: Array = values[:, 0]
+    for column in range(1, values.shape[1]):
+        total = total + values[:, column]
+    return total
+
+
+class ProjectionTables:
+    """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
+
+    Attributes:
+        effect_variance, noise_variance, drift_variance: of the log metrics, [M]; noise_sd, drift_sd: their roots.
+        change_seconds: [R].
+        minima, steps, largest: of the resources' grids, [R].
+        grid_levels: levels of every allocation of the grid, [A, R].
+        targeted: which metrics have a target, [T].
+        per_iteration, usual_worth: of those, iterations that their target is for, and 1/target of the spec, [T, 1].
+    """
+
+    hours_per_second = 1 / 3600
+
+    def __init__(self, layout: Layout, table: ModelTable, dtype: DTypeLike = np.float64) -> None:
+        self.layout, self.table = layout, table
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.effect_variance = self._cast(table.effect_sd**2)
+        self.noise_variance = self._cast(np.maximum(table.noise_sd, 1e-3) ** 2)
+        self.drift_variance = self._cast(table.drift_sd**2)
+        self.noise_sd, self.drift_sd = np.sqrt(self.noise_variance), np.sqrt(self.drift_variance)
+        self.effect_scale = np.sqrt(self.effect_variance + self.noise_variance)
+        self.change_seconds = self._cast(table.change_seconds)
+        self.minima = self._cast([r.minimum for r in layout.spec.resources])
+        self.steps = self._cast([r.step for r in layout.spec.resources])
+        self.bins, self.cells = table.log_mean.shape[3], table.cells
+        self._logs = self._cast(np.moveaxis(table.log_mean, 0, -1)).reshape(-1, len(layout.metrics))
+        self._bin = np.append(table.iteration_bin, table.iteration_bin[-1]).astype(np.intp)
+        self.stride = -(-len(layout.allocations) * self.cells * (layout.iterations + 1) // LARGEST_SUFFIX)
+        self.rows = -(-layout.iterations // self.stride) + 1
+        self._sums = [self._suffix(m, logs=False) for m in range(len(layout.metrics))]
+        self._log_sums = [self._suffix(m, logs=True) for m in range(len(layout.metrics))]
+        axes = np.meshgrid(*[np.arange(n) for n in layout.levels], indexing="ij")
+        self.grid_levels = np.stack(axes, axis=-1).reshape(-1, len(axes)).astype(np.int32)
+        self.level_scale = self._cast(1 / np.maximum(np.array(layout.levels) - 1, 1))[:, None]
+        self.effect_worth = (1 / self.effect_scale)[:, None]
+        self.feature_low = self._cast([f.minimum for f in layout.spec.features])
+        self.feature_span = self._cast([f.maximum - f.minimum for f in layout.spec.features])
+        self._norms()
+        self.largest = self._cast(layout.allocations[-1])
+        whole = self._sums[layout.seconds].reshape(len(layout.allocations), self.cells, self.rows)
+        self._whole_run = np.ascontiguousarray(whole[-1, :, 0])
+
+    def _norms(self) -> None:
+        layout = self.layout
+        self.targeted = [i for i, metric in enumerate(layout.spec.metrics) if metric.target is not None]
+        spans = [layout.iterations if layout.spec.metrics[i].scope == "run" else 1 for i in self.targeted]
+        self.per_iteration = self._cast(spans)[:, None]
+        self.usual_worth = self._cast(1 / layout.targets[self.targeted])[:, None]
+
+    @cached_property
+    def _coming(self) -> Array:
+        """[2 · ``AHEAD``, C · (iterations + 1)], or one column where every iteration is alike."""
+        logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
+        length = logs.mean(axis=0)
+        length -= np.log(np.exp(length[:, self._bin]).mean(axis=1, keepdims=True))
+        told = np.clip(np.stack([length, logs[0] - logs[-1]]), -LOG_LIMIT, LOG_LIMIT)  # [2, C, I]
+        ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
+        if self.bins == 1:
+            ahead = ahead[:, :1] * 0
+        table = told[:, :, self._bin[np.minimum(ahead, self.layout.iterations)]]  # [2, C, AHEAD, K]
+        table[:, :, ahead >= self.layout.iterations] = 0
+        return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
+
+    def coming(self, cell: Indices, iteration: Indices) -> Array:
+        """What the next iterations are like, [2 · ``AHEAD``, B]: how long each is against the average one, and how many
+        times longer at the smallest allocation than at the largest, as logs; 0 past the end.
+        """
+        if self.bins == 1 and self.cells == 1:
+            return self._coming
+        if self.bins == 1:
+            return self._coming.take(cell, axis=1)
+        return self._coming.take(cell * (self.layout.iterations + 1) + iteration, axis=1)
+
+    def _cast(self, values: object) -> Array:
+        return np.ascontiguousarray(np.asarray(values, self.dtype))
+
+    def _suffix(self, metric: int, *, logs: bool) -> Array:
+        """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
+        table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
+        values = table if logs else np.exp(table + self.noise_variance[metric] / 2)
+        sums = np.zeros((len(values), self.rows))
+        for row in range(self.rows - 2, -1, -1):
+            first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
+            counts = np.bincount(self._bin[first:last], minlength=self.bins)
+            sums[:, row] = sums[:, row + 1] + values @ counts
+        return self._cast(sums.reshape(-1))
+
+    def units(self, levels: Indices) -> Array:
+        """``levels`` [B, R] in physical units."""
+        return self.minima + self.steps * levels
+
+    def share_moved(self, steps: Array) -> Array:
+        """``steps`` taken over the most that could be taken in a run."""
+        return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)
+
+    def cell(self, features: Array) -> Indices:
+        """Feature cell of each row of ``features`` [B, F] → [B]."""
+        return self.table.cell(features) if self.cells > 1 else np.zeros(len(features), np.intp)
+
+    def whole_run(self, cell: Indices) -> Array:
+        """Expected seconds of a whole run at the largest allocation, by feature cell [B] → [B]."""
+        return self._whole_run[cell]
+
+    def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
+        """First of the ``count`` entries that a table over grid and feature cells has for each ``allocation``."""
+        if self.cells > 1:
+            allocation = allocation * self.cells + cell
+        return allocation * count if count > 1 else allocation
+
+    def log_mean(self, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """Expected log of every metric, [B, M], at rows ``allocation`` [B] of the grid in ``iteration`` [B]."""
+        row = self.row(allocation, cell, self.bins)
+        if self.bins > 1:
+            row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
+        return self._logs.take(row, axis=0)
+
+    def remaining(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """Σ of the expected ``metric`` from ``iteration`` [B] to the end, if ``allocation`` [K, B] is held → [K, B]."""
+        return self._sum(self._sums[metric], allocation, cell, iteration)
+
+    def remaining_log(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """The same sum of the expected log: over the number of iterations left it is their geometric mean."""
+        return self._sum(self._log_sums[metric], allocation, cell, iteration)
+
+    def _sum(self, table: Array, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        row, part = iteration, None
+        if self.stride > 1:
+            row, part = np.divmod(iteration, self.stride)
+        index = self.row(allocation, cell, self.rows) + row
+        below: Array = np.take(table, index)
+        if part is None:
+            return below
+        above = np.take(table, index + (row < self.rows - 1))
+        return below + (above - below) * (part / self.stride).astype(self.dtype)

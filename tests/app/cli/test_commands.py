@@ -1,0 +1,65 @@
+"""The `steward` command: its own commands, and those of packages."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from app.cli.main import cli
+
+HEAVY = ("numpy", "pydantic", "httpx", "sqlalchemy", "fastapi", "celery", "rich.console", "workers")
+
+
+def register(cli: typer.Typer) -> None:
+    """As a package from outside adds commands: one of its own, and one that is there already."""
+
+    @cli.command()
+    def water(plants: int) -> None:
+        typer.echo(f"watered {plants}")
+
+    @cli.command()
+    def serve() -> None:
+        typer.echo("not that of Steward")
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two packages with commands, of which one is broken."""
+    named = {"garden": __name__, "broken": "nobody.wrote.this"}
+    points = [EntryPoint(name, value, "steward.commands") for name, value in named.items()]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: points)
+
+
+@pytest.mark.usefixtures("packages")
+def test_a_package_brings_commands() -> None:
+    done = CliRunner().invoke(cli, ["water", "3"])
+    assert (done.exit_code, done.stdout) == (0, "watered 3\n")
+    listed = CliRunner().invoke(cli, ["--help"])
+    assert listed.exit_code == 0
+    assert "water" in listed.stdout
+    assert "command broken (nobody.wrote.this) can't be used: No module named 'nobody'" in listed.stderr
+
+
+@pytest.mark.usefixtures("packages")
+def test_a_package_takes_no_command_of_the_services_own() -> None:
+    done = CliRunner().invoke(cli, ["serve", "--help"])
+    assert "Migrate the database" in done.stdout
+    assert done.stderr == ""  # nobody else was asked
+    CliRunner().invoke(cli, ["nothing"])
+    assert "Migrate the database" in CliRunner().invoke(cli, ["--help"]).stdout
+
+
+def test_help_lists_what_kinds_bring_and_imports_nothing_heavy() -> None:
+    program = (
+        "import json, sys\nfrom app.cli.main import cli\n"
+        "try: cli(['--help'])\n"
+        f"finally: print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert {"serve", "simulate", "import"} <= set(listed)
+    assert json.loads(done.stdout.splitlines()[-1]) == []
