@@ -1,10 +1,12 @@
 """A small workload of each kind, to run the contract of learning halves on."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.registry import read_spec
+from app.kinds.contract.reading import Sample
+from app.kinds.registry import KINDS, layout_of, read_spec
 from app.kinds.workflow.trace import Trace, independent
 from workers.inputs import Workload
 
@@ -55,4 +57,16 @@ def workflow() -> Example:
     return Example(Workload(read_spec(spec), samples=samples), "auto", 15_000)
 
 
-EXAMPLES = {"iterative": iterative, "workflow": workflow}
+def documented(kind: str) -> Example:
+    """What a kind shows in the documentation, with the samples of one media type after the other."""
+    given = KINDS[kind].example
+    spec = read_spec(given.spec)
+    codec = KINDS[kind].samples(layout_of(spec))
+    samples: dict[str, Any] = {}
+    for media_type, body in given.samples.items():
+        read = codec.formats[media_type].reader(codec, None).read(iter(body.split(b"\n")))
+        samples |= {one.execution: codec.unpacked(one.data) for one in read if isinstance(one, Sample)}
+    return Example(Workload(spec, samples=[*samples.items()]), "tabular_q", 2_000)
+
+
+EXAMPLES = {kind: partial(documented, kind) for kind in KINDS} | {"iterative": iterative, "workflow": workflow}

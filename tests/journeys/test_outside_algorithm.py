@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -36,6 +35,7 @@ from tests.contracts.executor import (
     make_executor,
     simulator,
 )
+from tests.outside import install
 from workers.kinds.iterative.simulator import described
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import Memory, Network, Optimiser, Place
@@ -51,16 +51,7 @@ SOURCE = Path(__file__).parents[2] / "examples" / "munchausen"
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Algorithm:
     """Munchausen DQN, as if `pip install -e` had been run on it; for processes of their own, too."""
-    project = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
-    (points,) = project["entry-points"].items()
-    metadata = tmp_path / "site" / "steward_munchausen-0.1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1.0\n")
-    lines = [f"[{points[0]}]", *(f"{name} = {value}" for name, value in points[1].items())]
-    (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    for folder in (metadata.parent, SOURCE):
-        monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setenv("PYTHONPATH", f"{metadata.parent}:{SOURCE}")
+    install(SOURCE, tmp_path / "site", monkeypatch)
     return registry.algorithm(NAME)
 
 

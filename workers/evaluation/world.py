@@ -5,13 +5,13 @@ whose episodes are all of one length: it wants `begin`, `advance` and `seen`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Situation
+from app.kinds.contract.policy import Situation, View
 from workers.evaluation.wrappers.base import Conditions, Disturbance, neutral
 from workers.learning.simulator import Step
 
@@ -59,13 +59,6 @@ class Disturbed:
             told = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
             total = total if told is None else total.beside(told)
         return total
-
-
-class View(NamedTuple):
-    """What a policy sees: observation [B, D], and which actions are legal, [B, N]."""
-
-    observation: NDArray[np.float32]
-    mask: NDArray[np.bool_]
 
 
 class SimulatedWorld(Disturbed):

@@ -5,8 +5,8 @@ task reads plain inputs (``workers.inputs``), closes its session, makes one of t
 of it. What is heavy (torch, scikit-learn, numba) is imported within the calls, never with the object.
 
 ``workers.kinds.simulated.SimulatedKind`` has a ready-made part for most of it: a kind whose decisions are numbered
-actions in a simulator writes ``fit``, ``world`` and ``baselines``, and inherits the rest. Every registered kind is run
-through ``tests/contracts/test_learned_kind.py``.
+actions in a simulator writes ``fit`` and ``world``, and inherits the rest. Every registered kind is run through
+``tests/contracts/test_learned_kind.py``.
 
 Arrays: B environments in lock-step, N actions, T terms of the reward; returns are larger where better, and durations
 are seconds.

@@ -14,6 +14,13 @@ class Situation(NamedTuple):
     view: Any
 
 
+class View(NamedTuple):
+    """What the shared families of policies read: observation [B, D], and which actions are legal, [B, N]."""
+
+    observation: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+
+
 class Choice(NamedTuple):
     """What a policy chose.
 

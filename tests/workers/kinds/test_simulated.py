@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation, View
 from tests.planted import planted_spec
 from workers import plugins
 from workers.estimators.base import TooLittleData
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
-from workers.evaluation.world import SimulatedWorld, View
+from workers.evaluation.world import SimulatedWorld
 from workers.evaluation.wrappers.base import Conditions as Disturbances
 from workers.evaluation.wrappers.base import World
 from workers.inputs import Conditions, HoldOut, Workload

@@ -1,8 +1,9 @@
 """The ready-made part of a kind's learning half, for decisions that are numbered actions in a simulator.
 
-A kind inherits ``SimulatedKind`` and writes ``name``, ``fit``, ``world`` and ``baselines``; what it does better than
-what stands here, it writes too. Its agents are those of ``workers.learning``, several of which may compete, and are
-judged beside the baselines; its evaluations go through all levels, L3 on a domain model of held-out executions.
+A kind inherits ``SimulatedKind`` and writes ``name``, ``fit`` and ``world``, and ``baselines`` where its layout has
+none; what it does better than what stands here, it writes too. Its agents are those of ``workers.learning``, several of
+which may compete, and are judged beside the baselines; its evaluations go through all levels, L3 on a domain model of
+held-out executions.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class SimulatedKind:
         raise NotImplementedError
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``."""
-        raise NotImplementedError
+        """See ``LearnedKind``: the layout's ``baselines``."""
+        return {policy.name: policy for policy in self.layout(workload.spec).baselines}
 
     @property
     def algorithms(self) -> Sequence[str]:

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.json_samples import JsonReader, NdjsonReader
 from app.kinds.contract.reading import Sample, tabular
 from app.kinds.contract.samples import Export, Format, Stored
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples.check import Checker, table
 from app.kinds.iterative.samples.csv import CsvReader, column_names
-from app.kinds.iterative.samples.json import JsonReader, NdjsonReader
+from app.kinds.iterative.samples.json import SampleReader
 from app.kinds.iterative.samples.schemas import (
     CSV_EXAMPLE,
     JSON_SCHEMA,
@@ -31,14 +32,14 @@ class IterationSamples:
 
     formats: ClassVar[Mapping[str, Format]] = {
         "application/json": Format(
-            lambda codec, _: JsonReader(codec.checker),
+            lambda codec, _: JsonReader(SampleReader(codec.checker).sample),
             "json",
             "json",
             schema=JSON_SCHEMA,
             example={"samples": [SAMPLE_EXAMPLE]},
         ),
         "application/x-ndjson": Format(
-            lambda codec, _: NdjsonReader(codec.checker), "upload", "json", schema=NDJSON_SCHEMA
+            lambda codec, _: NdjsonReader(SampleReader(codec.checker).sample), "upload", "json", schema=NDJSON_SCHEMA
         ),
         "text/csv": Format(lambda codec, _: CsvReader(codec.checker), "upload", "short", example=CSV_EXAMPLE),
     }

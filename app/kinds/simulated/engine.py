@@ -1,0 +1,227 @@
+"""The engine of kinds whose decisions are numbered actions; its contract is ``app.kinds.contract.engine``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from app.kinds.contract.decision import Reason
+from app.kinds.contract.engine import Answered, Pending, Query, Shadow, Snapshot
+from app.kinds.contract.inputs import invalid
+from app.kinds.contract.kind import RunStart
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.policy import Policy, Situation
+from app.kinds.contract.text import timestamp
+from app.kinds.simulated.decision import ShadowAction
+from app.kinds.simulated.layout import NumberedLayout
+
+logger = logging.getLogger(__name__)
+NO_STATE = "workloads of kind {} are decided for in runs: start one with POST /runs, and read GET /decision?run=…"
+KEPT_BYTES = 200
+"""Of a run's numbers, and of what holds them, about."""
+
+
+class Kept(NamedTuple):
+    """What is kept of a run.
+
+    Attributes:
+        iteration: that the next decision is for.
+        action: that was in force when it last reported; -1 before.
+        values: of its state, [S].
+    """
+
+    iteration: int
+    action: int
+    values: tuple[float, ...]
+
+
+class Read(NamedTuple):
+    """A report, and the action that it says was taken."""
+
+    report: Any
+    action: int
+
+
+class Voice(NamedTuple):
+    """Who answers; and where it isn't the agent, why not: a code and words."""
+
+    policy: Policy
+    source: str
+    code: str = ""
+    preface: str = ""
+
+
+class Compiled:
+    """A snapshot, and who answers for it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.layout: NumberedLayout = snapshot.layout
+        self.heuristic = self.layout.baselines[0]
+        self.voice = self._voice()
+
+    def _voice(self) -> Voice:
+        snapshot, answers = self.snapshot, f"{self.heuristic.name} answers"
+        if snapshot.artifact is not None:
+            return Voice(snapshot.artifact.policy, "agent")
+        if snapshot.problem:
+            return Voice(self.heuristic, "fallback", "fallback", f"{snapshot.problem}; {answers}")
+        if snapshot.model is None:
+            return Voice(self.heuristic, "heuristic", "no_model", f"no domain model yet, {answers}")
+        return Voice(self.heuristic, "heuristic", "no_agent", f"no agent is promoted, {answers}")
+
+
+class NumberedEngine:
+    """Reports go into a layout's state, a policy chooses among its actions; many runs at once.
+
+    Args:
+        kind: its name.
+        report, decision: its models.
+    """
+
+    quick = True
+
+    def __init__(self, kind: str, report: type[BaseModel], decision: type[BaseModel]) -> None:
+        self._kind, self._report, self._fields = kind, report, tuple(decision.model_fields)
+
+    def compile(self, snapshot: Snapshot) -> Compiled:
+        """Who answers."""
+        return Compiled(snapshot)
+
+    def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
+        """The layout's initial action."""
+        layout = compiled.layout
+        kept = Kept(0, -1, tuple(float(column[0]) for column in layout.begin()))
+        voice = Voice(compiled.heuristic, "heuristic")
+        reason = Reason(code="first", text="the run has reported nothing yet")
+        return Answered(self._encoded(compiled, run, kept, layout.initial, voice, reason, now), kept)
+
+    def decode(self, body: bytes) -> dict[str, Any]:
+        """A report's fields, less the kind.
+
+        Raises:
+            ValidationError, InvalidInput: it is none.
+        """
+        place = deep_place(body)
+        if place is not None:
+            raise invalid(place, TOO_DEEP, None)
+        return self._report.model_validate_json(body, strict=True).model_dump(exclude={"kind"})
+
+    def read(self, compiled: Compiled, state: Kept, iteration: int, report: dict[str, Any]) -> Read:  # noqa: ARG002
+        """The report and its action; any state takes it, up to the workload's last iteration.
+
+        Raises:
+            InvalidInput: an iteration beyond the workload's, or see ``NumberedLayout.action_of``.
+        """
+        if iteration >= compiled.layout.iterations:
+            accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
+            raise invalid("/path/iteration", accepted, iteration)
+        read = self._report.model_construct(**report)
+        return Read(read, compiled.layout.action_of(read))
+
+    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
+        """Advance each run by its report and decide, all at once."""
+        layout = compiled.layout
+        before = layout.state(*np.array([one.state.values for one in pending], np.float64).T)
+        state = layout.advance(before, [one.report.report for one in pending])
+        rows = np.stack(state, axis=1).tolist()
+        situation = Situation(layout, state, layout.seen(state))
+        voice, actions = self._chosen(compiled, situation)
+        out = []
+        for i, one in enumerate(pending):
+            kept = Kept(one.iteration + 1, one.report.action, tuple(rows[i]))
+            reason = _reason(layout.explain(layout.state(*rows[i]), int(actions[i])), voice)
+            shadow = None if one.shadow is None else _consulted(compiled, situation, i, int(actions[i]), one.shadow)
+            decision = self._encoded(compiled, one.run, kept, int(actions[i]), voice, reason, now, shadow)
+            out.append(Answered(decision, kept))
+        return out
+
+    def _chosen(self, compiled: Compiled, situation: Situation) -> tuple[Voice, NDArray[np.integer]]:
+        """Who answers, and the actions [B]; the heuristic where an agent's policy fails."""
+        try:
+            return compiled.voice, compiled.voice.policy.act(situation).action
+        except Exception as error:
+            logger.exception("workload %s: the policy failed", compiled.snapshot.name)
+            words = f"the policy failed ({type(error).__name__}: {error}); {compiled.heuristic.name} answers"
+            voice = Voice(compiled.heuristic, "fallback", "fallback", words)
+            return voice, compiled.heuristic.act(situation).action
+
+    def _encoded(
+        self,
+        compiled: Compiled,
+        run: str,
+        kept: Kept,
+        action: int,
+        voice: Voice,
+        reason: Reason,
+        now: datetime,
+        shadow: ShadowAction | None = None,
+    ) -> bytes:
+        told = {
+            "run": run,
+            "workload": compiled.snapshot.name,
+            "kind": self._kind,
+            "reported": kept.iteration - 1 if kept.iteration else None,
+            "iteration": kept.iteration,
+            "noop": action == kept.action,
+            "source": voice.source,
+            "agent": compiled.snapshot.agent_version,
+            "policy": voice.policy.name if kept.iteration else "initial",
+            "reason": reason.model_dump(),
+            "valid_for_iterations": int(kept.iteration < compiled.layout.iterations),
+            "decided_at": timestamp(now),
+            "action": action,
+            "shadow": None if shadow is None else shadow.model_dump(),
+            **compiled.layout.allocated(action),
+        }
+        return msgspec.json.encode({name: told[name] for name in self._fields})
+
+    def serialise(self, state: Kept) -> msgspec.Raw:
+        """Its numbers; nothing instead of not-a-number."""
+        return msgspec.Raw(msgspec.json.encode([state.iteration, state.action, state.values]))
+
+    def restore(self, stored: list[Any]) -> Kept:
+        """What is kept of a run."""
+        iteration, action, values = stored
+        return Kept(iteration, action, tuple(float("nan") if value is None else float(value) for value in values))
+
+    def weight(self, state: Kept) -> int:
+        """See ``KEPT_BYTES``."""
+        return KEPT_BYTES + 32 * len(state.values)
+
+    def parse_state(self, compiled: Compiled, query: Query) -> NoReturn:  # noqa: ARG002
+        """No query holds a state.
+
+        Raises:
+            InvalidInput: always; it says what to do instead.
+        """
+        raise invalid("/query/workload", NO_STATE.format(self._kind), compiled.snapshot.name)
+
+    def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
+        """None: ``parse_state`` gives none."""
+        return []
+
+
+def _reason(own: Reason, voice: Voice) -> Reason:
+    return Reason(code=voice.code, text=f"{voice.preface}: {own.text}") if voice.preface else own
+
+
+def _consulted(compiled: Compiled, situation: Situation, row: int, done: int, shadow: Shadow) -> ShadowAction:
+    """What a shadow would have done in one run, or why it can't tell."""
+    one = slice(row, row + 1)
+    state, seen = (type(part)(*(column[one] for column in part)) for part in (situation.state, situation.view))
+    problem, action = shadow.problem, None
+    try:
+        if shadow.artifact is not None:
+            action = int(shadow.artifact.policy.act(Situation(situation.projector, state, seen)).action[0])
+    except Exception as error:
+        logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
+        problem = f"{type(error).__name__}: {error}"
+    return ShadowAction(agent=shadow.version, action=action, agrees=action == done, gain=None, problem=problem or None)
