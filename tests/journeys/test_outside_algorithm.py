@@ -155,7 +155,7 @@ def test_it_learns_over_processes(installed: registry.Algorithm, batch: int, del
 def test_it_is_trained_for_a_workload_over_http(
     installed: registry.Algorithm, app: FastAPI, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.kinds.iterative.training.verdict.VALIDATION_EPISODES", 128)
+    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 128)
     small_one = msgspec.structs.replace(
         installed.config, network=Network(layers=(16,)), batch=128, memory=Memory(capacity=4_096, warm_up=512)
     )

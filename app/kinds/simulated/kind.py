@@ -49,6 +49,10 @@ class NumberedKind:
     def __init__(self) -> None:
         self.engine = NumberedEngine(self.name, self.report, self.decision)
 
+    def roles(self, spec: Any) -> Sequence[str]:  # noqa: ARG002
+        """See ``Kind``: one."""
+        return (DEFAULT_ROLE,)
+
     def model(self, data: bytes) -> Any:
         """See ``Kind``: what ``msgspec.json.encode`` made of one."""
         try:
