@@ -76,10 +76,6 @@ class NumberedKind:
         """See ``Kind``: a policy of one of the families that all kinds share."""
         return artifact.load(data)
 
-    def roles(self, spec: Any) -> tuple[str, ...]:  # noqa: ARG002 - one policy decides
-        """See ``Kind``."""
-        return (DEFAULT_ROLE,)
-
     def check(self, made: Artifact, layout: NumberedLayout) -> None:
         """See ``Kind``."""
         made.check(self.name, layout.entries, layout.actions)
