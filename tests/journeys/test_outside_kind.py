@@ -109,6 +109,8 @@ def walk(call: Caller, url: str) -> None:
     assert set(agent["report"]["terms"]) == {"energy", "discomfort"}
     assert agent["promoted"], agent["report"]["reason"]
 
+    # A process takes note of a promotion within a poll of the database.
+    wait_until(lambda: decided(call, start(call), 0, reports[0])["source"] == "agent", 30, "the agent to answer")
     run = start(call, shadow=1)
     refused = call.client.put(f"/runs/{run}/iterations/0", json=unfit)
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/power")
