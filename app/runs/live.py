@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from app.decisions import service as decisions
 from app.kinds.contract.engine import Shadow
 from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING, Loaded
@@ -60,7 +61,7 @@ def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
         start=run.start,
         kind=loaded.kind,
         digest=last.digest if last else "",
-        decision=msgspec.json.encode(last.decision) if last else b"",
+        decision=decisions.encoded(last.decision) if last else b"",
         shadow=shadow,
     )
 

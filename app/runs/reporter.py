@@ -28,6 +28,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.writer import Writer
+from app.decisions import service as decisions
 from app.decisions.compiled import CompiledWorkloads
 from app.decisions.shadow import Shadows
 from app.errors import Conflict, FieldError, NotFound, Unavailable
@@ -182,7 +183,7 @@ class Reporter:
             found = repository.iteration(session, run, iteration)
         if found is None:
             raise NotFound(f"no iteration {iteration} of run {run!r}")
-        return found.digest, msgspec.json.encode(found.decision)
+        return found.digest, decisions.encoded(found.decision)
 
     async def _submit(self, live: Live, iteration: int, report: Any, encoded: bytes, digest: str) -> bytes | Verdict:
         compiled, engine = await self._compiled.get(live.workload_id, live.tenant), KINDS[live.kind].engine
