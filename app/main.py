@@ -36,7 +36,7 @@ from app.http.gateway import Gateway
 from app.http.health import JobsCollector
 from app.http.known_query import known_query
 from app.http.metering import RequestMeter
-from app.http.schema import SERVERS, document_keys
+from app.http.schema import SERVERS, document_keys, only_unions
 from app.jobs import endpoints as jobs
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
@@ -104,6 +104,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             for path, operations in getattr(noun, "openapi_paths", {}).items():
                 schema["paths"].setdefault(path, {}).update(operations)
         document_keys(schema)
+        only_unions(schema)
         app.openapi_schema = schema
     return app.openapi_schema
 

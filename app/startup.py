@@ -58,7 +58,7 @@ def variable(name: str, given: dict[str, Any] | None = None) -> str:
 
 
 def check(settings: Settings, *, creates: bool) -> None:
-    """Folder, database and broker are there.
+    """Kinds, folder, database and broker are there.
 
     Args:
         creates: whether the embedded database may be created; only looked for otherwise.
@@ -66,11 +66,24 @@ def check(settings: Settings, *, creates: bool) -> None:
     Raises:
         StartupError: one is not.
     """
+    check_kinds()
     check_folder(settings.data_dir)
     check_database(settings, creates=creates)
     check_broker_url(settings)
     if settings.files_as_broker:
         check_folder(settings.broker_dir)
+
+
+def check_kinds() -> None:
+    """Every installed kind can be used.
+
+    Raises:
+        StartupError: one can't, or there is none.
+    """
+    try:
+        import app.kinds.registry  # noqa: F401 - it looks for them
+    except RuntimeError as error:
+        raise StartupError(first_line(error)) from error
 
 
 def check_folder(folder: Path) -> None:

@@ -34,8 +34,9 @@ def _run(connection: Connection) -> None:
     with context.begin_transaction():
         if connection.dialect.name == "postgresql":  # several processes may start at once
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        before = context.get_context().get_current_revision()
         context.run_migrations()
-        if sqlite:
+        if sqlite and context.get_context().get_current_revision() != before:  # it looks at every row
             _check_references(connection)
 
 

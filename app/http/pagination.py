@@ -11,7 +11,7 @@ import binascii
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Depends, Query, Request
@@ -79,7 +79,7 @@ def decode_cursor(cursor: str, types: Sequence[type]) -> list[Key]:
     try:
         plain = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return [_typed(value, kind) for value, kind in zip(plain, types, strict=True)]
-    except (binascii.Error, UnicodeError, ValueError, TypeError) as error:
+    except (binascii.Error, UnicodeError, ValueError, TypeError, OverflowError) as error:
         message = "must be the cursor of a `next` link of this list"
         raise Invalid(f"cursor {message}", errors=[FieldError("/query/cursor", message, cursor)]) from error
 
@@ -89,8 +89,9 @@ def _typed(value: object, kind: type) -> Key:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise ValueError("a time without zone")
-        return moment
+        return moment.astimezone(UTC)
     if kind is str and isinstance(value, str) and "\0" not in value:
+        value.encode()  # halves of surrogate pairs are none of ours
         return value
     if kind is int and isinstance(value, int) and abs(value) < 2**31:
         return value

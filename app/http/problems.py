@@ -22,11 +22,10 @@ from app.database.engine import DeadlinePassed, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
 from app.http.methods import allowed_methods
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
-from app.kinds.registry import KINDS
+from app.kinds.registry import KINDS, MissingKind
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_VALUE = 200
-JSON_TYPES = ("application/json", "application/x-ndjson", "text/csv")
 
 BY_STATUS: dict[int, type[StewardError]] = {
     400: errors.BadRequest,
@@ -147,6 +146,7 @@ FAMILIES: dict[type[Exception], Callable[[Any], StewardError]] = {
     HTTPException: _of_http,
     ClientDisconnect: lambda _: errors.BadRequest("the body ended early"),
     DeadlinePassed: lambda error: errors.Timeout(str(error)),
+    MissingKind: lambda error: errors.Conflict(str(error)),
     IncompatibleModel: lambda error: errors.Conflict(f"the domain model can't be used: {error}; fit it again"),
 }
 """What else a request may end with than an error of ours or the database's, and what is answered then."""

@@ -35,3 +35,14 @@ def _add(responses: dict[str, Any], status: int, reason: str) -> None:
         responses[str(status)] = problems(status, **{f"_{status}": reason})[status]
     else:
         found["description"] = f"{found['description']} {reason}"
+
+
+def only_unions(schema: dict[str, Any]) -> None:
+    """A body that is one of several models is nothing else: the framework describes it as any object, too."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                body = media.get("schema", {})
+                if "oneOf" in body or "anyOf" in body:
+                    for name in ("additionalProperties", "type", "title"):
+                        body.pop(name, None)

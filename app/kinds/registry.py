@@ -19,13 +19,24 @@ class BrokenKind(RuntimeError):
     """A kind that is installed and can't be used; the message names its entry point and why."""
 
 
-def discovered(found: Sequence[EntryPoint]) -> dict[str, Kind]:
+class MissingKind(RuntimeError):
+    """Something is stored of a kind that is not installed here."""
+
+
+class Kinds(dict[str, Kind]):
+    """Kinds by name."""
+
+    def __missing__(self, name: str) -> Kind:
+        raise MissingKind(f"kind {name!r} is not installed here (installed: {', '.join(self)}); install what offers it")
+
+
+def discovered(found: Sequence[EntryPoint]) -> Kinds:
     """The kinds of these entry points, by name.
 
     Raises:
-        BrokenKind: one can't be imported, or is named otherwise than its entry point, or as another one.
+        BrokenKind: there is none; or one can't be imported, or is named otherwise than its entry point, or twice.
     """
-    kinds: dict[str, Kind] = {}
+    kinds = Kinds()
     for point in sorted(found, key=lambda point: point.name):
         try:
             kind: Kind = point.load()
@@ -34,10 +45,12 @@ def discovered(found: Sequence[EntryPoint]) -> dict[str, Kind]:
         if kind.name != point.name or kind.name in kinds:
             raise BrokenKind(f"kind {point.name} ({point.value}) must be named so, and once; its name is {kind.name}")
         kinds[kind.name] = kind
+    if not kinds:
+        raise BrokenKind(f"no kind is installed: Steward's own are entry points {GROUP}; install it anew")
     return kinds
 
 
-KINDS: Mapping[str, Kind] = discovered(tuple(entry_points(group=GROUP)))
+KINDS: Kinds = discovered(tuple(entry_points(group=GROUP)))
 
 
 def _default() -> str | None:
@@ -78,9 +91,22 @@ else:
 _SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)
 
 
+def parse_spec(given: Mapping[str, Any]) -> Any:
+    """A spec of whatever kind, from a request.
+
+    Raises:
+        ValidationError: it is none; every offending field is named.
+    """
+    return _SPEC.validate_python(given)
+
+
 def read_spec(stored: Mapping[str, Any]) -> Any:
-    """A spec of whatever kind, from what ``model_dump`` gave."""
-    return _SPEC.validate_python(stored)
+    """A spec of whatever kind, from what ``model_dump`` gave.
+
+    Raises:
+        MissingKind: its kind is not installed here.
+    """
+    return KINDS[stored.get("kind", DEFAULT)].spec.model_validate(stored)
 
 
 def layout_of(spec: Any) -> Any:

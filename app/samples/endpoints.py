@@ -28,6 +28,11 @@ from app.samples.schemas import UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 
+
+class Executions(Page[AnyExecution]):
+    """A page of executions."""
+
+
 UPLOADS_AT_ONCE = 16
 SPOOL_BYTES = 1 << 20
 
@@ -169,7 +174,7 @@ def _check_length(request: Request, given: service.Upload) -> None:
         },
         **problems(404, 406),
     },
-    response_model=Page[AnyExecution],
+    response_model=Executions,
 )
 def listed(
     workload: WorkloadName,

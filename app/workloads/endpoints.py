@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response, status
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, WorkloadName, any_of, components, one_of, problems
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.kinds.registry import KINDS, read_spec
+from app.kinds.registry import KINDS, parse_spec
 from app.workloads import service
 from app.workloads.schemas import WorkloadRead
 
@@ -36,7 +36,7 @@ BODY = one_of({name: kind.spec for name, kind in KINDS.items()}, examples=EXAMPL
 )
 def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
     """Register what is to be allocated for. The same spec again changes nothing and is answered with 200."""
-    spec = read_spec(body)
+    spec = parse_spec(body)
     return once.run(lambda record: service.register(database, tenant, spec, record))
 
 

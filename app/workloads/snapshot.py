@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.agents import repository as agents
 from app.agents.repository import Artifact
 from app.database.base import DEFAULT_TENANT
@@ -93,7 +95,17 @@ class WorkloadCache:
                 elif revisions[identifier] == entry.snapshot.revision:
                     entry.checked = now
                 else:
-                    self._reload(identifier)
+                    self._renew(identifier, entry)
+
+    def _renew(self, identifier: str, entry: _Entry) -> None:
+        """Load a changed workload; one that can't be loaded goes on as it was, and is no other's trouble."""
+        try:
+            self._reload(identifier)
+        except SQLAlchemyError:
+            raise
+        except Exception:
+            logger.exception("workload %s: its change can't be loaded", entry.snapshot.name)
+            entry.checked = self._clock()
 
     def invalidate(self, workload_id: str) -> None:
         """Forget a workload, so that this process sees its own change at once."""

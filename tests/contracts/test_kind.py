@@ -22,7 +22,7 @@ from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.fields import Name
-from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, read_spec
+from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -97,7 +97,7 @@ class TestModels:
             with pytest.raises(ValidationError):
                 model.model_validate({"workload": "w", "colour": 1})
         with pytest.raises(ValidationError):
-            read_spec({**kind.example.spec, "colour": 1})
+            parse_spec({**kind.example.spec, "colour": 1})
 
     def test_it_is_described_in_words(self, kind: Kind) -> None:
         assert all(kind.describe(spec_of(kind)))

@@ -84,7 +84,7 @@ class Launcher:
         assert [item["iteration"] for item in kept] == list(range(len(kept)))
         assert len(self.acknowledged) <= len(kept) <= len(self.acknowledged) + 1
         for item, (body, decision) in zip(kept, self.acknowledged, strict=False):
-            assert item["report"] == body
+            assert item["report"] == {"kind": "iterative", **body}
             assert item["decision"]["allocation"] == decision["allocation"]
             assert item["decision"]["reason"] == decision["reason"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 from pydantic import ValidationError
 
-from app.kinds.registry import read_spec
+from app.kinds.registry import parse_spec
 from workers import plugins
 from workers.learning.agent import make_agent
 from workers.learning.algorithms import registry
@@ -105,7 +105,7 @@ def _spec(path: Path) -> Any:
     except ValueError as error:
         raise WrongInput(f"{path} is no JSON: {error}") from error
     try:
-        return read_spec(found.get("spec", found) if isinstance(found, dict) else found)
+        return parse_spec(found.get("spec", found) if isinstance(found, dict) else found)
     except ValidationError as error:
         fields = "; ".join(f"{'/'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors())
         raise WrongInput(f"{path} is no spec of a workload: {fields}") from error

@@ -42,6 +42,9 @@ def _upgrade(url: str, problems: multiprocessing.SimpleQueue[str]) -> None:
 
     try:
         upgrade(url)
+    except RuntimeError as error:  # rows would refer to nothing
+        problems.put(first_line(error))
+        sys.exit(EXIT_STATUS)
     except (SQLAlchemyError, OSError) as error:
         problems.put(f"{first_line(getattr(error, 'orig', None) or error)}; is there space, and may it be written to?")
         sys.exit(EXIT_STATUS)

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 LARGEST_ITERATION = 2**31 - 1
+LARGEST_NUMBER = 1e100
+"""Of what is measured; sums and squares of such numbers are finite, too."""
 
 
 class FieldIssue(NamedTuple):

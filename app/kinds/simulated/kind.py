@@ -69,8 +69,8 @@ class NumberedKind:
         raise NotImplementedError
 
     def changed(self, spec: Any, patch: BaseModel) -> Any:
-        """See ``Kind``: fields of the patch replace those of the spec that go by the same name; null is none."""
-        return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_none=True))
+        """See ``Kind``: fields of the patch replace those of the spec that go by the same name."""
+        return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``: a policy of one of the families that all kinds share."""

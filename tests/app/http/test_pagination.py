@@ -35,3 +35,11 @@ def test_a_cursor_of_another_list_is_refused(keys: list[str | int]) -> None:
     kind = int if isinstance(keys[0], int) and keys[0] > 1 else datetime
     with pytest.raises(Invalid, match="cursor"):
         decode_cursor(encode_cursor(keys), [kind])
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"), [("\ud800", str), ("0001-01-01T00:00:00+23:59", datetime), ("9999-12-31T23:59:59-23:59", datetime)]
+)
+def test_a_position_that_no_row_can_have_is_refused(key: str, kind: type) -> None:
+    with pytest.raises(Invalid, match="cursor"):
+        decode_cursor(encode_cursor([key]), [kind])

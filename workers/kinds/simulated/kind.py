@@ -52,10 +52,10 @@ class SimulatedKind:
     @property
     def algorithms(self) -> Sequence[str]:
         """See ``LearnedKind``: all."""
-        from workers.learning.algorithms.config import NAMED
+        from workers.learning.algorithms import registry
         from workers.learning.training.request import PLANNER
 
-        return ("auto", PLANNER, *NAMED)
+        return ("auto", PLANNER, *registry.names())
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """Names of the reward's terms, [T]: the world's."""

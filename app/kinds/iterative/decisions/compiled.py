@@ -1,6 +1,5 @@
 """What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
 
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.inputs import LARGEST_NUMBER
 from app.kinds.iterative.decisions.reasons import Place, in_words
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.model import uninformed
@@ -71,7 +71,7 @@ class Compiled:
         except KeyError:
             return layout.encode_report(allocation, metrics, features)
         counts = (len(allocation), len(metrics), len(features))
-        sound = counts == self._counts and min(measured) > 0 and max(measured) < math.inf
+        sound = counts == self._counts and min(measured) > 0 and max(measured) <= LARGEST_NUMBER
         if not sound or (given and not self._within(given)):
             return layout.encode_report(allocation, metrics, features)
         return levels, measured, given

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput
 from app.kinds.contract.text import plain
 from app.kinds.iterative.layout import Layout
 
@@ -52,7 +52,7 @@ class Checker:
 
     def fault(self, data: Floats) -> Fault | None:
         """What is wrong with an execution, [n, C] with n ≤ the spec's iterations; None when nothing is."""
-        good = np.isfinite(data)
+        good = np.abs(data) <= LARGEST_NUMBER  # neither are infinities, nor what is no number
         good[:, 0] &= data[:, 0] == self._count[: len(data)]
         with np.errstate(invalid="ignore", over="ignore"):  # what isn't finite is refused anyway
             exact = (data[:, self._allocation] - self._minimum) / self._step

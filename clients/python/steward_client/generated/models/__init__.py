@@ -19,6 +19,7 @@ from .evaluation_request import EvaluationRequest
 from .evaluation_request_agents_item_type_1 import EvaluationRequestAgentsItemType1
 from .evaluation_request_level import EvaluationRequestLevel
 from .execution_read import ExecutionRead
+from .executions import Executions
 from .exogenous_issue import ExogenousIssue
 from .exogenous_point import ExogenousPoint
 from .exogenous_read import ExogenousRead
@@ -60,9 +61,6 @@ from .node_steps import NodeSteps
 from .node_type import NodeType
 from .objective import Objective
 from .page_agent_read import PageAgentRead
-from .page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator import (
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator,
-)
 from .page_evaluation_read import PageEvaluationRead
 from .page_exogenous_read import PageExogenousRead
 from .page_iteration_read import PageIterationRead
@@ -167,6 +165,7 @@ __all__ = (
     "EvaluationRequestAgentsItemType1",
     "EvaluationRequestLevel",
     "ExecutionRead",
+    "Executions",
     "ExogenousIssue",
     "ExogenousPoint",
     "ExogenousRead",
@@ -208,7 +207,6 @@ __all__ = (
     "NodeType",
     "Objective",
     "PageAgentRead",
-    "PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator",
     "PageEvaluationRead",
     "PageExogenousRead",
     "PageIterationRead",

@@ -6,9 +6,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator import (
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator,
-)
+from ...models.executions import Executions
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
 
@@ -60,17 +58,9 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(
-    *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> (
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
-    | Problem
-    | None
-):
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Executions | Problem | None:
     if response.status_code == 200:
-        response_200 = PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator.from_dict(
-            response.json()
-        )
+        response_200 = Executions.from_dict(response.json())
 
         return response_200
 
@@ -102,10 +92,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
-    | Problem
-]:
+) -> Response[Executions | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -123,10 +110,7 @@ def sync_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> Response[
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
-    | Problem
-]:
+) -> Response[Executions | Problem]:
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
@@ -148,7 +132,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem]
+        Response[Executions | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -176,11 +160,7 @@ def sync(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> (
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
-    | Problem
-    | None
-):
+) -> Executions | Problem | None:
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
@@ -202,7 +182,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem
+        Executions | Problem
     """
 
     return sync_detailed(
@@ -225,10 +205,7 @@ async def asyncio_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> Response[
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
-    | Problem
-]:
+) -> Response[Executions | Problem]:
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
@@ -250,7 +227,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem]
+        Response[Executions | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -276,11 +253,7 @@ async def asyncio(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
     accept: str | Unset = "application/json",
-) -> (
-    PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator
-    | Problem
-    | None
-):
+) -> Executions | Problem | None:
     """List or export samples
 
      Executions, oldest first, page by page; or exported by `Accept`.
@@ -302,7 +275,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator | Problem
+        Executions | Problem
     """
 
     return (

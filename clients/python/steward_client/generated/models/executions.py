@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from ..models.trace_execution import TraceExecution
 
 
-T = TypeVar(
-    "T",
-    bound="PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator",
-)
+T = TypeVar("T", bound="Executions")
 
 
 @_attrs_define
-class PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRequiredTrueDiscriminatorkindBeforeValidator:
+class Executions:
+    """A page of executions."""
+
     items: list[ExecutionRead | TraceExecution]
     next_: None | str
     """ Link to the next page, to be followed as it is; null on the last page. """
@@ -87,13 +86,13 @@ class PageAnnotatedUnionExecutionReadTraceExecutionFieldInfoannotationNoneTypeRe
 
         next_ = _parse_next_(d.pop("next"))
 
-        page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator = cls(
+        executions = cls(
             items=items,
             next_=next_,
         )
 
-        page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator.additional_properties = d
-        return page_annotated_union_execution_read_trace_execution_field_infoannotation_none_type_required_true_discriminatorkind_before_validator
+        executions.additional_properties = d
+        return executions
 
     @property
     def additional_keys(self) -> list[str]:
