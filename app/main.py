@@ -1,8 +1,8 @@
-"""The application: `create_app()` puts settings, database, middleware, error handlers and routers together.
+"""The application: `create_app()` puts settings, database, gateway, error handlers and routers together.
 
-A noun's `endpoints` module exports `router`. It may also export `hot_routes`, plain Starlette routes that are matched
-before everything else, with `openapi_paths`, their entries in the schema (`{path: {method: operation}}`), and
-`openapi_schemas`, the components these refer to. What must run with the application goes into the router's lifespan.
+A noun's `endpoints` module exports `router`. It may also export `hot_routes`, which the gateway serves by itself, with
+`openapi_paths`, their entries in the schema (`{path: {method: operation}}`), and `openapi_schemas`, the components
+these refer to. What must run with the application goes into the router's lifespan.
 """
 
 from __future__ import annotations

@@ -144,18 +144,6 @@ class Layout:
             raise InvalidInput(issues)
         return levels, measured, given
 
-    def encode_allocation(self, allocation: Mapping[str, float]) -> list[int]:
-        """Levels [R] of an allocation given by names.
-
-        Raises:
-            InvalidInput: as ``encode_report``.
-        """
-        issues: list[FieldIssue] = []
-        levels = self._levels(allocation, issues)
-        if issues:
-            raise InvalidInput(issues)
-        return levels
-
     def _levels(self, allocation: Mapping[str, float], issues: list[FieldIssue]) -> list[int]:
         _unknown("allocation", self.resources, allocation, issues)
         levels = []

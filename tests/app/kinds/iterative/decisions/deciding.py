@@ -78,7 +78,7 @@ def seconds(allocation: float) -> float:
 
 def reported(on: Compiled, allocations: list[int], slower: float = 1.0, iterations: int = 5) -> State:
     """Runs that held each of ``allocations`` for some iterations, ``slower`` times as long as the model says."""
-    levels = np.array([[on.layout.encode_allocation({"executors": a})[0]] for a in allocations])
+    levels = np.array([[on.layout.spec.resources[0].level(a)] for a in allocations])
     state = begin(on.projector, levels)
     measured = np.array([[slower * seconds(a)] for a in allocations])
     for _ in range(iterations):
