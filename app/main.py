@@ -53,7 +53,7 @@ fitted and an agent trained, and get the next resource step for each reported it
 
 
 class Application(FastAPI):
-    """The framework's application behind the gateway."""
+    """The framework's application behind the gateway, which a server may call by itself."""
 
     gateway: ASGIApp
 
@@ -118,7 +118,7 @@ def _include(app: FastAPI) -> None:
         app.router.routes[:0] = getattr(noun, "hot_routes", [])
 
 
-def create_app(settings: Settings | None = None, database: Database | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, database: Database | None = None) -> Application:
     """The service as an ASGI application. The database must have been migrated (`steward db upgrade`)."""
     settings = settings or get_settings()
     database = database or Database(settings.database_url, settings)
@@ -137,7 +137,6 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
-    app.state.of_loop = {}
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
     app.state.registry = _registry(database)
     _include(app)
