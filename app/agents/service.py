@@ -21,6 +21,7 @@ from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
 from app.workloads import service as workloads
 
@@ -110,18 +111,19 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 def read(agent: Agent, workload: Workload, *, whole: bool = False) -> AgentRead:
     """An agent as answered; with the pictures of its report, which are large, where `whole`."""
-    return AgentRead(
-        workload=workload.name,
-        version=agent.version,
-        spec_version=agent.spec_version,
-        model_version=agent.model_version,
-        algorithm=agent.algorithm,
-        seed=agent.seed,
-        champion=any(agent.version == one.version for one in workload.champions.values()),
-        promoted=agent.promoted,
-        report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
-        created_at=agent.created_at,
-    )
+    with stored(f"agent {agent.version} of {workload.name!r}"):
+        return AgentRead(
+            workload=workload.name,
+            version=agent.version,
+            spec_version=agent.spec_version,
+            model_version=agent.model_version,
+            algorithm=agent.algorithm,
+            seed=agent.seed,
+            champion=any(agent.version == one.version for one in workload.champions.values()),
+            promoted=agent.promoted,
+            report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
+            created_at=agent.created_at,
+        )
 
 
 def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
