@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
+from typing import Any
 
 from app.evaluations.schemas import EvaluationRead
 from app.jobs.schemas import JobRead
@@ -85,7 +86,7 @@ def run_row(run: RunListed) -> list[str]:
     about = [link(f"/runs/{run.id}", run.id[:8]), run.workload, run.state, str(run.iterations)]
     if run.problem is not None:
         return [*about, "", "", run.problem]
-    decision = run.decision
+    decision: Any = run.decision
     return [*about, KINDS[decision.kind].summarise(decision), decision.source, decision.reason.text]
 
 
