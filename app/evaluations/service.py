@@ -22,6 +22,7 @@ from app.jobs import listing
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 
@@ -123,7 +124,8 @@ def _fields(evaluation: Evaluation, workload: str) -> dict[str, Any]:
 
 def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
     """An evaluation as listed; `workload` is its workload's name."""
-    return EvaluationRead(**_fields(evaluation, workload))
+    with stored(f"evaluation {evaluation.id}"):
+        return EvaluationRead(**_fields(evaluation, workload))
 
 
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
@@ -137,7 +139,8 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
         if found is None:
             raise _missing(evaluation_id)
         name = listing.workload_names(session, [found.workload_id])[found.workload_id]
-        return EvaluationReport(**_fields(found, name), report=found.report)
+        with stored(f"evaluation {evaluation_id}"):
+            return EvaluationReport(**_fields(found, name), report=found.report)
 
 
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:

@@ -15,6 +15,7 @@ from app.exogenous import repository
 from app.exogenous.repository import Period, Series
 from app.exogenous.schemas import ExogenousIssue, ExogenousRead, SeriesRead
 from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.stored import stored
 from app.workloads import service as workloads
 
 MOST_ROWS = 200_000
@@ -78,7 +79,8 @@ def read(found: Series, workload: str) -> SeriesRead:
 
 def read_row(row: ExogenousRow) -> ExogenousRead:
     """A row as answered."""
-    return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
+    with stored(f"a row of series {row.series!r}"):
+        return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:

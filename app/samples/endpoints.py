@@ -24,12 +24,12 @@ from app.samples import service
 from app.samples.body import Body
 from app.samples.codecs import EXPORTS, FORMATS
 from app.samples.export import JSON, export, preferred
-from app.samples.schemas import UploadRead
+from app.samples.schemas import StoredExecution, UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 
 
-class Executions(Page[AnyExecution]):
+class Executions(Page[AnyExecution | StoredExecution]):
     """A page of executions."""
 
 
@@ -185,7 +185,7 @@ def listed(
     reports: Annotated[bool, Query(description="Whether to list every iteration.")] = False,
     execution: Execution = None,
     accept: Annotated[str, Header(description="`text/csv` exports all samples; traces come one by one.")] = JSON,
-) -> Page[AnyExecution] | StreamingResponse:
+) -> Page[AnyExecution | StoredExecution] | StreamingResponse:
     """Executions, oldest first, page by page; or exported by `Accept`.
 
     Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
@@ -193,5 +193,4 @@ def listed(
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
         return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
-    found, codec = service.listed(database, tenant, workload, paging, execution, reports=reports)
-    return page(request, found, functools.partial(codec.read, reports=reports and codec.tells_reports))
+    return page(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))

@@ -198,11 +198,6 @@ MEAN_DEVIATION = math.sqrt(2 / math.pi)  # mean absolute over standard deviation
 _BUMP = (1.252056 * MEAN_DEVIATION, 0.291269 * MEAN_DEVIATION**2, 0.022768 * MEAN_DEVIATION**3)
 
 
-def expected_positive(mean: Array, spread: Array) -> Array:
-    """E[max(0, X)] for X normal with ``mean`` and standard deviation ``spread`` of one shape."""
-    return _miss("at_most", mean, spread * MEAN_DEVIATION)
-
-
 def expected_size(mean: Array, deviation: Array) -> Array:
     """E|X| for X normal with ``mean`` and mean absolute ``deviation`` of one shape.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from app.kinds.contract.decision import Reason
-from app.kinds.contract.engine import Answered, Pending, Query, Shadow, Snapshot
+from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.nesting import TOO_DEEP, deep_place
@@ -23,7 +23,6 @@ from app.kinds.simulated.decision import ShadowAction
 from app.kinds.simulated.layout import NumberedLayout
 
 logger = logging.getLogger(__name__)
-NO_STATE = "workloads of kind {} are decided for in runs: start one with POST /runs, and read GET /decision?run=…"
 KEPT_BYTES = 200
 """Of a run's numbers, and of what holds them, about."""
 
@@ -78,7 +77,7 @@ class Compiled:
         return Voice(self.heuristic, "heuristic", "no_agent", f"no agent is promoted, {answers}")
 
 
-class NumberedEngine:
+class NumberedEngine(DecidedInRuns):
     """Reports go into a layout's state, a policy chooses among its actions; many runs at once.
 
     Args:
@@ -195,18 +194,6 @@ class NumberedEngine:
     def weight(self, state: Kept) -> int:
         """See ``KEPT_BYTES``."""
         return KEPT_BYTES + 32 * len(state.values)
-
-    def parse_state(self, compiled: Compiled, query: Query) -> NoReturn:  # noqa: ARG002
-        """No query holds a state.
-
-        Raises:
-            InvalidInput: always; it says what to do instead.
-        """
-        raise invalid("/query/workload", NO_STATE.format(self._kind), compiled.snapshot.name)
-
-    def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
-        """None: ``parse_state`` gives none."""
-        return []
 
 
 def _reason(own: Reason, voice: Voice) -> Reason:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from app.demo import plot, story
 from app.demo.api import Steward
 from app.demo.drive import Advice, Course, Managed, Row, Run, Static, drive
 from app.demo.plan import Measured
-from app.demo.show import Show, figures
+from app.demo.show import INDENT, Show, figures
 from app.demo.trainer import Trainer
 
 COURSE = Course(iterations=8, deadline=5.0, disturbed=range(3, 5))
@@ -140,6 +141,24 @@ def test_the_live_table_tells_iteration_cpu_seconds_decision_and_reason(api: Api
     disturbed = next(line for line in lines if line.split()[:1] == ["3*"])
     assert "+100 → 200" in disturbed
     assert "projected 8 s against a target of 5 s" in disturbed
+
+
+def test_on_80_columns_reasons_stand_below_the_figures_in_whole_lines(api: Api) -> None:
+    text = io.StringIO()
+    show = Show(Console(file=text, width=80))
+    pilot = Managed(cast("Steward", api), "digits", show.head)
+    run = drive("Steward", pilot, cast("Trainer", Played()), COURSE, show.row)
+    lines = text.getvalue().splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert "reason" not in lines[0].split()
+    reason = f"{' ' * INDENT}agent: projected 8 s against a target of 5 s"
+    assert [line.rstrip() for line in lines].count(reason) == len(run.rows)
+    long = replace(run.rows[0], decided=replace(run.rows[0].decided, reason="holding is best because " * 6))
+    text.truncate(text.seek(0))
+    show.row(long)
+    _, *below = text.getvalue().rstrip().splitlines()
+    assert len(below) == 3  # of 150 characters
+    assert all(len(line.split()) > 4 for line in below[:-1])
 
 
 def test_the_picture_needs_no_network(api: Api, tmp_path: Path) -> None:

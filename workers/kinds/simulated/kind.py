@@ -9,6 +9,7 @@ held-out executions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
@@ -136,8 +137,9 @@ class SimulatedKind:
             return Evaluation(SimulatedProblem(self, workload, without=NOT_ASKED), not_asked())
         data = dict(workload.samples)
         chosen = choose([*data], held_out, seed, fewest=FEWEST_HELD_OUT)
+        kept = [(name, data[name]) for name in chosen.names]
         try:
-            other = self.fit(Workload(workload.spec, samples=[(name, data[name]) for name in chosen.names]), seed)
+            other = self.fit(replace(workload, model=b"", samples=kept), seed)
         except EstimationError as error:
             reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
             return Evaluation(SimulatedProblem(self, workload, without=reason), chosen.told(reason, None))
