@@ -72,13 +72,13 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def workload_row(workload: WorkloadRead) -> list[str]:
     """Name, resources, iterations, who answers, targets."""
-    told = KINDS[workload.kind].describe(workload.spec)
+    described = KINDS[workload.kind].describe(workload.spec)
     return [
         link(f"/workloads/{workload.name}", workload.name),
-        told.resources,
-        told.length,
+        described.resources,
+        described.length,
         "heuristic" if workload.champion is None else f"agent {workload.champion}",
-        told.targets,
+        described.targets,
     ]
 
 

@@ -147,20 +147,20 @@ def drive(name: str, pilot: Pilot, trainer: Trainer, course: Course, on_row: Cal
     """Train to the end, asking the pilot after each iteration; ``on_row`` is told of each as it happens."""
     trainer.begin(seed=1)
     rows: list[Row] = []
-    told, elapsed = pilot.first(), 0.0
+    decision, elapsed = pilot.first(), 0.0
     try:
         for number in range(course.iterations):
             disturbed = number in course.disturbed
             if number in (course.disturbed.start, course.disturbed.stop):
                 trainer.disturb(on=disturbed)
-            measured = trainer.iteration(told.percent)
+            measured = trainer.iteration(decision.percent)
             elapsed += measured.seconds
             decided = pilot.next(measured)
             left = course.iterations - number - 1
             projected = elapsed + left * (measured.seconds if decided.mean is None else decided.mean)
-            rows.append(Row(told, measured, elapsed, projected, decided, disturbed))
+            rows.append(Row(decision, measured, elapsed, projected, decided, disturbed))
             on_row(rows[-1])
-            told = decided
+            decision = decided
     finally:
         trainer.disturb(on=False)
     return Run(name, tuple(rows), course.deadline)

@@ -46,9 +46,9 @@ class Bare:
     def begin(self, world: World, seed: int) -> None:
         """See ``Player``."""
         for wish, given in (("watch", world), ("begin", seed)):
-            asked = getattr(self.policy, wish, None)
-            if asked is not None:
-                asked(given)
+            method = getattr(self.policy, wish, None)
+            if method is not None:
+                method(given)
 
     def move(self, situation: Situation) -> Move:
         """See ``Player``."""

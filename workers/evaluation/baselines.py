@@ -51,10 +51,10 @@ class Tuned:
     reason: str | None = None
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """What ``as_dict`` told."""
-        history = tuple((int(trial), float(best)) for trial, best in told["history"])
-        return cls(told["settings"], told["return"], history, told["seconds"], told["reason"])
+        history = tuple((int(trial), float(best)) for trial, best in data["history"])
+        return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name."""
@@ -95,7 +95,7 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
     """Ask and tell; trial and best so far."""
     import optuna
 
-    told = optuna.logging.get_verbosity()
+    verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         sampler = optuna.samplers.TPESampler(seed=seed % (1 << 32), n_startup_trials=STARTUP)
@@ -108,7 +108,7 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
             history.append((number, max([value, *(best for _, best in history[-1:])])))
         return history
     finally:
-        optuna.logging.set_verbosity(told)
+        optuna.logging.set_verbosity(verbosity)
 
 
 def tuner(problem: Problem, tuned: Tuned) -> Policy | None:

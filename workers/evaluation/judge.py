@@ -65,19 +65,19 @@ class Judgement:
     def reason(self) -> str:
         """Why it may or may not, in words."""
         ahead, gain, rule = self.advantage, self.gain, self.baselines[self.best].mean()
-        told = (
+        comparison = (
             f"return {self.returns.mean():.5f} against {rule:.5f} of the best heuristic, {self.best} "
             f"(difference {ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f})"
         )
         if not self.as_good:
             doubt = "not at least as good with 95 % confidence"
-            return f"not promoted: {doubt}; {told}; the heuristic goes on answering"
+            return f"not promoted: {doubt}; {comparison}; the heuristic goes on answering"
         if gain is not None and not self.better:
             return (
                 f"not promoted: not better than the present champion (difference {gain['mean']:+.5f}, 95 % interval "
-                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {told}"
+                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {comparison}"
             )
-        return f"promoted: {told}"
+        return f"promoted: {comparison}"
 
     def report(self) -> dict[str, Any]:
         """The agent report's part that all kinds have."""

@@ -137,7 +137,7 @@ class Problem(Protocol):
         """Who knows the best actions, by name: its ``Choice.values`` must be returns; None where nobody does."""
         ...
 
-    def told(self, situation: Situation, row: int) -> Mapping[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
         """The observation of one episode by entry, for people."""
         ...
 

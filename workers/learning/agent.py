@@ -26,12 +26,12 @@ from workers.learning.algorithms.base import (
     summed,
 )
 from workers.learning.algorithms.config import Config
-from workers.learning.algorithms.config.shared import Place
+from workers.learning.algorithms.config.shared import DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
 from workers.learning.spaces import sample
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
-CPU = Place(device="cpu")
+CPU = DeviceConfig(device="cpu")
 CARRY = "carry"
 LADDER = 64  # environments over which the exploration that is told is averaged
 

@@ -23,7 +23,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Standing:
+class TrialRecord:
     """A trial as it stands.
 
     Attributes:
@@ -86,14 +86,14 @@ class Bracket:
         """
         return min(1.0, whole / self.work)
 
-    def decide(self, standings: Sequence[Standing], rival: Rival | None = None) -> Decision:
+    def decide(self, records: Sequence[TrialRecord], rival: Rival | None = None) -> Decision:
         """Compare the trials that go on, all of which have reached the same rung."""
-        present = [i for i, standing in enumerate(standings) if standing.ended is None]
+        present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
-        rung = standings[present[0]].rungs
-        ranked = sorted(present, key=lambda i: -_score(standings[i]))
-        if rival is not None and rival.exact and rival.score >= _score(standings[ranked[0]]):
+        rung = records[present[0]].rungs
+        ranked = sorted(present, key=lambda i: -_score(records[i]))
+        if rival is not None and rival.exact and rival.score >= _score(records[ranked[0]]):
             return Decision((), dict.fromkeys(present, self._beaten(rung, rival)))
         if rung >= len(self.field):
             return Decision((), dict.fromkeys(present, ""))
@@ -110,14 +110,14 @@ class Bracket:
         return f"not above the {rival.name}, which is exactly optimal, after {share:.0%} of its budget"
 
 
-def best(standings: Sequence[Standing], rival: Rival | None = None) -> int | None:
+def best(records: Sequence[TrialRecord], rival: Rival | None = None) -> int | None:
     """The position of the trial to publish; None: the rival, or nobody where there is none."""
-    scored = [i for i, standing in enumerate(standings) if standing.score is not None]
-    found = max(scored, key=lambda i: _score(standings[i]), default=None)
-    if found is None or (rival is not None and rival.score >= _score(standings[found])):
+    scored = [i for i, record in enumerate(records) if record.score is not None]
+    found = max(scored, key=lambda i: _score(records[i]), default=None)
+    if found is None or (rival is not None and rival.score >= _score(records[found])):
         return None
     return found
 
 
-def _score(standing: Standing) -> float:
-    return float("-inf") if standing.score is None else standing.score
+def _score(record: TrialRecord) -> float:
+    return float("-inf") if record.score is None else record.score

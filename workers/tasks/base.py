@@ -62,7 +62,7 @@ class RunningJob:
         self._lost = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"lease-{lease.job_id}", daemon=True)
-        self._told_at = -1e9
+        self._written_at = -1e9
         self._kept_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -104,13 +104,13 @@ class RunningJob:
             LeaseLost, Cancelled, Stopping: see the module.
         """
 
-        def tell(kept: bytes | None) -> bool:
+        def write(kept: bytes | None) -> bool:
             return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept)
 
-        self.report(tell, checkpoint)
+        self.report(write, checkpoint)
 
-    def report(self, tell: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
-        """Have progress told when it is due, by `tell`: given a checkpoint or none, it says whether to cancel.
+    def report(self, write: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
+        """Report progress when it is due: `write` gets a checkpoint or none, and returns whether to cancel.
 
         Raises:
             LeaseLost, Cancelled, Stopping: see the module.
@@ -120,18 +120,18 @@ class RunningJob:
             leases.release(self.database, self.lease, checkpoint())
             raise Stopping(self.lease.job_id)
         now = time.monotonic()
-        if now - self._told_at < self.settings.progress_seconds:
+        if now - self._written_at < self.settings.progress_seconds:
             return
         kept = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
         try:
-            if tell(kept):
+            if write(kept):
                 self._cancelled.set()
         except SQLAlchemyError as error:
             if not is_lost(error):
                 raise
             logger.warning("job %s: progress not written: %s", self.lease.job_id, error)
             return
-        self._told_at = now
+        self._written_at = now
         self._kept_at = now if kept is not None else self._kept_at
         self.check()
 

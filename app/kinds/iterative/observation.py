@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.moves import Place
+from app.kinds.iterative.moves import GridPosition
 from app.kinds.iterative.observation_names import AHEAD
 from app.kinds.iterative.preferences import Preferences, log_within, preferences_of
 from app.kinds.iterative.projector import Projector
@@ -51,13 +51,13 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     """
     given = preferences_of(projector, state) if given is None else given
     cell = projector.cell(state.features)
-    place = Place(projector.layout.index(state.levels), cell, state.iteration, state.levels)
+    position = GridPosition(projector.layout.index(state.levels), cell, state.iteration, state.levels)
     moves = projector.moves
-    expected = moves.barrier(place)
+    expected = moves.barrier(position)
     legal = expected == 0
-    course = _course(projector, state, lambda metric, logs: moves.remaining(metric, place, logs=logs))
+    course = _course(projector, state, lambda metric, logs: moves.remaining(metric, position, logs=logs))
     rate = moves.rate(state.levels, given.money * given.weights[1])
-    options = Options(place.here, moves.pause, moves.change, rate)
+    options = Options(position.here, moves.pause, moves.change, rate)
     expected = _charge(projector, state, given, course, options, expected)
     return View(_observation(projector, state, given, course, expected).T, legal.T, expected.T)
 

@@ -36,7 +36,7 @@ class Conditions(NamedTuple):
     repeated: Floats
     capacity: Floats
 
-    def beside(self, other: "Conditions") -> "Conditions":
+    def combined(self, other: "Conditions") -> "Conditions":
         """Both at once."""
         return Conditions(
             self.slowdown + other.slowdown,

@@ -105,7 +105,7 @@ class SimulatedProblem:
         """See ``Problem``; nobody does."""
         return None
 
-    def told(self, situation: Situation, row: int) -> Mapping[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}

@@ -3,7 +3,7 @@
 An algorithm from outside is a package with an entry point in this group: its name is what requests say, its value an
 `Algorithm`. Names are read from the metadata of what is installed; modules are imported when algorithms are asked for.
 Its config is a frozen msgspec Struct with a tag of its own, so that it goes to JSON and back; a field `place` of type
-`Place` lets it be learned on a GPU. `examples/munchausen` is one.
+`DeviceConfig` lets it be learned on a GPU. `examples/munchausen` is one.
 """
 
 from collections.abc import Callable, Iterator

@@ -54,7 +54,7 @@ def act(job: Job, board: Board, ring_file: int, free: int, filled: int) -> None:
             worker.agent.load(shown, product.shown)
         out = {name: array[slot[0]] for name, array in ring.items()}
         product.produce(worker, board.progress, out)
-        out["told"][:] = worker.walk.tell()
+        out["told"][:] = worker.walk.take_counts()
         os.write(filled, slot)
 
 

@@ -89,8 +89,8 @@ class Joint(Paced):
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
         arrays.update(simulated)
         for name, seen in self.seen.items():
-            told = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
-            arrays.update({f"seen.{name}/{key}": value for key, value in told.items()})
+            stored = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
+            arrays.update({f"seen.{name}/{key}": value for key, value in stored.items()})
         live = {name: asdict(own) for name, own in self.live.items()}
         values = {"agents": agents, "environment": plain, "steps": self.steps, "elapsed": self.elapsed, "live": live}
         return blob.pack(arrays, values)
@@ -101,8 +101,8 @@ class Joint(Paced):
         self.agents.restore(blob.part(arrays, "agents."), values["agents"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
         for name in self.seen:
-            told = blob.part(arrays, f"seen.{name}/")
-            self.seen[name] = Seen(told["observation"], told["mask"])
-            self.returns[name] = told["returns"]
+            stored = blob.part(arrays, f"seen.{name}/")
+            self.seen[name] = Seen(stored["observation"], stored["mask"])
+            self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
         self.live = {name: Live(**own) for name, own in values["live"].items()}

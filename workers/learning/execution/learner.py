@@ -43,12 +43,12 @@ class Learner(Paced):
         self._begin()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
-        self.walk.tell()
+        self.walk.take_counts()
         tally = Tally()
         while self.steps - before < self.plan.chunk_steps and self.progress < pause:
             self._turn(tally)
             self.elapsed = self.clock() - started
-        tally.end(*self.walk.tell())
+        tally.end(*self.walk.take_counts())
         self.updates += tally.updates
         self.live = tally.live(self.steps, self.updates, (self.steps - before) / max(self.elapsed - begun, 1e-9))
         return self.live

@@ -36,9 +36,9 @@ class Actor:
     def __init__(self, job: Job, delivered: Fields, board: Board) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
         self.ring = SharedArrays(ring_fields(delivered, job.slots))
-        told, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
+        job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
         os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
-        given = (told, board.shared.file, self.ring.file, free_end, filled_end)
+        given = (job_file, board.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "workers.learning.execution.actor", *map(str, given)],
             pass_fds=given,
@@ -47,7 +47,7 @@ class Actor:
             env=_environment(),
             start_new_session=True,  # an interrupt at the terminal is for the learner, which then ends its actors
         )
-        for file in (told, free_end, filled_end):
+        for file in (job_file, free_end, filled_end):
             os.close(file)
 
     def close(self) -> None:
@@ -190,8 +190,8 @@ class Processes(Distributed):
     fleet: ProcessFleet
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        told, shown = encode(config), len(self.agent.parameters(self.product.shown))
-        jobs = [Job(os.getpid(), told, simulator, post, shown, self.product.slots) for post in posts]
+        config_bytes, shown = encode(config), len(self.agent.parameters(self.product.shown))
+        jobs = [Job(os.getpid(), config_bytes, simulator, post, shown, self.product.slots) for post in posts]
         return ProcessFleet(jobs, self.product.fields())
 
 

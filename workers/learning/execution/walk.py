@@ -35,8 +35,8 @@ class Walk:
             observation, mask, action, step.reward, step.done, step.final_observation, step.mask, log_prob
         )
 
-    def tell(self) -> tuple[float, int]:
+    def take_counts(self) -> tuple[float, int]:
         """Return `paid` and `episodes`, and count from nothing again."""
-        told = self.paid, self.episodes
+        counts = self.paid, self.episodes
         self.paid, self.episodes = 0.0, 0
-        return told
+        return counts

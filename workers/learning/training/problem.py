@@ -20,14 +20,14 @@ class Planned:
     Attributes:
         score: its mean return on the validation episodes.
         exact: whether it is the optimum, so that no learner can be better.
-        told: what the kind's judge has to know of it, plain values.
+        details: what the kind's judge has to know of it, plain values.
     """
 
     artifact: bytes = b""
     score: float = 0.0
     exact: bool = False
     why_not: str = ""
-    told: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rival(self) -> Rival | None:
@@ -36,14 +36,14 @@ class Planned:
 
     def pack(self) -> bytes:
         """As bytes, for a checkpoint."""
-        told = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.told)}
-        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, told)
+        values = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.details)}
+        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Planned":
         """Undo `pack`; raises CheckpointError."""
-        arrays, told = blob.unpack(data)
-        return cls(arrays["artifact"].tobytes(), told["score"], told["exact"], told["why_not"], told["told"])
+        arrays, values = blob.unpack(data)
+        return cls(arrays["artifact"].tobytes(), values["score"], values["exact"], values["why_not"], values["told"])
 
 
 class TrainingProblem(Protocol):

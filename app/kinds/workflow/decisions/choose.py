@@ -15,7 +15,7 @@ from app.kinds.workflow.scheduling.strategies import ranking
 from app.kinds.workflow.spec import Spec
 
 
-def ask(policy: Picker, situation: QueueSituation, spec: Spec) -> Choice:
+def choose_by(policy: Picker, situation: QueueSituation, spec: Spec) -> Choice:
     """What a policy says of the ready tasks; on one machine also what starts."""
     mechanism = MECHANISMS.index(spec.backfilling)
     ready = situation.ready[np.argsort(situation.queue.submit[situation.ready], kind="stable")]

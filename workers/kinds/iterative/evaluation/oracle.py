@@ -86,7 +86,7 @@ class _Future:
         self.summed = [i for i in projector.targeted if self.layout.spec.metrics[i].scope == "run"]
         self._moves()
         ahead = _foreseen(world, self.layout.iterations - self.first)
-        self.stages = [self._stage(world, self.first + k, *told) for k, told in enumerate(ahead)]
+        self.stages = [self._stage(world, self.first + k, *forecast) for k, forecast in enumerate(ahead)]
         self.plans = [self._planned(None), *self._priced()]
 
     def _moves(self) -> None:

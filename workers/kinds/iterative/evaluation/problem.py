@@ -162,14 +162,14 @@ class IterativeProblem:
     @cached_property
     def _height(self) -> tuple[int, str]:
         """Entry of the observation that heat maps are drawn over, and what it is called."""
-        for prefix, told in (
+        for prefix, form in (
             ("left.", "{} left of the target over what is projected (log)"),
             ("measured.", "{} over its target (log)"),
             ("effect.", "run effect on {} (standard deviations)"),
         ):
             for index, entry in enumerate(self.entries):
                 if entry.startswith(prefix):
-                    return index, told.format(entry.removeprefix(prefix))
+                    return index, form.format(entry.removeprefix(prefix))
         raise LookupError("an observation always has a run effect")
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
@@ -193,7 +193,7 @@ class IterativeProblem:
             return "optimum", self._planned.policy
         return "model_predictive", HEURISTICS["model_predictive"]
 
-    def told(self, situation: Situation, row: int) -> dict[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}

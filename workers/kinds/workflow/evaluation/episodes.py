@@ -129,8 +129,8 @@ def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
     processors = max(1, int(share * nodes.processors[0]))
     need = np.minimum(trace.processors, processors)
     longer = trace.processors / need
-    told = trace._replace(processors=need, runtime=trace.runtime * longer, estimate=trace.estimate * longer)
-    return told, nodes._replace(processors=np.array([processors]))
+    scaled = trace._replace(processors=need, runtime=trace.runtime * longer, estimate=trace.estimate * longer)
+    return scaled, nodes._replace(processors=np.array([processors]))
 
 
 def _all_fit(trace: Trace, nodes: Nodes) -> bool:

@@ -199,9 +199,9 @@ class _Search:
                 return float(at)
         return np.inf
 
-    def _room(self, task: int, node: int, beside: NDArray[np.intp]) -> bool:
-        processors = self.trace.processors[task] + self.trace.processors[beside].sum()
-        memory = self.memory[task] + self.memory[beside].sum()
+    def _room(self, task: int, node: int, others: NDArray[np.intp]) -> bool:
+        processors = self.trace.processors[task] + self.trace.processors[others].sum()
+        memory = self.memory[task] + self.memory[others].sum()
         return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
 
     def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:

@@ -173,7 +173,7 @@ class WorkflowProblem:
         """See ``Problem``."""
         return "hindsight", Hindsight()
 
-    def told(self, situation: Situation, row: int) -> dict[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(episodes.ENTRIES, values, strict=True)}
@@ -188,7 +188,7 @@ class WorkflowProblem:
         world.reset()
         episode = world.truth[0]
 
-        def told(name: str, number: int) -> dict[str, Any]:
+        def picture_of(name: str, number: int) -> dict[str, Any]:
             schedule = world.schedule(0, number)
             chosen: Callable[[Any, Schedule], Any] = getattr(world.ways[number], "choices", lambda *_: ())
             choices = chosen(episode, schedule)
@@ -198,7 +198,7 @@ class WorkflowProblem:
         for name, contender in shown.items():
             policy: Any = self._policy(contender)
             Bare(policy).begin(world, seed)
-            schedules.append(told(name, int(policy.act(world.situation).action[0])))
+            schedules.append(picture_of(name, int(policy.act(world.situation).action[0])))
         points = []
         for number, name in enumerate(self.ways):
             worthy = figures(episode.trace, episode.nodes, world.schedule(0, number))

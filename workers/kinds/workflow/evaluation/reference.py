@@ -46,8 +46,10 @@ def yardstick(episode: Episode, limits: Limits, start: Schedule, seed: int) -> Y
     value = worth(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
     schedule = start if limits != NO_LIMITS else _improved(episode, start, value, seed)
     expected = worth(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
-    told = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
-    return Yardstick(Enrolled(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=told)
+    reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
+    return Yardstick(
+        Enrolled(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=reason_text
+    )
 
 
 def remembered(schedule: Schedule) -> Remembered:

@@ -50,8 +50,8 @@ class Ruled:
     @property
     def name(self) -> str:
         """Rule and mechanism; the order of overtaking where it is not that of arrival."""
-        told = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
-        return told if self.fill == "fcfs" else f"{told}-{self.fill}"
+        name = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
+        return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
     def play(self, episode: Episode) -> Schedule:
         """See ``Way``."""

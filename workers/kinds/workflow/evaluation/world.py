@@ -203,8 +203,8 @@ class WorkflowWorld(Disturbed):
             known = [self._episode(0)] * self.batch
         else:
             known = [self._episode(b) for b in range(self.batch)]
-        told = {id(one): episodes.described(one.trace, one.nodes) for one in known}
-        observation = np.array([told[id(one)] for one in known], np.float32)
+        known_rows = {id(one): episodes.described(one.trace, one.nodes) for one in known}
+        observation = np.array([known_rows[id(one)] for one in known], np.float32)
         return Drawn(known, observation, self.random.bit_generator.state)
 
     def _episode(self, row: int) -> Episode:
@@ -237,9 +237,9 @@ class WorkflowWorld(Disturbed):
         """What the disturbances do to the tasks of each episode, in the order of their submission."""
         slow, capacity = np.zeros((self.batch, self.steps)), np.zeros((self.batch, self.steps))
         for k in range(self.steps):
-            told = self.conditions()
-            slow[:, k] = told.slowdown + told.noise[:, 0] + np.log1p(told.repeated)
-            capacity[:, k] = told.capacity
+            conditions = self.conditions()
+            slow[:, k] = conditions.slowdown + conditions.noise[:, 0] + np.log1p(conditions.repeated)
+            capacity[:, k] = conditions.capacity
         if not slow.any() and (capacity == 1).all():
             return [Luck(np.ones(one.trace.tasks), 1.0) for one in self._drawn.known]
         counts = [one.trace.tasks for one in self._drawn.known]

@@ -16,18 +16,18 @@ HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
 FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
 
 
-def told(asked: Namespace, reading: Reading, rows: Sequence[Played]) -> Json:
+def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[Played]) -> Json:
     """Everything, as JSON; units as of ``Figures``."""
     names = list(dict.fromkeys(row.strategy for row in rows))
     nodes = rows[0].nodes
     return {
-        "trace": str(asked.trace),
+        "trace": str(arguments.trace),
         "tasks": reading.trace.tasks,
         "nodes": len(nodes.processors),
         "processors": int(nodes.processors.sum()),
-        "backfilling": asked.backfilling,
-        "order": asked.order,
-        "exact_runtimes": asked.exact_runtimes,
+        "backfilling": arguments.backfilling,
+        "order": arguments.order,
+        "exact_runtimes": arguments.exact_runtimes,
         "strategies": [_strategy(name, names[0], rows) for name in names],
         "warnings": [f"{issue.pointer}: {issue.message}" for issue in reading.warnings],
         "lacks": list(reading.lacks),

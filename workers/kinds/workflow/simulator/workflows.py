@@ -29,8 +29,8 @@ def agent_plan(trace: Trace, nodes: Nodes, aim: Aim = SHORT, attempts: int | Non
     expected = trace._replace(runtime=trace.expected)
 
     def worth(made: Plan) -> float:
-        told = figures(expected, nodes, followed(expected, nodes, made))
-        return max(aim.hurry * told.makespan, aim.thrift * told.cost)
+        figure = figures(expected, nodes, followed(expected, nodes, made))
+        return max(aim.hurry * figure.makespan, aim.thrift * figure.cost)
 
     return min([found, *(plan(given, rule) for rule in candidates(given, aim))], key=worth)
 

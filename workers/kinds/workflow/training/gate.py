@@ -93,12 +93,12 @@ def fitted(learned: Forks, held_out: Forks) -> Gate:
     square = x.T @ x + RIDGE * np.eye(x.shape[1])
     weights = np.asarray(np.linalg.solve(square, x.T @ learned.losses).T, np.float64)
     weights[0] = 0.0
-    margin, told = np.zeros(members), [{"fires": 1.0, "gain": 0.0, "error": 0.0, "margin": 0.0}]
+    margin, fits = np.zeros(members), [{"fires": 1.0, "gain": 0.0, "error": 0.0, "margin": 0.0}]
     for m in range(1, members):
         expected = held_out.states @ weights[m]
         margin[m], found = calibrated(expected, held_out.losses[:, m])
-        told.append(found)
-    return Gate(weights, margin, told)
+        fits.append(found)
+    return Gate(weights, margin, fits)
 
 
 def calibrated(expected: Seconds, losses: Seconds) -> tuple[float, dict[str, float]]:

@@ -40,8 +40,8 @@ class Stage:
 
     def rule(self, name: str) -> Played:
         """A rule, named as evaluations name it."""
-        told = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
-        return self.way(told, StrategyPolicy({"rule": name}))
+        rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
+        return self.way(rule_name, StrategyPolicy({"rule": name}))
 
     @property
     def _fill(self) -> str:
@@ -83,8 +83,8 @@ def staged(spec: Spec, sequence: Sequence) -> Stage:
 
 def middle(sequences: Many[Sequence]) -> Sequence:
     """The one nearest to the medians of length and load; of equals the first."""
-    told = np.array([_size(sequence) for sequence in sequences])
-    away = np.abs(told - np.median(told, axis=0))
+    sizes = np.array([_size(sequence) for sequence in sequences])
+    away = np.abs(sizes - np.median(sizes, axis=0))
     return sequences[int((away / np.maximum(away.mean(axis=0), 1e-12)).sum(axis=1).argmin())]
 
 

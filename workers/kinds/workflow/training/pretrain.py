@@ -44,17 +44,17 @@ def main() -> None:
     parser.add_argument("sdsc", type=Path, help="SDSC-SP2, filtered as pyss plays it")
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=1_200.0, help="for each of the three searches")
-    asked = parser.parse_args()
-    lublin, sdsc = read_swf(asked.lublin).trace, read_swf(asked.sdsc, sort=True).trace
+    arguments = parser.parse_args()
+    lublin, sdsc = read_swf(arguments.lublin).trace, read_swf(arguments.sdsc, sort=True).trace
     sources = [
         Source(piece(lublin, 0, LUBLIN_JOBS), 256, whole=False),
         Source(piece(sdsc, 0, SDSC_JOBS), 128, whole=True),
     ]
-    committed = searched(sources, ((0, NONE), (0, RLS)), COMMITTED, asked.seconds)
+    committed = searched(sources, ((0, NONE), (0, RLS)), COMMITTED, arguments.seconds)
     balanced, leaning = ((0, EASY), (1, EASY)), ((0, EASY), (1, EASY), (1, EASY))  # SDSC-SP2 is the harder to gain on
-    reserving = searched(sources, balanced, RESERVING, asked.seconds)
-    reserving = searched(sources, leaning, RESERVING, asked.seconds, reserving)
-    asked.file.write_bytes(save(scorer_of(joined(committed, reserving), widths.WIDE, widths.JOINT)))
+    reserving = searched(sources, balanced, RESERVING, arguments.seconds)
+    reserving = searched(sources, leaning, RESERVING, arguments.seconds, reserving)
+    arguments.file.write_bytes(save(scorer_of(joined(committed, reserving), widths.WIDE, widths.JOINT)))
 
 
 def searched(

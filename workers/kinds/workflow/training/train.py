@@ -249,8 +249,8 @@ class SchedulerTrainer:
             return b""
         found = {"search": self.search} | ({} if self.inspecting is None else {"inspecting": self.inspecting})
         arrays = {f"{name}.{key}": getattr(s, key) for name, s in found.items() for key in KEPT}
-        told = {name: [s.steps, s.ratio, s.curve] for name, s in found.items()}
-        values = {"spent": self.spent, "told": told, "proximal": self.proximal}
+        progress = {name: [s.steps, s.ratio, s.curve] for name, s in found.items()}
+        values = {"spent": self.spent, "told": progress, "proximal": self.proximal}
         return blob.pack(arrays, values | {"rng": self.rng.bit_generator.state})
 
     def restore(self, data: bytes) -> None:
