@@ -16,7 +16,7 @@ from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.base import World
 
 
-class Yardstick(NamedTuple):
+class LevelOptimum(NamedTuple):
     """The optimum of a problem at one level.
 
     Attributes:
@@ -34,7 +34,7 @@ class Yardstick(NamedTuple):
     reason: str | None = None
 
 
-class Knob(NamedTuple):
+class Tunable(NamedTuple):
     """A setting that stays the same for the whole episode, an integer from ``low`` to ``high``."""
 
     name: str
@@ -49,7 +49,7 @@ class Axis(NamedTuple):
     edges: tuple[float, ...]
 
 
-class Portrait(NamedTuple):
+class HeatMapAxes(NamedTuple):
     """How a policy is drawn: what it does (``value``), by where it is (``x``, ``y``)."""
 
     x: Axis
@@ -85,7 +85,7 @@ class Problem(Protocol):
     heuristics: Mapping[str, Policy]
 
     @property
-    def portrait(self) -> Portrait:
+    def heat_map_axes(self) -> HeatMapAxes:
         """The axes of heat maps."""
         ...
 
@@ -109,7 +109,7 @@ class Problem(Protocol):
         """Why ``level`` can't be had, or None when it can."""
         ...
 
-    def optimum(self, level: Level, seed: int) -> Yardstick:
+    def optimum(self, level: Level, seed: int) -> LevelOptimum:
         """The optimum at ``level``; ``seed`` is the fixed world's."""
         ...
 
@@ -117,7 +117,7 @@ class Problem(Protocol):
         """A policy that is told what no policy may know; None where the kind has none."""
         ...
 
-    def knobs(self) -> Sequence[Knob]:
+    def tunables(self) -> Sequence[Tunable]:
         """What a tuner may set."""
         ...
 
@@ -126,7 +126,7 @@ class Problem(Protocol):
         ...
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """x, y and value of ``portrait``, [B] each."""
+        """x, y and value of ``heat_map_axes``, [B] each."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:

@@ -12,7 +12,7 @@ from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.heat import shown
 from workers.evaluation.levels import CLASSES, TITLES, Level
-from workers.evaluation.problem import Problem, Yardstick
+from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.records import Record
 from workers.evaluation.statistics import Interval, Resamples, interquartile_mean, interval, profile, wins
 from workers.evaluation.wrappers import applied
@@ -170,7 +170,7 @@ class Summary:
         rules = [one.name for one in everybody if one.role == "heuristic"]
         self.level_scores = {level: LevelScores(level, records, rules, settings) for level, records in played.items()}
         self.world = problem.world(1, settings.seed)
-        self.yardsticks = {level: problem.optimum(level, settings.seed) for level in self.level_scores}
+        self.optima = {level: problem.optimum(level, settings.seed) for level in self.level_scores}
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
         """See ``Evaluation``."""
@@ -197,7 +197,7 @@ class Summary:
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates}
         fixed = self.level_scores[Level.FIXED]
         shown[fixed.best] = self.problem.heuristics[fixed.best]
-        best = self.yardsticks[Level.FIXED].policy
+        best = self.optima[Level.FIXED].policy
         return self.problem.pictures(shown if best is None else {**shown, OPTIMUM: best}, self.settings.seed)
 
     def _unavailable(self, level: Level) -> str | None:
@@ -216,7 +216,7 @@ class Summary:
             "reason": reason,
             "episodes": 0 if scored is None else scored.scores[scored.best].size,
             "best_heuristic": None if scored is None else scored.best,
-            "optimum": _yardstick(self.yardsticks.get(level, Yardstick(reason=reason))),
+            "optimum": _optimum_json(self.optima.get(level, LevelOptimum(reason=reason))),
             "policies": {}
             if scored is None
             else {name: scored.figures(name, self.problem.terms) for name in scored.scores},
@@ -280,13 +280,13 @@ class Summary:
         }
 
     def _to_optimum(self, name: str, scored: LevelScores) -> float | None:
-        if not self.yardsticks[scored.level].exact:
+        if not self.optima[scored.level].exact:
             return None
         best = scored.mean(OPTIMUM)
         return (best - scored.mean(name)) / max(abs(best), 1e-12)
 
 
-def _yardstick(found: Yardstick) -> dict[str, Any]:
+def _optimum_json(found: LevelOptimum) -> dict[str, Any]:
     there = found.policy is not None
     report = {"exact": found.exact, "expected": found.expected, "error": found.error, "reason": found.reason}
     return {"available": there, "policy": OPTIMUM if there else None, **report}

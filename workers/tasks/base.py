@@ -4,7 +4,7 @@ A task claims its job's lease (or goes home: somebody else has it), works with n
 transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
 
 Cancelled    asked for by a caller: the job is marked so
-Stopping     the worker has been told to stop: the job goes back into the queue with its checkpoint
+WorkerStopping  the worker is asked to stop: the job goes back into the queue with its checkpoint
 LeaseLost    somebody else has the job by now: nothing is written
 EstimationError and other errors: the job has failed, and says why
 a lost database: nothing is written; the lease expires, and the sweeper brings the job back
@@ -39,7 +39,7 @@ class Cancelled(Exception):
     """A caller has cancelled the job."""
 
 
-class Stopping(Exception):
+class WorkerStopping(Exception):
     """This worker has been told to stop."""
 
 
@@ -101,7 +101,7 @@ class RunningJob:
         """Tell how far it is, between two chunks; keeps a checkpoint when one is due.
 
         Raises:
-            LeaseLost, Cancelled, Stopping: see the module.
+            LeaseLost, Cancelled, WorkerStopping: see the module.
         """
 
         def write(kept: bytes | None) -> bool:
@@ -113,12 +113,12 @@ class RunningJob:
         """Report progress when it is due: `write` gets a checkpoint or none, and returns whether to cancel.
 
         Raises:
-            LeaseLost, Cancelled, Stopping: see the module.
+            LeaseLost, Cancelled, WorkerStopping: see the module.
         """
         self.check()
         if self._is_stopping():
             leases.release(self.database, self.lease, checkpoint())
-            raise Stopping(self.lease.job_id)
+            raise WorkerStopping(self.lease.job_id)
         now = time.monotonic()
         if now - self._written_at < self.settings.progress_seconds:
             return
@@ -194,7 +194,7 @@ def perform(
     try:
         with RunningJob(database, settings, lease, is_stopping) as job:
             _conclude(job, work)
-    except Stopping:
+    except WorkerStopping:
         logger.info("job %s: given back", job_id)
     except LeaseLost as error:
         logger.warning("%s", error)
@@ -205,7 +205,7 @@ def perform(
 def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
     try:
         work(job)
-    except (Stopping, LeaseLost):
+    except (WorkerStopping, LeaseLost):
         raise
     except Cancelled:
         leases.cancel(job.database, job.lease)

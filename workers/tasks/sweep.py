@@ -66,8 +66,8 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     opened = Opened.unpack(job.lease.checkpoint)
     given = _as_opened(given, opened)
     bracket = Bracket(len(known))
-    rival = opened.planned.rival if opened.planned is not None and given.request.plans else None
-    decision = bracket.decide([_record(trial) for trial in known], rival)
+    reference = opened.planned.reference if opened.planned is not None and given.request.plans else None
+    decision = bracket.decide([_record(trial) for trial in known], reference)
     if decision.survivors:
         _go_on(job, known, decision, bracket)
     else:

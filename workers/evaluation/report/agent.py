@@ -25,7 +25,7 @@ COMPARISON, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
 DONE, REFUSED = 0, 1
 
 
-class Sheet(NamedTuple):
+class RenderedReport(NamedTuple):
     """A report whose plots are drawn, which takes seconds; the words around them may still change.
 
     Attributes:
@@ -60,10 +60,10 @@ class Sheet(NamedTuple):
         return section("One sequence", element("p", SEQUENCE), plot.summary(schedules), *self.shown)
 
 
-def sheet(workload: str, report: Json) -> Sheet:
+def rendered(workload: str, report: Json) -> RenderedReport:
     """Draw the plots of a report."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
-    return Sheet(workload, own, plot.figures(_schedules(report), _points(report)))
+    return RenderedReport(workload, own, plot.figures(_schedules(report), _points(report)))
 
 
 def title(workload: str, report: Json) -> str:
@@ -76,7 +76,7 @@ def save(file: Path, workload: str, report: Json) -> None:
     plots = [*_own(report), *plot.drawn(_schedules(report), _points(report))]
 
     def page() -> str:
-        return sheet(workload, report).page(report)
+        return rendered(workload, report).page(report)
 
     plot.write(file, page, lambda: plot.stacked(title(workload, report), plots))
 

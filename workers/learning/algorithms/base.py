@@ -192,7 +192,7 @@ class Differentiable(Protocol):
 
 
 @runtime_checkable
-class Continuing(Protocol):
+class WarmStartable(Protocol):
     """A learner that can go on from what an earlier one exported."""
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:

@@ -136,7 +136,7 @@ class Paced:
 
 
 @dataclass
-class Tally:
+class ChunkTotals:
     """What a chunk is summed up from."""
 
     learned: list[LearnStats] = field(default_factory=list)

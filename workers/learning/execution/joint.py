@@ -9,7 +9,7 @@ import numpy as np
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import Config
 from workers.learning.execution import checkpoint as blob
-from workers.learning.execution.base import Live, Paced, Plan, Tally
+from workers.learning.execution.base import ChunkTotals, Live, Paced, Plan
 from workers.learning.execution.multi_agent import IndependentAgents
 from workers.learning.joint_simulator import JointSimulator, Seen
 
@@ -46,7 +46,7 @@ class Joint(Paced):
             self.agents.forget()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
-        tallies = {name: Tally() for name in self.live}
+        tallies = {name: ChunkTotals() for name in self.live}
         while self.steps - before < self.plan.chunk_steps and self.progress < pause:
             self._turn(tallies)
             self.elapsed = self.clock() - started
@@ -55,7 +55,7 @@ class Joint(Paced):
             self.live[name] = tally.live(self.steps, self.live[name].updates + tally.updates, pace)
         return self.live
 
-    def _turn(self, tallies: Mapping[str, Tally]) -> None:
+    def _turn(self, tallies: Mapping[str, ChunkTotals]) -> None:
         progress, seen = self.progress, self.seen
         acted = self.agents.act(seen, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})

@@ -67,7 +67,7 @@ class SharedArrays:
             self.arrays = {}
 
 
-class Board:
+class ParameterBuffer:
     """What the learner shows to all: its parameters [P] and progress.
 
     A version that is odd is being written; who reads looks at it before and after, and reads again if it has changed.

@@ -23,7 +23,7 @@ from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.actor import Job, ring_fields
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post
-from workers.learning.execution.memory import Board, Fields, SharedArrays, nameless
+from workers.learning.execution.memory import Fields, ParameterBuffer, SharedArrays, nameless
 
 STILLBORN = 4  # actors in a row that may end before they have delivered anything
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,12 +33,12 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Actor:
     """An actor process as its learner sees it: a ring, and the pipes that say which of its slots are whose."""
 
-    def __init__(self, job: Job, delivered: Fields, board: Board) -> None:
+    def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
         self.ring = SharedArrays(ring_fields(delivered, job.slots))
         job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
         os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
-        given = (job_file, board.shared.file, self.ring.file, free_end, filled_end)
+        given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "workers.learning.execution.actor", *map(str, given)],
             pass_fds=given,
@@ -92,7 +92,7 @@ class ProcessFleet:
     def __init__(self, jobs: list[Job], delivered: Fields) -> None:
         self.jobs, self.delivered = jobs, delivered
         self.replaced, self._stillborn = 0, 0
-        self._board: Board | None = None
+        self._board: ParameterBuffer | None = None
         self._actors: list[Actor] = []
         self._waiting: deque[tuple[Actor, int]] = deque()
         self._pipes = selectors.DefaultSelector()
@@ -111,7 +111,7 @@ class ProcessFleet:
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
         """Write to the board; at first, start the actors."""
         if self._board is None:
-            self._board = Board(len(parameters))
+            self._board = ParameterBuffer(len(parameters))
             self._board.write(parameters, progress)
             for job in self.jobs:
                 self._start(job)

@@ -41,7 +41,7 @@ class RemoteActor:
         self.worker.agent.load(np.array(shown), self.product.shown)
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
-        return out, *self.worker.walk.take_counts()
+        return out, *self.worker.collector.take_counts()
 
 
 class RayFleet:

@@ -112,8 +112,8 @@ class Competition:
         """Stop the losers, once every trial that is still there has reached the same rung."""
         if len({record.rungs for record in self.records if record.ended is None}) > 1:
             return
-        rival = self._planned.rival if self._planned is not None and self.request.plans else None
-        self._stop(bracket.decide(self.records, rival))
+        reference = self._planned.reference if self._planned is not None and self.request.plans else None
+        self._stop(bracket.decide(self.records, reference))
 
     def _stop(self, decision: Decision) -> None:
         for i, reason in decision.stopped.items():

@@ -40,9 +40,9 @@ def conclude(
     """
     begun = clock()
     records = [contender.record for contender in contenders]
-    rival = planned.rival if request.plans else None
-    chosen = best(records, rival)
-    if chosen is None and rival is None:
+    reference = planned.reference if request.plans else None
+    chosen = best(records, reference)
+    if chosen is None and reference is None:
         raise Untrainable(_nothing(request, records, planned))
     name = PLANNER if chosen is None else records[chosen].entry.algorithm
     drawn = request.seed if chosen is None else records[chosen].entry.seed
@@ -89,7 +89,7 @@ def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict
         if record.score is not None:
             name = record.entry.algorithm
             found[name] = max(record.score, found.get(name, record.score))
-    if planned is not None and planned.rival is not None:
+    if planned is not None and planned.reference is not None:
         found[PLANNER] = planned.score
     return found
 
@@ -119,7 +119,7 @@ def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: i
                 "share": 1.0,
                 "steps": 0,
                 "seconds": None,
-                "score": None if planned.rival is None else planned.score,
+                "score": None if planned.reference is None else planned.score,
                 "ended": planned.why_not or None,
                 "chosen": chosen is None,
             }

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.kinds.contract.policy import Policy
-from workers.learning.bracket import Rival
+from workers.learning.bracket import ReferenceScore
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.request import PLANNER
@@ -30,9 +30,9 @@ class Planned:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def rival(self) -> Rival | None:
+    def reference(self) -> ReferenceScore | None:
         """The plan as what learners have to beat."""
-        return Rival(PLANNER, self.score, self.exact) if self.artifact else None
+        return ReferenceScore(PLANNER, self.score, self.exact) if self.artifact else None
 
     def pack(self) -> bytes:
         """As bytes, for a checkpoint."""

@@ -31,7 +31,7 @@ class Episode(NamedTuple):
     measure: Reference
 
 
-class Luck(NamedTuple):
+class TaskDisturbance(NamedTuple):
     """What befalls one episode.
 
     Attributes:
@@ -108,14 +108,14 @@ def misjudged(trace: Trace, power: float) -> Trace:
     return trace._replace(estimate=np.where(known, trace.runtime * ratio**power, trace.estimate))
 
 
-def befallen(episode: Episode, luck: Luck) -> Episode:
+def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
     """The episode as it will turn out; itself where nothing befalls it."""
-    if luck.capacity >= 1 and (luck.factor == 1).all():
+    if disturbance.capacity >= 1 and (disturbance.factor == 1).all():
         return episode
     trace, nodes = episode.trace, episode.nodes
-    if luck.capacity < 1:
-        trace, nodes = _narrowed(trace, nodes, luck.capacity)
-    trace = trace._replace(runtime=trace.runtime * luck.factor)
+    if disturbance.capacity < 1:
+        trace, nodes = _narrowed(trace, nodes, disturbance.capacity)
+    trace = trace._replace(runtime=trace.runtime * disturbance.factor)
     return Episode(trace, nodes, episode.weights, reference(trace, nodes))
 
 

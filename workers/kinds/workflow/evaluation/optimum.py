@@ -181,8 +181,8 @@ class _Search:
             there = int(partial.node[parent])
             if there < 0:
                 return np.inf
-            way = 0.0 if there == node else data * max(self.pace[there], self.pace[node])
-            at = max(at, float(partial.end[parent]) + way)
+            transfer = 0.0 if there == node else data * max(self.pace[there], self.pace[node])
+            at = max(at, float(partial.end[parent]) + transfer)
         return at
 
     def _earliest(self, partial: _Partial, task: int, node: int) -> float:

@@ -25,7 +25,7 @@ ORDERS = ("fcfs", "sjf")
 FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
-class Way(Protocol):
+class EpisodeScheduler(Protocol):
     """Plays an episode to its end, knowing no more at any time than a scheduler would."""
 
     @property
@@ -54,7 +54,7 @@ class Ruled:
         return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
@@ -78,7 +78,7 @@ class Planned:
         return self.strategy
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         return dag.simulated(episode.trace, episode.nodes, self.strategy)
 
 
@@ -94,12 +94,12 @@ class Dispatched:
         return f"{self.strategy} at run time"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         return dag.dispatched(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
-class Remembered:
+class ReplayedSchedule:
     """The same tasks in the same order on the same nodes every time, whatever comes.
 
     Attributes:
@@ -114,7 +114,7 @@ class Remembered:
     name: str = "remembered"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``; tasks that it has never seen come last, and anywhere."""
+        """See ``EpisodeScheduler``; tasks that it has never seen come last, and anywhere."""
         count, nodes = episode.trace.tasks, len(episode.nodes.kind)
         rank = np.arange(count) + len(self.order)
         known = self.order[self.order < count]
@@ -159,17 +159,17 @@ def pooled(trace: Trace, nodes: int) -> bool:
     return nodes == 1 and not len(trace.parents)
 
 
-def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, Way]:
+def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
     """Every rule with the workload's own mechanism, some with every mechanism, and EASY that fills by length."""
     own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
-    ways = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
-    return {way.name: way for way in ways}
+    schedulers = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
+    return {scheduler.name: scheduler for scheduler in schedulers}
 
 
-def placed(*, at_once: bool) -> dict[str, Way]:
+def placed(*, at_once: bool) -> dict[str, EpisodeScheduler]:
     """Every strategy for several nodes: at run time, and where all is known ``at_once``, as a plan too."""
-    ways: list[Way] = [Dispatched(name) for name in planning.STRATEGIES]
+    schedulers: list[EpisodeScheduler] = [Dispatched(name) for name in planning.STRATEGIES]
     if at_once:
-        ways = [*(Planned(name) for name in planning.STRATEGIES), *ways]
-    return {way.name: way for way in ways}
+        schedulers = [*(Planned(name) for name in planning.STRATEGIES), *schedulers]
+    return {scheduler.name: scheduler for scheduler in schedulers}

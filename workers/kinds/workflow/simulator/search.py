@@ -20,7 +20,7 @@ LITTLE = 1e-6
 WARMTH = 0.01  # share of the value by which an attempt at the beginning may be worse than the plan it is made from
 
 
-class Aim(NamedTuple):
+class SearchObjective(NamedTuple):
     """What a plan is wanted for.
 
     Attributes:
@@ -34,7 +34,7 @@ class Aim(NamedTuple):
     enough: float = 0.0
 
 
-SHORT = Aim()
+SHORT = SearchObjective()
 
 
 def chain(graph: Graph, work: Work, fleet: Fleet, plan: Plan) -> Indices:
@@ -116,7 +116,7 @@ def changed(
 
 
 def search(
-    graph: Graph, work: Work, fleet: Fleet, key: Floats, rule: Rule, aim: Aim, draws: Floats
+    graph: Graph, work: Work, fleet: Fleet, key: Floats, rule: Rule, objective: SearchObjective, draws: Floats
 ) -> tuple[Plan, int]:
     """The best plan found by ``draws`` [attempts, DRAWS] of uniform numbers, and the attempts until it was enough.
 
@@ -125,17 +125,17 @@ def search(
     base = rule.bias
     key, bias = key.copy(), base.copy()
     best = place(graph, work, fleet, rule)
-    plan, value = best, worth(fleet, best, aim.hurry, aim.thrift)
+    plan, value = best, worth(fleet, best, objective.hurry, objective.thrift)
     least = value
     on = chain(graph, work, fleet, plan)
     for attempt in range(len(draws)):
-        if least <= aim.enough:
+        if least <= objective.enough:
             return best, attempt
         trial_key, trial_bias = key.copy(), bias.copy()
         changed(graph, work, plan, trial_key, trial_bias, base, on, draws[attempt])
         order = ranks.first_ready(graph, trial_key)
         trial = place(graph, work, fleet, Rule(order, trial_bias, rule.latest, rule.hurry, rule.thrift))
-        reached = worth(fleet, trial, aim.hurry, aim.thrift)
+        reached = worth(fleet, trial, objective.hurry, objective.thrift)
         if reached <= value or reached <= least * (1.0 + WARMTH * (1.0 - (attempt + 1) / len(draws))):
             key, bias, plan, value = trial_key, trial_bias, trial, reached
             on = chain(graph, work, fleet, plan)
@@ -169,25 +169,31 @@ def bound(given: Problem) -> float:
     return float(max(ends.max(initial=0.0), work.submit.min(initial=0.0) + fleet.available.min() + together))
 
 
-def value(given: Problem, plan: Plan, aim: Aim) -> float:
-    """How far ``plan`` is from ``aim``; less is better."""
-    return max(aim.hurry * length(plan), aim.thrift * money(given, plan))
+def value(given: Problem, plan: Plan, objective: SearchObjective) -> float:
+    """How far ``plan`` is from ``objective``; less is better."""
+    return max(objective.hurry * length(plan), objective.thrift * money(given, plan))
 
 
-def searched(given: Problem, rule: Rule, aim: Aim, random: np.random.Generator, attempts: int) -> Plan:
+def searched(
+    given: Problem, rule: Rule, objective: SearchObjective, random: np.random.Generator, attempts: int
+) -> Plan:
     """A plan at least as good as that of ``rule``, after so many ``attempts`` to better it."""
     draws: NDArray[np.float64] = random.uniform(size=(attempts, DRAWS))
-    enough = bound(given) * aim.hurry * (1 + 2 * LITTLE) if aim.thrift == 0 else 0.0
-    return _search(given.graph, given.work, given.fleet, turns(rule.order), rule, aim._replace(enough=enough), draws)[0]
+    enough = bound(given) * objective.hurry * (1 + 2 * LITTLE) if objective.thrift == 0 else 0.0
+    return _search(
+        given.graph, given.work, given.fleet, turns(rule.order), rule, objective._replace(enough=enough), draws
+    )[0]
 
 
-def candidates(given: Problem, aim: Aim) -> list[Rule]:
+def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
     """The rules that the agent begins with."""
-    return rules(given) + frugal(given) if aim.thrift > 0 else rules(given)
+    return rules(given) + frugal(given) if objective.thrift > 0 else rules(given)
 
 
-def agent(given: Problem, random: np.random.Generator, aim: Aim = SHORT, attempts: int | None = None) -> Plan:
-    """The best plan of all published and learned rules for ``aim``, bettered by search: never worse than HEFT's."""
-    rule = min(candidates(given, aim), key=lambda rule: value(given, plan(given, rule), aim))
+def agent(
+    given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
+) -> Plan:
+    """The best plan of the published and learned rules for ``objective``, improved by search: never worse than HEFT's."""
+    rule = min(candidates(given, objective), key=lambda rule: value(given, plan(given, rule), objective))
     enough = int(np.clip(PLACEMENTS / given.work.cost.size, *ATTEMPTS)) if attempts is None else attempts
-    return searched(given, rule, aim, random, enough)
+    return searched(given, rule, objective, random, enough)

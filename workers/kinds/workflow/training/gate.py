@@ -81,7 +81,7 @@ def _compared(play: Play, sequence: Sequence, agent: Agent) -> Seconds:
         going, member = copied(play), np.full(sequence.trace.tasks, -1, np.int64)
         for who, picks in ((m, HORIZON), (0, WHOLE)):
             play_agent(going, alone(agent, who), sequence.mechanism, sequence.fill, sequence.processors, picks, member)
-        paid = (going.begun - sequence.trace.submit) * rates(sequence.worth, sequence.trace)
+        paid = (going.begun - sequence.trace.submit) * rates(sequence.objective, sequence.trace)
         found[m] = 1.0 + paid[fresh].sum()
     relative: Seconds = np.clip(found / found[0] - 1.0, -LIMIT, LIMIT)
     return relative

@@ -68,7 +68,7 @@ def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = N
     verdict = Judgement(-measured(compiled(load(artifact)), sequences), rules, present)
     gains = {f"the best strategy, {verdict.best},": verdict.advantage}
     gains |= {} if verdict.gain is None else {"the present champion": verdict.gain}
-    whole = sequences[0].worth is not None
+    whole = sequences[0].objective is not None
     report = verdict.report()
     terms = {"objective" if whole else "slowdown": mean_interval(-verdict.returns)}
     return {name: value for name, value in report.items() if name not in ("advantage", "episodes")} | {

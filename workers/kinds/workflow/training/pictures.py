@@ -33,7 +33,7 @@ class Stage:
     episode: Episode
     label: str
 
-    def way(self, name: str, policy: Any) -> Played:
+    def scheduler(self, name: str, policy: Any) -> Played:
         """A policy as it was judged; a rule too, for its loops are compiled already."""
         agent, members = compiled(policy)
         return Played(name, agent, members, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
@@ -41,21 +41,21 @@ class Stage:
     def rule(self, name: str) -> Played:
         """A rule, named as evaluations name it."""
         rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
-        return self.way(rule_name, StrategyPolicy({"rule": name}))
+        return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
     @property
     def _fill(self) -> str:
         return RULES[self.sequence.fill]
 
-    def picture(self, way: Played) -> Json:
+    def picture(self, scheduler: Played) -> Json:
         """See ``seen``."""
-        schedule = way.play(self.episode)
-        choices = way.choices(self.episode, schedule)
-        return picture(way.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
+        schedule = scheduler.play(self.episode)
+        choices = scheduler.choices(self.episode, schedule)
+        return picture(scheduler.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
 
-    def worth(self, way: Played) -> Figures:
+    def worth(self, scheduler: Played) -> Figures:
         """What its schedule is worth."""
-        return figures(self.episode.trace, self.episode.nodes, way.play(self.episode))
+        return figures(self.episode.trace, self.episode.nodes, scheduler.play(self.episode))
 
 
 def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: str, champion: bytes | None) -> Json:
@@ -66,12 +66,12 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
     """
     stage = staged(spec, middle(sequences))
     rules = {name: stage.rule(name) for name in RULES}
-    worth = {name: stage.worth(way) for name, way in rules.items()}
-    ways = [stage.way(AGENT, load(artifact))]
-    ways += [] if champion is None else [stage.way(CHAMPION, load(champion))]
-    ways += [rules[name] for name in dict.fromkeys([best_rule, *_cheapest(worth)])]
+    worth = {name: stage.worth(scheduler) for name, scheduler in rules.items()}
+    schedulers = [stage.scheduler(AGENT, load(artifact))]
+    schedulers += [] if champion is None else [stage.scheduler(CHAMPION, load(champion))]
+    schedulers += [rules[name] for name in dict.fromkeys([best_rule, *_cheapest(worth)])]
     points = [{"name": rules[name].name, "cost": w.cost, "makespan": w.makespan} for name, w in worth.items()]
-    return {"schedules": [stage.picture(way) for way in ways], "points": points}
+    return {"schedules": [stage.picture(scheduler) for scheduler in schedulers], "points": points}
 
 
 def staged(spec: Spec, sequence: Sequence) -> Stage:

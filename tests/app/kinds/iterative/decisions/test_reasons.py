@@ -32,7 +32,7 @@ def context_of(
 
 
 @pytest.mark.parametrize(
-    ("circumstances", "code", "text"),
+    ("context", "code", "text"),
     [
         (
             context_of((1912, 1764)),

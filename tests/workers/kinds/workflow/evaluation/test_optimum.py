@@ -56,8 +56,8 @@ def feasible(trace: Trace, nodes: Nodes, schedule: Schedule, pace: np.ndarray) -
     for task in range(trace.tasks):
         for e in range(trace.parent_start[task], trace.parent_start[task + 1]):
             parent = trace.parents[e]
-            way = 0.0 if node[parent] == node[task] else trace.data[e] * max(pace[node[parent]], pace[node[task]])
-            if start[task] < end[parent] + way - 1e-9:
+            transfer = 0.0 if node[parent] == node[task] else trace.data[e] * max(pace[node[parent]], pace[node[task]])
+            if start[task] < end[parent] + transfer - 1e-9:
                 return False
         beside = (node == node[task]) & (start <= start[task]) & (end > start[task])
         if trace.processors[beside].sum() > nodes.processors[node[task]]:

@@ -12,7 +12,7 @@ from workers.learning.stages.bind import Sets
 Batch = dict[str, Array]
 
 
-class Glance:
+class StepInputs:
     """Each observation by itself: examples are single steps."""
 
     fetches: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Glance:
         return {name: self.backend.xp.take(batch[name], where, axis=0) for name in names}
 
 
-class Recollection(Glance):
+class SequenceInputs(StepInputs):
     """With the memory of a recurrent core, [B, H]; examples are whole trajectories."""
 
     fetches = ("core.memory",)
