@@ -41,7 +41,7 @@ class Row:
 
 
 class Controller(Protocol):
-    """Who decides about the allocation."""
+    """Chooses the allocation of each iteration of a run."""
 
     def first(self) -> Advice:
         """The allocation of the first iteration."""
@@ -63,7 +63,7 @@ class Static:
         return self.advice
 
     def next(self, measured: Measured) -> Advice:  # noqa: ARG002 - it does not look
-        """The same again."""
+        """The same allocation, whatever was measured."""
         return self.advice
 
 

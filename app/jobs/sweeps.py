@@ -36,7 +36,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class TrialStatus:
-    """A trial as it stands; `failed` is why its job ended without it having come to its end."""
+    """The present state of a trial's row; `failed` is why its job ended without it having come to its end."""
 
     job_id: str
     number: int
@@ -54,7 +54,7 @@ class TrialStatus:
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """What a trial at work tells: its share of its own budget, the work of the whole training in such budgets, and
+    """Progress of a running trial: its share of its own budget, the work of the whole training in such budgets, and
     the seconds that a whole such budget takes."""
 
     share: float
@@ -67,7 +67,7 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial came to rest; the artifact is its best policy so far, `score` that one's."""
+    """Result of a trial's last rung; the artifact is its best policy so far, `score` that one's."""
 
     share: float
     score: float
@@ -194,7 +194,7 @@ def _change(session: Session, job_id: str, **values: Any) -> None:
 def report_progress(
     database: Database, held: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
 ) -> bool:
-    """Tell how far a trial is, in its training's event stream; tells whether the trial should be cancelled.
+    """Write a trial's progress, and an event of its training; returns whether the trial should be cancelled.
 
     Raises:
         LeaseLost: the trial has been taken over.
@@ -245,12 +245,12 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
 
 
 def trial_status(session: Session, job_id: str) -> TrialStatus | None:
-    """How a trial stands; None where the job is no trial."""
+    """Status of a trial; None where the job is no trial."""
     return next(iter(_trial_statuses(session, Trial.job_id == job_id)), None)
 
 
 def trial_statuses(session: Session, parent_id: str) -> list[TrialStatus]:
-    """How a training's trials stand, by number; none before they are opened."""
+    """Status of a training's trials, by number; empty before they are opened."""
     return _trial_statuses(session, Trial.parent_id == parent_id)
 
 

@@ -46,15 +46,15 @@ class Demonstrations:
     count: int = 0
 
     def watch(self, situation: Situation, _action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Label what is there, as long as there is room."""
+        """Label the going episodes of a situation, up to ``most`` rows in all; see ``Watcher``."""
         which = np.flatnonzero(going)[: max(self.most - self.count, 0)]
         values = self.teacher.act(situation).values
         if values is None:
             raise ValueError(f"{self.teacher.name} does not say what its actions are worth")
         mask = np.asarray(situation.view.mask, np.bool_)[which]
-        worth = np.where(mask, values[which], -np.inf)
+        returns = np.where(mask, values[which], -np.inf)
         self.rows.append(np.asarray(self.encoder.encode(situation))[which])
-        self.losses.append((worth.max(axis=1, keepdims=True) - worth).astype(np.float32))
+        self.losses.append((returns.max(axis=1, keepdims=True) - returns).astype(np.float32))
         self.masks.append(mask)
         self.situations.extend((situation, int(row)) for row in which)
         self.count += len(which)

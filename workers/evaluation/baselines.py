@@ -52,7 +52,7 @@ class Tuned:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """What ``as_dict`` told."""
+        """Undo ``as_dict``."""
         history = tuple((int(trial), float(best)) for trial, best in data["history"])
         return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 

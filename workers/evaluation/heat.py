@@ -17,7 +17,7 @@ class HeatMap:
         self.sums: NDArray[np.float64] = np.zeros((2, len(axes.y.edges) - 1, len(axes.x.edges) - 1))
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Note what was done."""
+        """Add the policy's actions in B situations to the bins."""
         x, y, value = (np.asarray(part)[going] for part in self.problem.drawn(situation, action))
         place = _bin(self.problem.heat_map_axes.y, y), _bin(self.problem.heat_map_axes.x, x)
         np.add.at(self.sums[0], place, value)

@@ -18,13 +18,13 @@ class Chosen(NamedTuple):
     unseen: int
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """What to say of it; ``reason``: why nothing can be played on them all the same."""
+        """The evaluation's report of them; ``reason``: why L3 is unavailable all the same, ``note``: a remark."""
         names = list(self.names[:MOST_NAMES])
         return {"executions": len(self.names), "unseen": self.unseen, "names": names, "reason": reason, "note": note}
 
 
 def not_requested() -> dict[str, Any]:
-    """What to say of it where the evaluation ends before L3."""
+    """The report where the evaluation ends before L3."""
     return Chosen((), 0).report(NOT_REQUESTED, None)
 
 

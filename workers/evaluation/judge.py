@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Judgement:
-    """How an agent did.
+    """Returns of an agent, the baselines and the champion on the same episodes.
 
     Attributes:
         returns: its own, [E].
@@ -58,12 +58,12 @@ class Judgement:
 
     @property
     def promoted(self) -> bool:
-        """Whether it may answer."""
+        """Whether the agent becomes champion: at least as good as the baselines, and better than the champion."""
         return self.as_good and self.better
 
     @property
     def reason(self) -> str:
-        """Why it may or may not, in words."""
+        """Why it is promoted or not, with differences and 95 % intervals."""
         ahead, gain, rule = self.advantage, self.gain, self.baselines[self.best].mean()
         comparison = (
             f"return {self.returns.mean():.5f} against {rule:.5f} of the best heuristic, {self.best} "

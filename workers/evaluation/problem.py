@@ -114,11 +114,11 @@ class Problem(Protocol):
         ...
 
     def oracle(self) -> Policy | None:
-        """A policy that is told what no policy may know; None where the kind has none."""
+        """A policy that knows the future of its episodes; None where the kind has none."""
         ...
 
     def tunables(self) -> Sequence[Tunable]:
-        """What a tuner may set."""
+        """The settings that a tuner may set; empty where there are none."""
         ...
 
     def static(self, values: Mapping[str, int]) -> Policy:
@@ -134,15 +134,15 @@ class Problem(Protocol):
         ...
 
     def labels(self) -> tuple[str, Policy] | None:
-        """Who knows the best actions, by name: its ``Choice.values`` must be returns; None where nobody does."""
+        """A name and a policy whose ``Choice.values`` are returns, which label the best actions; or None."""
         ...
 
     def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
-        """The observation of one episode by entry, for people."""
+        """The observation of episode ``row`` by entry name, for reports."""
         ...
 
     def action_name(self, action: int) -> str:
-        """An action for people."""
+        """An action's name in reports."""
         ...
 
     def description(self, level: Level) -> str:

@@ -24,7 +24,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A trial as it stands.
+    """The state of a trial.
 
     Attributes:
         rungs: how many comparisons it has reached.
@@ -40,7 +40,7 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class ReferenceScore:
-    """What needs no training and competes from the first comparison on; an `exact` one can't be beaten."""
+    """A plan's score, which competes from the first comparison on; no trial can beat an `exact` one."""
 
     name: str
     score: float

@@ -8,7 +8,7 @@ from app.agents.schemas import TrainRequest
 
 
 class PromotionTerms(NamedTuple):
-    """Under which terms it was trained: what was asked for, and who answered then (None: a heuristic)."""
+    """The training request, and the champion's version when it began (None: a heuristic)."""
 
     request: TrainRequest
     champion: int | None

@@ -62,11 +62,11 @@ class Moves:
         row = projector.row(position.here, position.cell, projector.rows) + position.iteration
         return table.take(row, axis=1)
 
-    def rate(self, levels: Indices, worth: Array) -> Array:
-        """Σ of what each action's goal allocates × what a unit is ``worth`` [R, B], from ``levels`` [B, R] → [N, B]."""
-        held = np.empty_like(worth, self._projector.dtype, "C", shape=(len(worth) + 1, len(levels)))
-        held[1:] = worth
-        (worth * self._projector.units(levels).T).sum(axis=0, out=held[0])
+    def rate(self, levels: Indices, unit_values: Array) -> Array:
+        """Σ of what each action's goal allocates × ``unit_values`` [R, B], from ``levels`` [B, R] → [N, B]."""
+        held = np.empty_like(unit_values, self._projector.dtype, "C", shape=(len(unit_values) + 1, len(levels)))
+        held[1:] = unit_values
+        (unit_values * self._projector.units(levels).T).sum(axis=0, out=held[0])
         return self._units @ held
 
     def goals(self, position: GridPosition) -> Indices:

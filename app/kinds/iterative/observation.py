@@ -166,12 +166,12 @@ def _charge(
         uncertain = state.variance[:, index] + projector.drift_variance[index] * (projection.left / 3)
         if metric.scope == "run":
             rest = seconds if index == layout.seconds else projection.rests[index]
-            size = rest * given.worth[index]
-            offset = state.elapsed[:, index] * given.worth[index] - 1
+            size = rest * given.inverse_targets[index]
+            offset = state.elapsed[:, index] * given.inverse_targets[index] - 1
             uncertain += projector.noise_variance[index] / projection.left
             weight = given.weights[0] * projector.dtype.type(metric.weight)
         else:
-            size = np.exp(projection.logs[index]) * given.worth[index]
+            size = np.exp(projection.logs[index]) * given.inverse_targets[index]
             offset = projector.dtype.type(-1)
             uncertain += projector.noise_variance[index]
             weight = given.weights[0] * projection.left * projector.dtype.type(metric.weight / layout.iterations)

@@ -29,7 +29,7 @@ KEPT_BYTES = 200
 
 
 class Kept(NamedTuple):
-    """What is kept of a run.
+    """The state of a run between two reports.
 
     Attributes:
         iteration: that the next decision is for.
@@ -50,7 +50,7 @@ class Read(NamedTuple):
 
 
 class Responder(NamedTuple):
-    """Who answers; and where it isn't the agent, why not: a code and words."""
+    """The policy that answers, its source in decisions, and without an agent the reason: a code and a text."""
 
     policy: Policy
     source: str
@@ -59,7 +59,7 @@ class Responder(NamedTuple):
 
 
 class Compiled:
-    """A snapshot, and who answers for it."""
+    """A snapshot ready to decide with: its layout, fallback heuristic and responder."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -92,7 +92,7 @@ class NumberedEngine:
         self._kind, self._report, self._fields = kind, report, tuple(decision.model_fields)
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Who answers."""
+        """The snapshot with the policy that answers."""
         return Compiled(snapshot)
 
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
@@ -184,11 +184,11 @@ class NumberedEngine:
         return msgspec.json.encode({name: fields[name] for name in self._fields})
 
     def serialise(self, state: Kept) -> msgspec.Raw:
-        """Its numbers; nothing instead of not-a-number."""
+        """A JSON array ``[iteration, action, values]``; null for NaN."""
         return msgspec.Raw(msgspec.json.encode([state.iteration, state.action, state.values]))
 
     def restore(self, stored: list[Any]) -> Kept:
-        """What is kept of a run."""
+        """The state of an array that ``serialise`` gave; NaN for null."""
         iteration, action, values = stored
         return Kept(iteration, action, tuple(float("nan") if value is None else float(value) for value in values))
 

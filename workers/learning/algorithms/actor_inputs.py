@@ -1,4 +1,4 @@
-"""How an actor-critic agent looks at its environments: each observation by itself, or with what came before."""
+"""Network inputs of an actor-critic agent: single steps, or sequences with the memory of a recurrent core."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -14,7 +14,7 @@ import msgspec
 from app.processes import die_with_parent
 from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution.distributed import Post, hire
+from workers.learning.execution.distributed import Post, make_worker
 from workers.learning.execution.memory import Field, Fields, ParameterBuffer, SharedArrays
 
 
@@ -44,7 +44,7 @@ def read_job(file: int) -> Job:
 
 def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: int) -> None:
     """Fill slots until the learner is gone."""
-    worker, product = hire(decode(job.config), job.simulator, job.post)
+    worker, product = make_worker(decode(job.config), job.simulator, job.post)
     ring = SharedArrays(ring_fields(product.fields(), job.slots), ring_file).arrays
     version = 0
     while slot := os.read(free, 1):

@@ -137,7 +137,7 @@ class Paced:
 
 @dataclass
 class ChunkTotals:
-    """What a chunk is summed up from."""
+    """Updates, episodes and returns of a chunk."""
 
     learned: list[LearnStats] = field(default_factory=list)
     paid: float = 0.0

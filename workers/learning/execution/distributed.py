@@ -74,7 +74,7 @@ class Rungs(Schedule):
         return self.ladder.epsilon(progress, batch * self.lanes)[self.lane :: self.lanes]
 
 
-def stand(agent: Agent, lane: int, lanes: int) -> None:
+def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
     """Put an agent on its rungs of the exploration ladder."""
     agent.schedule = Rungs(agent.schedule, lane, lanes)
 
@@ -88,7 +88,7 @@ class Post(NamedTuple):
     seed: int
 
 
-def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
+def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
     """Make an actor: simulator, agent, and what it delivers. Who needs no gradients acts on the NumPy backend."""
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
     environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
@@ -97,7 +97,7 @@ def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, 
     product = product_of(config, agent, environment.batch, post.lanes)
     if product.differentiates:
         agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU: a learner's device is its own
-    stand(agent, post.lane, post.lanes)
+    set_exploration(agent, post.lane, post.lanes)
     return Worker(agent, Collector(environment), rng), product
 
 
@@ -122,7 +122,7 @@ class Distributed(Learner):
         require_actors(config, self.name)
         config = shared_out(config, simulator.batch, lanes)
         super().__init__(config, simulator.make(), plan, seed, clock)
-        stand(self.agent, actors, lanes)
+        set_exploration(self.agent, actors, lanes)
         self.product = product_of(config, self.agent, simulator.batch, lanes)
         self.fleet = self._fleet(config, simulator, [Post(lane, lanes, 0, seed) for lane in range(actors)])
         self.deliveries = 0

@@ -94,4 +94,4 @@ class Learner(Paced):
         self.live = Live(**values["live"])
 
     def close(self) -> None:
-        """Let go of processes and memory; here is nothing to let go of."""
+        """Release processes and memory; nothing where there is one process."""

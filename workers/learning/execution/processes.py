@@ -82,7 +82,7 @@ def _environment() -> dict[str, str]:
 
 
 class ProcessFleet:
-    """Actor processes, their rings and the board; see `Fleet`.
+    """Actor processes, their rings and the parameter buffer; see `Fleet`.
 
     Args:
         jobs: one for each actor.
@@ -109,7 +109,7 @@ class ProcessFleet:
         return bool(self._actors) and all(actor.delivered for actor in self._actors)
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Write to the board; at first, start the actors."""
+        """Write to the parameter buffer; at first, start the actors."""
         if self._board is None:
             self._board = ParameterBuffer(len(parameters))
             self._board.write(parameters, progress)

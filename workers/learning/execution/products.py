@@ -29,7 +29,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass
 class Worker:
-    """Who acts: an agent, its environments, and what it draws from."""
+    """An agent, its collector of transitions, and its random generator."""
 
     agent: Agent
     collector: Collector

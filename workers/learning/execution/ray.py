@@ -17,7 +17,7 @@ from workers.learning.algorithms.config import Config, encode
 from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Plan
-from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, hire
+from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, make_worker
 from workers.learning.execution.processes import STILLBORN, spare_cores
 
 LOCAL = {"num_cpus": None, "include_dashboard": False, "log_to_driver": False, "configure_logging": False}
@@ -34,7 +34,7 @@ class RemoteActor:
     """What runs on the cluster: acts when asked, on the parameters that it is sent."""
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, post: Post) -> None:
-        self.worker, self.product = hire(decode(config), simulator, post)
+        self.worker, self.product = make_worker(decode(config), simulator, post)
 
     def produce(self, shown: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
         """Return one delivery, and the returns' sum and the number of the episodes that ended."""

@@ -47,7 +47,7 @@ class Planned:
 
 
 class TrainingProblem(Protocol):
-    """One workload, as the learners of one training see it: what they learn in, and who tells how good they are.
+    """One workload, as the learners of one training see it: what they learn in, and how their policies are scored.
 
     All is drawn from the training's seed: the same request, the same problem.
 

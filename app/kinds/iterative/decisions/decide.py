@@ -118,7 +118,7 @@ def row(state: State, index: int) -> State:
 
 
 class _Responder(NamedTuple):
-    """Who answers, and why not the agent: a code and words, empty when there is nothing to explain."""
+    """Source and policy of decisions, and without an agent the reason: a code and a text; empty with one."""
 
     source: str
     policy: str

@@ -130,12 +130,12 @@ def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
 
 
 def complete(layout: Layout) -> Reason:
-    """Nothing is left to decide."""
+    """The reason of the decision after the last iteration."""
     return Reason("complete", f"all {layout.iterations:,} iterations are reported; nothing is left to decide")
 
 
 def within_noise(own: Reason, context: DecisionContext, intended: str) -> Reason:
-    """A change was not worth it."""
+    """The reason why ``intended`` is not taken: its gain is within the model's noise."""
     text = f"{own.text}; what {intended} would gain is within the noise, so {context.present.words} stay"
     return Reason("within_noise", text)
 
@@ -151,7 +151,7 @@ _OUTSIDE = {
 
 
 def outside_experience(own: Reason, causes: Sequence[str], heuristic: str) -> Reason:
-    """The policy was not asked, for it can't know."""
+    """The reason of ``heuristic``'s action for a state outside of the policy's experience, by ``causes``."""
     causes = ", ".join(_OUTSIDE.get(cause, cause) for cause in causes)
     return Reason("outside_experience", f"{causes}, so {heuristic} answers: {own.text}")
 

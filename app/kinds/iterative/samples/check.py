@@ -17,7 +17,7 @@ ITERATION = "/iteration"
 
 
 class RowIssue(NamedTuple):
-    """The first thing wrong with an execution: its row, and the offending field."""
+    """The first error of an execution: index of its row, and the offending field."""
 
     row: int
     issue: FieldIssue

@@ -17,7 +17,7 @@ Placer = Callable[[Problem, Rule], Plan]
 
 
 class LearnedRule(NamedTuple):
-    """A learned rule.
+    """Weights of a learned rule of placement.
 
     Attributes:
         transfer: what transfers count in ranks, 1 in HEFT's.
@@ -59,7 +59,7 @@ LEARNED_RULES = (
 
 
 class RuleInputs(NamedTuple):
-    """What learned rules look at: optimistic cost table [N, M], least run time of each task [N], nodes by speed [M]."""
+    """Inputs of learned rules: optimistic cost table [N, M], least run time of each task [N], nodes by speed [M]."""
 
     table: Floats
     least: Floats
@@ -67,7 +67,7 @@ class RuleInputs(NamedTuple):
 
 
 def rule_inputs(given: Problem) -> RuleInputs:
-    """What all learned rules share."""
+    """The inputs that all learned rules share, from a problem."""
     cost = given.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)

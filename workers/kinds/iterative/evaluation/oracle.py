@@ -1,4 +1,4 @@
-"""A policy that is told everything that is to come: what knowing the future would be worth.
+"""A policy that knows the future of its episodes: an upper bound for policies that do not.
 
 What is left of a run is then a shortest path, but for targets on a run's sum. Those are priced: the price at which the
 sum meets its target is bisected for each run (a Lagrangian relaxation, see ``hindsight``). The oracle knows what each
@@ -35,7 +35,7 @@ class Oracle:
         self._future: _Future | None = None
 
     def watch(self, world: IterativeWorld) -> None:
-        """Look behind the scenes of ``world``, whose episodes are about to begin."""
+        """Read the future of the episodes that begin next in ``world``."""
         self._world, self._future = world, None
 
     def act(self, situation: Situation) -> Choice:

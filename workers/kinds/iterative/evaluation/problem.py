@@ -62,7 +62,7 @@ class Static:
     name: str = "static"
 
     def act(self, situation: Situation) -> Choice:
-        """One step nearer."""
+        """The action that comes nearest to ``goal``."""
         levels = situation.state.levels
         return Choice(action_towards(situation.projector.layout, levels, np.broadcast_to(self.goal, levels.shape)))
 

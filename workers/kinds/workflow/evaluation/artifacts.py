@@ -27,7 +27,7 @@ CONSERVATIVE = "conservative"
 
 
 @dataclass(frozen=True)
-class Played:
+class AgentScheduler:
     """An agent that picks tasks on one pool.
 
     Attributes:
@@ -89,7 +89,7 @@ def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler
     if isinstance(artifact.policy, StrategyPolicy):
         return Ruled(artifact.policy.name, *how)
     agent, members = compiled(artifact.policy)
-    return Played(artifact.policy.name, agent, members, *how)
+    return AgentScheduler(artifact.policy.name, agent, members, *how)
 
 
 def compiled(policy: Any) -> tuple[Agent, tuple[str, ...]]:

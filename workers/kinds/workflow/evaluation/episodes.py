@@ -32,7 +32,7 @@ class Episode(NamedTuple):
 
 
 class TaskDisturbance(NamedTuple):
-    """What befalls one episode.
+    """Effects of the disturbances on one episode.
 
     Attributes:
         factor: of each task's run time, [N].
@@ -109,7 +109,7 @@ def misjudged(trace: Trace, power: float) -> Trace:
 
 
 def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
-    """The episode as it will turn out; itself where nothing befalls it."""
+    """The episode under a disturbance; the same object where there is none."""
     if disturbance.capacity >= 1 and (disturbance.factor == 1).all():
         return episode
     trace, nodes = episode.trace, episode.nodes

@@ -1,4 +1,4 @@
-"""Episodes that were drawn before: in an evaluation everybody plays the same ones, and they are worth drawing once."""
+"""Cache of drawn episodes: all policies of an evaluation play the same ones."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ MOST_TASKS = 1_500_000  # that are kept in all; some 160 bytes each
 
 
 class Turned:
-    """How episodes turn out under one luck.
+    """Episodes under one set of disturbances.
 
     Attributes:
         truth: the episodes, [B].

@@ -81,6 +81,6 @@ def terms(trace: Trace, nodes: Nodes, schedule: Schedule, measure: Reference) ->
     )
 
 
-def worth(weights: Floats, paid: Floats) -> float:
+def objective_return(weights: Floats, paid: Floats) -> float:
     """The return of terms [6]; larger is better."""
     return -float(weights @ paid)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.layout import HOUR, Nodes
 from app.kinds.workflow.spec import TERMS, Limits
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.evaluation.objective import Reference, durations, reference, terms, worth
+from workers.kinds.workflow.evaluation.objective import Reference, durations, objective_return, reference, terms
 from workers.kinds.workflow.simulator.schedule import SHORTEST, Schedule
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class _Search:
 
     def offer(self, schedule: Schedule) -> None:
         """Keep a whole schedule if it is the best so far."""
-        value = worth(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
+        value = objective_return(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
         if value > self.value:
             self.best, self.value = schedule, value
 
@@ -220,7 +220,7 @@ class _Search:
             waits[task] = at.min() - self.trace.submit[task]
             ratio = (at + own - self.trace.submit[task])[np.isfinite(own)] / np.maximum(own[np.isfinite(own)], SHORTEST)
             slow[task] = max(1.0, float(ratio.min()))
-        return worth(self.weights, self._terms(ends, waits, slow))
+        return objective_return(self.weights, self._terms(ends, waits, slow))
 
     def _after(self, task: int, ends: Floats, last: float) -> float:
         """A bound on the start of a task of which a parent is open."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.spec import TERMS, Limits
 from workers.evaluation.problem import LevelOptimum
 from workers.kinds.workflow.evaluation.episodes import Episode
-from workers.kinds.workflow.evaluation.objective import terms, worth
+from workers.kinds.workflow.evaluation.objective import objective_return, terms
 from workers.kinds.workflow.evaluation.optimum import solve, why_not
 from workers.kinds.workflow.evaluation.policies import SchedulerPolicy
 from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, EpisodeScheduler, ReplayedSchedule
@@ -43,9 +43,9 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
             policy = SchedulerPolicy(Fixed(best.schedule, remembered(best.schedule)))
             return LevelOptimum(policy, exact=True, expected=best.value, error=0.0)
         start, reason = best.schedule, f"given up after {best.branches} branches"
-    value = worth(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
+    value = objective_return(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
     schedule = start if limits != NO_LIMITS else _improved(episode, start, value, seed)
-    expected = worth(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
+    expected = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
     reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
     return LevelOptimum(
         SchedulerPolicy(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=reason_text
@@ -53,7 +53,7 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
 
 
 def remembered(schedule: Schedule) -> ReplayedSchedule:
-    """A schedule by heart: its order, its nodes and its starts."""
+    """A scheduler that replays order and nodes of a schedule."""
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
@@ -85,7 +85,7 @@ def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Sch
     for _ in range(min(TRIALS, EFFORT // max(count * nodes, 1))):
         order, node = _moved(found, random, nodes)
         schedule = ReplayedSchedule(order, node).play(episode)
-        worthy = worth(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
+        worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
         if worthy > found.value:
             found, best = Found(order, node, worthy), schedule
     return best

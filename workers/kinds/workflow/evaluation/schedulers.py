@@ -26,7 +26,7 @@ FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
 class EpisodeScheduler(Protocol):
-    """Plays an episode to its end, knowing no more at any time than a scheduler would."""
+    """Schedules an episode to its end; at any time it knows what a scheduler would know then."""
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ class Dispatched:
 
 @dataclass(frozen=True)
 class ReplayedSchedule:
-    """The same tasks in the same order on the same nodes every time, whatever comes.
+    """A fixed order and node of every task, whatever its run times.
 
     Attributes:
         order: of the tasks, [N].

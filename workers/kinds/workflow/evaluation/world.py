@@ -20,7 +20,7 @@ from workers.evaluation.world import Disturbed
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, TaskDisturbance
 from workers.kinds.workflow.evaluation.memory import Drawn, Memory, Turned
-from workers.kinds.workflow.evaluation.objective import reference, terms, worth
+from workers.kinds.workflow.evaluation.objective import objective_return, reference, terms
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.schedule import Schedule
 from workers.learning.simulator import Step
@@ -250,4 +250,4 @@ class WorkflowWorld(Disturbed):
 
     def value(self, row: int, action: int) -> float:
         """The return of a way in an episode."""
-        return worth(self.truth[row].weights, self.outcome(row, action))
+        return objective_return(self.truth[row].weights, self.outcome(row, action))

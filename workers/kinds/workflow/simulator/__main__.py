@@ -13,7 +13,7 @@ from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.source import pieces
 from workers.kinds.workflow.simulator import batches, graphs
 from workers.kinds.workflow.simulator.output import summary_json, text
-from workers.kinds.workflow.simulator.request import Played, parse_arguments
+from workers.kinds.workflow.simulator.request import SimulatedSequence, parse_arguments
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         by = player(options)
         reading = by.read(options)
-        rows: list[Played] = by.played(options, reading)
+        rows: list[SimulatedSequence] = by.played(options, reading)
         if options.plot is not None:
             _draw(options, rows)
     except InvalidInput as error:
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     return DONE
 
 
-def _draw(options: Namespace, rows: list[Played]) -> None:
+def _draw(options: Namespace, rows: list[SimulatedSequence]) -> None:
     from workers.evaluation.report.plot import save
     from workers.kinds.workflow.evaluation.pictures import picture
 

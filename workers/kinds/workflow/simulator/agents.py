@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling.rules import scores
 from app.kinds.workflow.trace import Seconds
 from workers.kinds.workflow.simulator.compiling import kernel
 from workers.kinds.workflow.simulator.observation import Candidates, Room, described, look, room_for
-from workers.kinds.workflow.simulator.pool import NOW, Play, advance, choose, lent
+from workers.kinds.workflow.simulator.pool import NOW, Play, advance, choose, without_reference_counts
 
 NETWORK = -1  # in place of a rule
 
@@ -119,7 +119,7 @@ def play_agent(
     Returns:
         How often each member was asked, and how often its pick was put off, [M + 1].
     """
-    play = lent(play)
+    play = without_reference_counts(play)
     counts, room = np.zeros(len(agent.rule) + 1, np.int64), room_for(len(play.pool.ends))
     while picks > 0 and advance(play, mechanism, fill):
         picks -= 1

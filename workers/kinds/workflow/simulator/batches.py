@@ -16,7 +16,7 @@ from workers.kinds.workflow.simulator.agents import play_agent
 from workers.kinds.workflow.simulator.conservative import play_conservative
 from workers.kinds.workflow.simulator.pool import opened, play_rules
 from workers.kinds.workflow.simulator.progress import watched
-from workers.kinds.workflow.simulator.request import AGENT, Played, sequences, strategies
+from workers.kinds.workflow.simulator.request import AGENT, SimulatedSequence, sequences, strategies
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
 
 OWN = "strategy"
@@ -43,7 +43,7 @@ def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
     return nodes
 
 
-def played(arguments: Namespace, reading: Reading) -> list[Played]:
+def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
     """Every strategy on every sequence, strategy by strategy.
 
     Raises:
@@ -66,7 +66,7 @@ def played(arguments: Namespace, reading: Reading) -> list[Played]:
         else:
             how = arguments.backfilling, arguments.order, limits
             schedule = scheduled(part, nodes, name, *how, exact=arguments.exact_runtimes)
-        found.append(Played(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
+        found.append(SimulatedSequence(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
     return found
 
 

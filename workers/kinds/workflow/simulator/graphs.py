@@ -7,7 +7,7 @@ from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.layout import nodes_of
 from workers.kinds.workflow.simulator.progress import watched
-from workers.kinds.workflow.simulator.request import Played, strategies
+from workers.kinds.workflow.simulator.request import SimulatedSequence, strategies
 from workers.kinds.workflow.simulator.schedule import figures
 from workers.kinds.workflow.simulator.workflows import NAMES, scheduled
 
@@ -17,7 +17,7 @@ def read(arguments: Namespace) -> Reading:
     return read_wfformat(arguments.trace)
 
 
-def played(arguments: Namespace, reading: Reading) -> list[Played]:
+def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
     """Every strategy on the whole workflow.
 
     Raises:
@@ -36,5 +36,5 @@ def played(arguments: Namespace, reading: Reading) -> list[Played]:
         trace = trace._replace(estimate=trace.runtime)
     for name in watched(strategies(arguments.strategy, "heft", NAMES)):
         schedule = scheduled(trace, nodes, name, online=arguments.online, seed=arguments.seed)
-        found.append(Played(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
+        found.append(SimulatedSequence(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
     return found

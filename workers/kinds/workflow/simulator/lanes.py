@@ -55,7 +55,7 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, batch: int, candidates: int) -> "View":
-        """Nothing to see."""
+        """A view without candidates."""
         return cls(np.zeros((batch, candidates, WIDTH), np.float32), np.zeros((batch, candidates), np.bool_))
 
 

@@ -14,7 +14,7 @@ AGENT = "agent"
 
 
 @dataclass(frozen=True)
-class Played:
+class SimulatedSequence:
     """One schedule.
 
     Attributes:

@@ -21,7 +21,7 @@ WARMTH = 0.01  # share of the value by which an attempt at the beginning may be 
 
 
 class SearchObjective(NamedTuple):
-    """What a plan is wanted for.
+    """The objective of a search for plans.
 
     Attributes:
         hurry: worth of a second until the last task ends.
@@ -62,7 +62,7 @@ def chain(graph: Graph, work: Work, fleet: Fleet, plan: Plan) -> Indices:
     return found[:count]
 
 
-def worth(fleet: Fleet, plan: Plan, hurry: float, thrift: float) -> float:
+def plan_cost(fleet: Fleet, plan: Plan, hurry: float, thrift: float) -> float:
     """The greater of ``hurry * seconds`` and ``thrift * money``; a little of both and of all ends parts equals."""
     last, total = 0.0, 0.0
     for task in range(len(plan.end)):
@@ -125,7 +125,7 @@ def search(
     base = rule.bias
     key, bias = key.copy(), base.copy()
     best = place(graph, work, fleet, rule)
-    plan, value = best, worth(fleet, best, objective.hurry, objective.thrift)
+    plan, value = best, plan_cost(fleet, best, objective.hurry, objective.thrift)
     least = value
     on = chain(graph, work, fleet, plan)
     for attempt in range(len(draws)):
@@ -135,7 +135,7 @@ def search(
         changed(graph, work, plan, trial_key, trial_bias, base, on, draws[attempt])
         order = ranks.first_ready(graph, trial_key)
         trial = place(graph, work, fleet, Rule(order, trial_bias, rule.latest, rule.hurry, rule.thrift))
-        reached = worth(fleet, trial, objective.hurry, objective.thrift)
+        reached = plan_cost(fleet, trial, objective.hurry, objective.thrift)
         if reached <= value or reached <= least * (1.0 + WARMTH * (1.0 - (attempt + 1) / len(draws))):
             key, bias, plan, value = trial_key, trial_bias, trial, reached
             on = chain(graph, work, fleet, plan)
@@ -144,7 +144,7 @@ def search(
     return best, len(draws)
 
 
-compilable(chain, worth, pin, changed)
+compilable(chain, plan_cost, pin, changed)
 _search = kernel(search)
 
 
@@ -193,7 +193,7 @@ def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
 def agent(
     given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
 ) -> Plan:
-    """The best plan of the published and learned rules for ``objective``, improved by search: never worse than HEFT's."""
+    """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's."""
     rule = min(candidates(given, objective), key=lambda rule: value(given, plan(given, rule), objective))
     enough = int(np.clip(PLACEMENTS / given.work.cost.size, *ATTEMPTS)) if attempts is None else attempts
     return searched(given, rule, objective, random, enough)

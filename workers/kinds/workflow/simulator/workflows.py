@@ -30,11 +30,11 @@ def agent_plan(
         return found
     expected = trace._replace(runtime=trace.expected)
 
-    def worth(made: Plan) -> float:
+    def plan_cost(made: Plan) -> float:
         figure = figures(expected, nodes, followed(expected, nodes, made))
         return max(objective.hurry * figure.makespan, objective.thrift * figure.cost)
 
-    return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=worth)
+    return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=plan_cost)
 
 
 def scheduled(

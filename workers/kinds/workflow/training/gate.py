@@ -43,7 +43,7 @@ class Gate(NamedTuple):
 
 
 def copied(play: Play) -> Play:
-    """A play that goes on by itself."""
+    """A copy of a play that shares no array with it."""
     tasks = play.tasks._replace(**{name: getattr(play.tasks, name).copy() for name in play.tasks._fields})
     pool = play.pool._replace(**{name: getattr(play.pool, name).copy() for name in play.pool._fields})
     rest = {name: getattr(play, name).copy() for name in play._fields if name not in ("tasks", "pool")}

@@ -31,7 +31,7 @@ def machine_of(spec: Spec) -> Nodes:
 
 
 def objective_weights(spec: Spec) -> ObjectiveWeights | None:
-    """What counts for this workload; none where it is mean bounded slowdown alone, as it is by default."""
+    """A workload's weights; None where it is mean bounded slowdown alone, the default."""
     return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
 
 

@@ -16,7 +16,7 @@ from app.policies.base import IncompatibleArtifact
 from tests.workers.kinds.workflow.evaluation.schedules import drawn
 from tests.workers.kinds.workflow.evaluation.test_protocol import spec
 from workers.kinds.workflow.evaluation import artifacts
-from workers.kinds.workflow.evaluation.artifacts import Played, compiled, scheduler_of
+from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, compiled, scheduler_of
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
@@ -74,13 +74,13 @@ def test_what_the_gate_chose_is_told_in_seconds(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(artifacts, "play_agent", half)
     scheduler = scheduler_of(save(portfolio()), LAYOUT, pool=True)
-    assert isinstance(scheduler, Played)
+    assert isinstance(scheduler, AgentScheduler)
     trace, measure = drawn(20, 5), None
     episode = Episode(trace, LAYOUT.nodes, LAYOUT.weights, measure)  # type: ignore[arg-type]
     schedule = scheduler.play(episode)
     assert scheduler.choices(episode, schedule) == [(float(at), "es") for at in schedule.start[::2]]
     alone = scheduler_of(save(scorer(1)), LAYOUT, pool=True)
-    assert isinstance(alone, Played)
+    assert isinstance(alone, AgentScheduler)
     assert alone.choices(episode, schedule) == []
 
 
