@@ -132,7 +132,7 @@ class Demo:
     def comparisons(self, own: Trainer, run_plan: RunPlan, executions: list[plan.Execution]) -> list[Run]:
         """The same training under static allocations, with the same disturbance, really run."""
         self.show.step("The same training at static allocations, under the same disturbance, really run")
-        careful = plan.careful_choice(executions, run_plan.iterations, run_plan.deadline)
+        careful = plan.static_choice(executions, run_plan.iterations, run_plan.deadline)
         largest = float(self.grid.maximum)
         names = {f"largest static ({largest:g} %)": largest, f"careful static ({careful:g} %)": careful}
         return [self.static(own, run_plan, name, percent) for name, percent in names.items()]

@@ -132,7 +132,7 @@ def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool
     return True
 
 
-def go_on(
+def resume_trials(
     database: Database,
     held: Lease,
     survivors: Sequence[str],

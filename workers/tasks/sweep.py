@@ -69,7 +69,7 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     reference = opened.planned.reference if opened.planned is not None and given.request.plans else None
     decision = bracket.decide([_record(trial) for trial in known], reference)
     if decision.survivors:
-        _go_on(job, known, decision, bracket)
+        _resume(job, known, decision, bracket)
     else:
         _end(job, kind.training(given.workload, given.request), given, opened.planned, known, decision)
 
@@ -96,12 +96,12 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
         raise Cancelled(job.lease.job_id)
 
 
-def _go_on(job: RunningJob, known: Sequence[sweeps.TrialStatus], decision: Decision, bracket: Bracket) -> None:
+def _resume(job: RunningJob, known: Sequence[sweeps.TrialStatus], decision: Decision, bracket: Bracket) -> None:
     survivors = [known[i].job_id for i in decision.survivors]
     stopped = {known[i].job_id: reason for i, reason in decision.stopped.items()}
     until = bracket.shares[known[decision.survivors[0]].rungs]
     job.check()
-    if not sweeps.go_on(job.database, job.lease, survivors, stopped, until):
+    if not sweeps.resume_trials(job.database, job.lease, survivors, stopped, until):
         raise Cancelled(job.lease.job_id)
 
 

@@ -46,7 +46,7 @@ class Sweep:
         return sweeps.rest(self.database, self.claim(job_id), outcome, b"learner")
 
     def go_on(self, survivors: Sequence[str], stopped: dict[str, str], held: Lease | None = None) -> bool:
-        return sweeps.go_on(self.database, held or self.claim(self.id), survivors, stopped, 0.5)
+        return sweeps.resume_trials(self.database, held or self.claim(self.id), survivors, stopped, 0.5)
 
     def trial_statuses(self) -> list[sweeps.TrialStatus]:
         with self.database.reading() as session:

@@ -12,7 +12,7 @@ from workers.evaluation.report.charts import OWN, RULES, WIDTH, data
 Json = dict[str, Any]
 COLOURS = (*OWN, *RULES)
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
-TALLEST = 420
+LARGEST_HEIGHT = 420
 GROUPS = 12  # workflows that colours can tell apart
 CHOICE_BINS = 80
 
@@ -64,7 +64,7 @@ def gantt(picture: Json) -> Any | None:
 
 
 def _height(lanes: int) -> float:
-    return float(min(max(lanes * 14, 120), TALLEST))
+    return float(min(max(lanes * 14, 120), LARGEST_HEIGHT))
 
 
 def _lanes(found: Json) -> alt.Axis:

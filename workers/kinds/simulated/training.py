@@ -64,7 +64,7 @@ class SimulatedTraining:
         """See ``TrainingProblem``."""
         return float(self._played(self.load(artifact), self.seed + 1, VALIDATION_EPISODES).returns.mean())
 
-    def steadied(self, artifact: bytes) -> bytes:
+    def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: as it is."""
         return artifact
 

@@ -25,7 +25,7 @@ from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post
 from workers.learning.execution.memory import Fields, ParameterBuffer, SharedArrays, nameless
 
-STILLBORN = 4  # actors in a row that may end before they have delivered anything
+MOST_FAILED_STARTS = 4  # actors in a row that may end before they have delivered anything
 ROOT = Path(__file__).resolve().parents[3]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -150,7 +150,7 @@ class ProcessFleet:
         self._pipes.unregister(actor.filled)
         self._actors.remove(actor)
         actor.close()
-        if self._stillborn >= STILLBORN:
+        if self._stillborn >= MOST_FAILED_STARTS:
             status = actor.process.returncode
             raise ExecutionError(f"{self._stillborn} actors in a row ended before they delivered anything: {status}")
         post = actor.post._replace(generation=actor.post.generation + 1)

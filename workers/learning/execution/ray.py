@@ -18,7 +18,7 @@ from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, make_worker
-from workers.learning.execution.processes import STILLBORN, spare_cores
+from workers.learning.execution.processes import MOST_FAILED_STARTS, spare_cores
 
 LOCAL = {"num_cpus": None, "include_dashboard": False, "log_to_driver": False, "configure_logging": False}
 
@@ -106,7 +106,7 @@ class RayFleet:
 
     def _replace(self, lane: int, error: Exception) -> None:
         self._stillborn += lane not in self._delivered
-        if self._stillborn >= STILLBORN:
+        if self._stillborn >= MOST_FAILED_STARTS:
             raise ExecutionError(f"{self._stillborn} actors in a row ended before they delivered anything") from error
         self._in_flight = {request: other for request, other in self._in_flight.items() if other != lane}
         self._delivered.discard(lane)

@@ -46,7 +46,7 @@ def conclude(
         raise Untrainable(_nothing(request, records, planned))
     name = PLANNER if chosen is None else records[chosen].entry.algorithm
     drawn = request.seed if chosen is None else records[chosen].entry.seed
-    artifact = problem.steadied(_artifact(contenders, planned, chosen))
+    artifact = problem.calibrate(_artifact(contenders, planned, chosen))
     verdict = problem.judge(artifact, planned, champion)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
     report |= _learned(contenders, chosen if chosen is not None else best(records))

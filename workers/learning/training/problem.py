@@ -83,7 +83,7 @@ class TrainingProblem(Protocol):
         """Mean return on the validation episodes, as the service would let it decide."""
         ...
 
-    def steadied(self, artifact: bytes) -> bytes:
+    def calibrate(self, artifact: bytes) -> bytes:
         """The artifact as it would be published: with what the kind settles after learning, such as a hysteresis."""
         ...
 

@@ -115,7 +115,7 @@ def money(given: Problem, plan: Plan) -> float:
     return float(sum(bill(given.fleet, j, first[j], last[j]) for j in range(nodes)))
 
 
-def frugal(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
+def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
     """Rules that look at money: the cheapest node, and deadlines of so many times the longest way through the tasks."""
     longest = upward(given.graph, given.average, given.along).max(initial=0.0)
     due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]

@@ -129,11 +129,11 @@ def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, epi
     """
     evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
     candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
-    chosen = candidates[_steadiest([evaluator.score_artifact(candidate).returns for candidate in candidates])]
+    chosen = candidates[_largest_hysteresis([evaluator.score_artifact(candidate).returns for candidate in candidates])]
     return save(chosen.policy, evaluator.layout, chosen.experience)
 
 
-def _steadiest(returns: Sequence[NDArray[np.float64]]) -> int:
+def _largest_hysteresis(returns: Sequence[NDArray[np.float64]]) -> int:
     """The last of the candidates up to which every one is as good as the first."""
     accepted = 0
     for index, values in enumerate(returns):

@@ -70,7 +70,7 @@ class IterativeTraining:
         """See ``TrainingProblem``."""
         return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
-    def steadied(self, artifact: bytes) -> bytes:
+    def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
         return calibrated(self.spec, self.table, artifact, seed=self.seed + 2)
 

@@ -15,7 +15,7 @@ from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, EpisodeSched
 from workers.kinds.workflow.simulator.schedule import Schedule
 
 TRIALS = 400
-EFFORT = 200_000  # tasks that are placed in all trials, at most
+PLACEMENTS = 200_000  # tasks that are placed in all trials, at most
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
@@ -82,7 +82,7 @@ def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Sch
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = remembered(start)
     found, best = Found(known.order, known.node, value), start
-    for _ in range(min(TRIALS, EFFORT // max(count * nodes, 1))):
+    for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
         order, node = _moved(found, random, nodes)
         schedule = ReplayedSchedule(order, node).play(episode)
         worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))

@@ -60,7 +60,7 @@ class WorkflowSimulator:
         if len({episode.trace.tasks for episode in episodes}) != 1:
             raise ValueError("all sequences of a simulator must have the same number of tasks")
         self.batch, self.candidates, self.rng = batch, candidates, np.random.default_rng(seed)
-        self.bank = banked(episodes, baseline, weights, scale)
+        self.bank = sequence_batch(episodes, baseline, weights, scale)
         first = self.rng.integers(0, len(episodes), batch)
         self.lanes = lanes_of(self.bank.plays, first, candidates)
         self.shown, self.before = (View.of(batch, candidates) for _ in range(2))
@@ -140,7 +140,9 @@ def charge(trace: Trace, slowdown: float, wait: float) -> Seconds:
     return slowdown / np.maximum(trace.runtime, SHORTEST) + wait / HOUR
 
 
-def banked(episodes: list[Episode], baseline: Agent, weights: tuple[float, float], scale: float) -> SequenceBatch:
+def sequence_batch(
+    episodes: list[Episode], baseline: Agent, weights: tuple[float, float], scale: float
+) -> SequenceBatch:
     """The sequences, played once by the baseline."""
     meant, slopes = [], []
     for episode in episodes:

@@ -26,13 +26,13 @@ def agent_plan(
     """
     given = problem_of(trace, nodes)
     found = agent(given, np.random.default_rng(seed), objective, attempts)
-    if objective.thrift == 0:
+    if objective.cost_weight == 0:
         return found
     expected = trace._replace(runtime=trace.expected)
 
     def plan_cost(made: Plan) -> float:
         figure = figures(expected, nodes, followed(expected, nodes, made))
-        return max(objective.hurry * figure.makespan, objective.thrift * figure.cost)
+        return max(objective.time_weight * figure.makespan, objective.cost_weight * figure.cost)
 
     return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=plan_cost)
 

@@ -31,7 +31,7 @@ from workers.kinds.workflow.training.train import blank, network, scorer_of
 WIDE, JOINT = widths.WIDE // 2, widths.JOINT // 2  # of each of the two
 LUBLIN_JOBS, SDSC_JOBS = 1_981, 27_000  # what is learned from; the rest is for judging
 SHORT, LONG = 1_024, 4_096
-SHUT = 1e3  # closes a hidden unit, whatever the other features say
+CLOSED_BIAS = 1e3  # closes a hidden unit, whatever the other features say
 COMMITTED, RESERVING = Settings(10, 10, 0.12, 0.08), Settings(10, 10, 0.08, 0.05)
 
 Recipe = tuple[tuple[int, int], ...]  # sources and mechanisms, in turn
@@ -96,9 +96,9 @@ def joined(committed: Seconds, reserving: Seconds) -> Seconds:
     parts = [np.split(point, cuts) for point in (committed, reserving)]
     first = np.concatenate([part[0].reshape(WIDTH, WIDE) for part in parts], axis=1)
     bias = np.concatenate([part[1] for part in parts])
-    first[easy, :WIDE] -= SHUT
-    first[easy, WIDE:] += SHUT
-    bias[WIDE:] -= SHUT
+    first[easy, :WIDE] -= CLOSED_BIAS
+    first[easy, WIDE:] += CLOSED_BIAS
+    bias[WIDE:] -= CLOSED_BIAS
     second = np.zeros((2 * WIDE, 2 * JOINT))
     second[:WIDE, :JOINT], second[WIDE:, JOINT:] = (part[2].reshape(WIDE, JOINT) for part in parts)
     rest = [np.concatenate([part[i] for part in parts]) for i in (3, 4)]

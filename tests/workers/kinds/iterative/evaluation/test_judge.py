@@ -9,7 +9,7 @@ from app.kinds.iterative.policies.artifact import load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.statistics import mean_interval as interval
-from workers.kinds.iterative.evaluation.judge import Evaluator, _steadiest, calibrated, judge
+from workers.kinds.iterative.evaluation.judge import Evaluator, _largest_hysteresis, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
@@ -108,7 +108,7 @@ def test_the_steadiest_candidate_that_costs_nothing_is_taken(losses: list[float]
     base = -1 + np.random.default_rng(0).normal(0, 0.1, 500)
     base *= -1 / base.mean()
     spread = np.tile([-1e-6, 1e-6], 250)
-    assert _steadiest([base - loss + (spread if loss else 0) for loss in losses]) == expected
+    assert _largest_hysteresis([base - loss + (spread if loss else 0) for loss in losses]) == expected
 
 
 def test_a_loss_within_the_noise_is_accepted() -> None:
@@ -116,7 +116,7 @@ def test_a_loss_within_the_noise_is_accepted() -> None:
     base = rng.normal(-1, 0.1, 200)
     noise = rng.normal(0, 1, 200)
     noisy = base - 0.05 + (noise - noise.mean())  # 5 % worse, within a standard error of 7 %
-    assert _steadiest([base, noisy]) == 1
+    assert _largest_hysteresis([base, noisy]) == 1
 
 
 def test_a_bad_policy_is_refused_in_words(optimum: Optimum) -> None:
