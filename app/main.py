@@ -66,7 +66,7 @@ class Application(FastAPI):
         await self.gateway(scope, receive, send)
 
 
-def collect_less() -> None:
+def tune_garbage_collection() -> None:
     """Garbage collection for a service: what lives from now on is short-lived."""
     gc.collect()
     gc.freeze()  # no collection walks through modules and routes any more
@@ -76,7 +76,7 @@ def collect_less() -> None:
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """From the end of start-up to the beginning of the shutdown."""
-    collect_less()
+    tune_garbage_collection()
     yield
     gc.unfreeze()
     app.state.database.dispose()

@@ -47,10 +47,10 @@ def request_training(
         _check_promotion(workload, request)
         if queue.reaches_this_host_alone():
             extras.require(request)
-        asked = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
+        stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
-        job = jobs.create(session, job_type="train", workload_id=workload.id, request=asked, tenant=tenant)
+        job = jobs.create(session, job_type="train", workload_id=workload.id, request=stored_request, tenant=tenant)
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer
@@ -64,9 +64,9 @@ def _check_promotion(workload: Workload, request: TrainRequest) -> None:
         raise Invalid(f"promote {message}", errors=[FieldError("/promote", message, request.promote)])
 
 
-def _model_version(session: Session, workload: Workload, asked: int | None) -> int | None:
-    if asked is not None:
-        return domain_models.require(session, workload, asked).version
+def _model_version(session: Session, workload: Workload, version: int | None) -> int | None:
+    if version is not None:
+        return domain_models.require(session, workload, version).version
     newest = models.latest_version(session, workload.id)
     if newest is not None:
         return newest
@@ -207,15 +207,15 @@ def _roles(workload: Workload) -> Sequence[str]:
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 
-def _role(workload: Workload, asked: str) -> str:
+def _role(workload: Workload, role: str) -> str:
     accepted = _roles(workload)
-    if asked not in accepted:
+    if role not in accepted:
         message = f"must be one of {', '.join(accepted)}"
         raise Invalid(
-            f"workload {workload.name!r} has no role {asked!r}: role {message}",
-            errors=[FieldError("/role", message, asked)],
+            f"workload {workload.name!r} has no role {role!r}: role {message}",
+            errors=[FieldError("/role", message, role)],
         )
-    return asked
+    return role
 
 
 def _require_champion(workload: Workload, role: str, version: int) -> None:

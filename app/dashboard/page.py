@@ -76,9 +76,9 @@ def workload_row(workload: WorkloadListed) -> list[str]:
     name = link(f"/workloads/{workload.name}", workload.name)
     if workload.problem is not None:
         return [name, workload.problem, "", "", ""]
-    told = KINDS[workload.kind].describe(workload.spec)
+    described = KINDS[workload.kind].describe(workload.spec)
     answers = "heuristic" if workload.champion is None else f"agent {workload.champion}"
-    return [name, told.resources, told.length, answers, told.targets]
+    return [name, described.resources, described.length, answers, described.targets]
 
 
 def run_row(run: RunListed) -> list[str]:

@@ -20,7 +20,7 @@ from app.workloads import service as workloads
 
 MOST_ROWS = 200_000
 """Of a workload, over all series and issues."""
-MOST_TOLD = 20
+MOST_LISTED = 20
 
 
 def put(database: Database, tenant: str, name: str, series: str, issue: ExogenousIssue) -> SeriesRead:
@@ -52,7 +52,7 @@ def _check_times(issue: ExogenousIssue) -> None:
             errors.append(FieldError(f"/rows/{number}/time", "must be given once", row.time.isoformat()))
         seen.add(row.time)
     if errors:
-        raise Invalid(f"{len(errors)} of {len(issue.rows)} rows repeat a time", errors=errors[:MOST_TOLD])
+        raise Invalid(f"{len(errors)} of {len(issue.rows)} rows repeat a time", errors=errors[:MOST_LISTED])
 
 
 def _rows(workload: Workload, series: str, issue: ExogenousIssue) -> Iterator[dict[str, Any]]:

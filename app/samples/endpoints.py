@@ -39,12 +39,12 @@ SPOOL_BYTES = 1 << 20
 
 def _media(formats: Mapping[str, Format | None]) -> dict[str, Any]:
     """Media types with what is documented of them."""
-    told: dict[str, Any] = {}
+    media_types: dict[str, Any] = {}
     for media, form in formats.items():
-        told[media] = {"schema": dict(FILE) if form is None else dict(form.schema)}
+        media_types[media] = {"schema": dict(FILE) if form is None else dict(form.schema)}
         if form is not None and form.example is not None:
-            told[media]["example"] = form.example
-    return told
+            media_types[media]["example"] = form.example
+    return media_types
 
 
 _LAST_CSV = dict(sorted(FORMATS.items(), key=lambda item: item[0] == "text/csv"))

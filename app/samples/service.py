@@ -131,12 +131,12 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
 
 def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
     """An error in the middle of an upload also says what was kept."""
-    ours = _as_told(error)
+    ours = _as_steward_error(error)
     kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
     return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
 
 
-def _as_told(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
+def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
     if isinstance(error, StewardError):
         return error
     return refused(error) if isinstance(error, InvalidInput) else _interruption(error)

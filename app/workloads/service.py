@@ -52,13 +52,13 @@ def _same(present: Workload, spec: Any) -> WorkloadRead:
     known = read_spec(present.spec)
     if known == spec:
         return read(present)
-    was, asked = known.model_dump(mode="json"), spec.model_dump(mode="json")
+    was, given = known.model_dump(mode="json"), spec.model_dump(mode="json")
     changeable = " or ".join(KINDS[known.kind].patch.model_fields)
-    fields = [name for name in asked if name not in was or was[name] != asked[name]]
+    fields = [name for name in given if name not in was or was[name] != given[name]]
     raise Conflict(
         f"workload {spec.name!r} is registered with another spec (they differ in {', '.join(fields)}); choose another "
         f"name, PATCH its {changeable}, or delete it first",
-        errors=[FieldError(f"/{name}", "differs from the registered spec", asked[name]) for name in fields],
+        errors=[FieldError(f"/{name}", "differs from the registered spec", given[name]) for name in fields],
     )
 
 

@@ -11,12 +11,12 @@ from rich.console import Console
 
 from app.demo import plot, story
 from app.demo.api import Steward
-from app.demo.drive import Advice, Course, Managed, Row, Run, Static, drive
+from app.demo.drive import Advice, Managed, Row, Run, RunPlan, Static, drive
 from app.demo.plan import Measured
 from app.demo.show import INDENT, Show, figures
 from app.demo.trainer import Trainer
 
-COURSE = Course(iterations=8, deadline=5.0, disturbed=range(3, 5))
+COURSE = RunPlan(iterations=8, deadline=5.0, disturbed=range(3, 5))
 
 
 class Played:
@@ -75,10 +75,10 @@ def api() -> Api:
 def managed(api: Api) -> tuple[Run, list[Row], Managed]:
     openings: list[Advice] = []
     rows: list[Row] = []
-    pilot = Managed(cast("Steward", api), "digits", openings.append)
-    run = drive("Steward", pilot, cast("Trainer", Played()), COURSE, rows.append)
+    controller = Managed(cast("Steward", api), "digits", openings.append)
+    run = drive("Steward", controller, cast("Trainer", Played()), COURSE, rows.append)
     assert [o.percent for o in openings] == [100]
-    return run, rows, pilot
+    return run, rows, controller
 
 
 def static(percent: float) -> Run:
@@ -86,10 +86,10 @@ def static(percent: float) -> Run:
 
 
 def test_decisions_are_obeyed_and_reported(api: Api) -> None:
-    run, rows, pilot = managed(api)
+    run, rows, controller = managed(api)
     assert [row.measured.percent for row in run.rows] == [100, 100, 100, 100, 200, 100, 100, 100]
     assert [report["allocation"]["cpu"] for report in api.reports] == [row.measured.percent for row in rows]
-    pilot.finish()
+    controller.finish()
     assert api.finished == "run of digits"
 
 
@@ -133,8 +133,8 @@ def test_the_neighbour_goes_when_a_run_breaks_off() -> None:
 def test_the_live_table_tells_iteration_cpu_seconds_decision_and_reason(api: Api) -> None:
     text = io.StringIO()
     show = Show(Console(file=text, width=140))
-    pilot = Managed(cast("Steward", api), "digits", show.head)
-    drive("Steward", pilot, cast("Trainer", Played()), COURSE, show.row)
+    controller = Managed(cast("Steward", api), "digits", show.head)
+    drive("Steward", controller, cast("Trainer", Played()), COURSE, show.row)
     lines = text.getvalue().splitlines()
     assert all(name in lines[0] for name in ("iteration", "cpu %", "seconds", "projected", "decision", "reason"))
     assert "first: 100 %" in lines[1]

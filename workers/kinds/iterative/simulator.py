@@ -47,8 +47,10 @@ def described(
 
 def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
     """What ``described`` said: whether pay is in expectation, and the ranges; raises TypeError for unknown options."""
-    told: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    return bool(told.pop("expected", False)), Ranges(**told)
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
+    }
+    return bool(given.pop("expected", False)), Ranges(**given)
 
 
 STOCK = 4096  # beginnings drawn at once
@@ -136,10 +138,10 @@ class IterativeSimulator:
 
     def get_state(self) -> dict[str, Any]:
         """The runs' rows, their true effects, and the generator."""
-        told: dict[str, Any] = {"random": self.random.bit_generator.state}
+        state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
-            told |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
-        return told
+            state |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""

@@ -58,7 +58,7 @@ class WorkflowEngine(DecidedInRuns):
         return Read(after, tuple(implausible(after, report)))
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
-        """One after the other."""
+        """Decide run by run, in the order of ``pending``."""
         return [
             Answered(
                 *answer(

@@ -24,7 +24,7 @@ Array = NDArray[np.float32]
 
 
 class Truth(NamedTuple):
-    """What an oracle is told of B runs.
+    """What an oracle knows of B runs.
 
     Attributes:
         projectors: of the models that runs follow.
