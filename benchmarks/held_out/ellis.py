@@ -50,6 +50,21 @@ def judge(name: str, spec: Spec, shown: Executions, later: list[Floats]) -> Worl
     return World(name, Profile(spec, shown), law, draw)
 
 
+def rehearsals(world: World, count: int, seed: int) -> list[World]:
+    """Worlds to tune on, made of a profile alone: half of its executions are shown, the judge is made of the others."""
+    random, executions = np.random.default_rng(seed), world.profile.executions.items
+    halves = [np.array_split(random.permutation(len(executions)), 2) for _ in range(count)]
+    return [
+        judge(
+            f"{world.name}, rehearsal {n}",
+            world.spec,
+            Executions(tuple(executions[i] for i in shown)),
+            [executions[i][1] for i in other],
+        )
+        for n, (shown, other) in enumerate(halves)
+    ]
+
+
 def _stage(executors: Floats, seconds: Floats) -> Floats:
     return nnls(np.stack([np.ones_like(executors), 1 / executors], axis=1), seconds)[0]
 

@@ -1,8 +1,10 @@
 """Episodes of a world under a policy, in lock-step: what was measured, and what came of it.
 
-``play(world, learner, episodes, seed)`` takes anything that makes a policy of a profile; it needs no service. A policy
-may be tuned on profiles alone (for example by playing ``judge`` on left-out profile runs): what a world's episodes
-are made of is held out, and tuning on them, or choosing a seed by them, makes every figure here worthless.
+``play(world, learner, episodes, seed)`` takes anything that makes a policy of a profile; it needs no service.
+
+What a world's episodes are made of is held out: a policy tuned on them, or chosen by them, makes every figure here
+worthless. To tune there are ``ellis.rehearsals``, which halve a profile, and other seeds of the planted worlds than
+``planted_suite.JUDGED``.
 """
 
 from __future__ import annotations
