@@ -49,7 +49,7 @@ def _sampled(random: Random, count: int = EXECUTIONS) -> Floats:
 def deadline(random: Random) -> Plan:
     """One resource; a median run meets the deadline at 12 to 18 executors, with a tenth to spare."""
     law = _amdahl(*_work(random))
-    return Plan(_spec(1.1 * _total(law, random.integers(12, 19))), law, _sampled(random))
+    return Plan(_spec(1.1 * _total(law, int(random.integers(12, 19)))), law, _sampled(random))
 
 
 def drift(random: Random) -> Plan:
@@ -85,7 +85,7 @@ def iteration_target(random: Random) -> Plan:
     """Each iteration has a target of its own, and all are alike but for the noise."""
     length, parallel = 20.0, random.uniform(0.6, 0.95)
     law = _amdahl(np.full(STAGES, length * (1 - parallel)), np.full(STAGES, length * parallel * 16))
-    target = 1.1 * _total(law, random.integers(12, 19)) / STAGES
+    target = 1.1 * _total(law, int(random.integers(12, 19))) / STAGES
     return Plan(_spec(target, "iteration"), law, _sampled(random))
 
 

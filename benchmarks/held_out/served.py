@@ -12,7 +12,7 @@ from benchmarks.held_out.engine import advice_of
 from benchmarks.held_out.play import Advice, Learner, Policy, Report
 from benchmarks.held_out.world import Floats, Profile
 
-CALLERS = 4
+CALLERS, ATTEMPTS = 4, 2
 
 
 def served(steward: Steward, training: Json | None = None) -> Learner:
@@ -82,8 +82,18 @@ class Served:
             for allocation, metrics, features in rows
         ]
         with ThreadPoolExecutor(CALLERS) as pool:
-            put = pool.map(self._steward.report, self._runs, [report.iteration] * len(bodies), bodies)
+            put = pool.map(self._put, self._runs, [report.iteration] * len(bodies), bodies)
             return advice_of(self.layout, list(put))
+
+    def _put(self, run: str, iteration: int, body: Json) -> Json:
+        """Report; what timed out on a busy machine is said again, as a launcher would."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._steward.report(run, iteration, body)
+            except RefusedError as error:
+                if not str(error).startswith("Timed out"):
+                    raise
+        return self._steward.report(run, iteration, body)
 
     def _features(self, name: str, row: list[float]) -> Json:
         return {name: dict(zip(self.layout.features, row, strict=True))} if row else {}
