@@ -53,7 +53,7 @@ class Engine:
             )
         )
 
-    def begin(self, features: Floats) -> Advice:
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:  # noqa: ARG002 - nothing can be announced
         """Start E runs."""
         starts = [
             IterationRunStart(workload="world", features=dict(zip(self.layout.features, row, strict=True)) or None)

@@ -24,6 +24,7 @@ class Plan:
         sampled: allocations of the profile's executions, [n, R].
         effect_sd, noise_sd: of the logs of a run's effect and of an iteration's noise.
         tails: degrees of freedom of the noise (Student's t, scaled to ``noise_sd``); None for a normal one.
+        announced: see ``World``.
         drift: by which the second half of a run is slower when it is judged, though no profile shows it.
     """
 
@@ -35,6 +36,7 @@ class Plan:
     tails: float | None = None
     drift: float = 1.0
     course: Course | None = None
+    announced: bool = False
 
 
 def planted(name: str, plan: Plan, seed: int) -> World:
@@ -45,7 +47,7 @@ def planted(name: str, plan: Plan, seed: int) -> World:
         return _chance(plan, spec, count, random, plan.drift)
 
     shown = _chance(plan, spec, len(plan.sampled), np.random.default_rng((seed, 1)), 1.0)
-    return World(name, Profile(spec, _executions(plan, spec, shown)), plan.law, draw)
+    return World(name, Profile(spec, _executions(plan, spec, shown)), plan.law, draw, plan.announced)
 
 
 def _chance(plan: Plan, spec: Spec, count: int, random: np.random.Generator, drift: float) -> Episodes:

@@ -138,6 +138,18 @@ def varying_features(random: Random) -> Plan:
     return Plan(spec, law, _sampled(random), course=course)
 
 
+def announced_features(random: Random) -> Plan:
+    """The same, but that each run begins somewhere else in that course, and its launcher knows what is to come."""
+    plan = varying_features(random)
+
+    def course(count: int, random: Random) -> Floats:
+        usual = plan.course(count, random) if plan.course else np.zeros((count, LONG, 1))
+        begins = random.integers(0, 25, count)
+        return np.stack([np.roll(one, -begin, axis=0) for one, begin in zip(usual, begins, strict=True)])
+
+    return replace(plan, course=course, announced=True)
+
+
 def misspecified(random: Random) -> Plan:
     """Beyond a knee more executors cost time, whole machines of eight are faster, and the noise has heavy tails."""
     serial, shared = _work(random)
@@ -163,6 +175,7 @@ PLANTED: dict[str, Callable[[Random], Plan]] = {
         two_executions,
         one_allocation,
         varying_features,
+        announced_features,
         misspecified,
     )
 }

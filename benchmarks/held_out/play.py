@@ -22,12 +22,16 @@ from benchmarks.held_out.world import Floats, Profile, World
 
 
 class Report(NamedTuple):
-    """One iteration of E runs: its number, allocations [E, R] in units, metrics [E, M] and features [E, F]."""
+    """One iteration of E runs: its number, allocations [E, R] in units, metrics [E, M] and features [E, F].
+
+    ``upcoming`` are the features of the iterations after it, [E, K, F], where the launcher knows them, else K is 0.
+    """
 
     iteration: int
     allocation: Floats
     metrics: Floats
     features: Floats
+    upcoming: Floats
 
 
 class Advice(NamedTuple):
@@ -43,8 +47,8 @@ class Policy(Protocol):
 
     name: str
 
-    def begin(self, features: Floats) -> Advice:
-        """The first allocations, under the first iteration's features [E, F]."""
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:
+        """The first allocations, under the first iteration's features [E, F]; ``upcoming`` as in a report."""
         ...
 
     def next(self, report: Report) -> Advice:
@@ -97,7 +101,8 @@ def play(world: World, learner: Learner, episodes: int, seed: int) -> Played:
     allocations = np.zeros((*shape, len(layout.resources)))
     measured, low, high = (np.full((*shape, metrics), np.nan) for _ in range(3))
     pauses = np.array([r.change_seconds for r in world.spec.resources])
-    advice = policy.begin(chance.features[:, 0])
+    known = chance.features if world.announced else chance.features[:, :0]
+    advice = policy.begin(chance.features[:, 0], known[:, 1:])
     for i in range(iterations):
         before = allocations[:, i - 1] if i else advice.allocation
         _check(layout, before, advice.allocation)
@@ -107,7 +112,8 @@ def play(world: World, learner: Learner, episodes: int, seed: int) -> Played:
         if advice.low is not None and advice.high is not None:
             low[:, i], high[:, i] = advice.low, advice.high
         if i + 1 < iterations:
-            advice = policy.next(Report(i, allocations[:, i], measured[:, i], chance.features[:, i]))
+            seen = (allocations[:, i], measured[:, i], chance.features[:, i], known[:, i + 1 :])
+            advice = policy.next(Report(i, *seen))
     return _judged(world, policy.name, (allocations, measured, low, high), world.reference(chance))
 
 

@@ -18,7 +18,7 @@ class Static:
         self.name = "static " + " × ".join(f"{value:g}" for value in allocation)
         self._allocation = allocation
 
-    def begin(self, features: Floats) -> Advice:
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:  # noqa: ARG002 - it does not look
         """The allocation."""
         return Advice(np.tile(self._allocation, (len(features), 1)))
 
@@ -52,7 +52,8 @@ class PlainRule:
     target with ``margin`` standard deviations to spare, else the one that misses least. The projection is the
     regression's times the run's pace, measured over predicted so far, in which one average iteration counts as having
     been on time. What a standard deviation is, is asked of the profile: how far the same projection, after as many
-    reports, was off in its executions. A change's pause is paid for.
+    reports, was off in its executions. A change's pause is paid for. Features to come are those that were announced,
+    else the profile's mean course.
     """
 
     def __init__(self, profile: Profile, margin: float) -> None:
@@ -69,10 +70,11 @@ class PlainRule:
         self._pauses = np.array([r.change_seconds for r in self.spec.resources])
         self._reach = np.array([r.step * r.max_steps for r in self.spec.resources]) + 1e-9
 
-    def begin(self, features: Floats) -> Advice:
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:
         """The cheapest, wherever it is."""
         self._done, self._due = np.zeros((2, len(features), len(self.spec.metrics)))
-        score = self._score(0, np.zeros((len(features), len(self._grid))))
+        known = np.concatenate([features[:, None], upcoming], axis=1) if upcoming.size else upcoming
+        score = self._score(0, np.zeros((len(features), len(self._grid))), known)
         return Advice(self._grid[score.argmin(axis=1)])
 
     def next(self, report: Report) -> Advice:
@@ -80,13 +82,18 @@ class PlainRule:
         self._done = self._done + report.metrics
         self._due = self._due + self._regression.predict(report.allocation, report.features, report.iteration)
         apart = np.abs(self._grid - report.allocation[:, None])  # [E, A, R]
-        score = self._score(report.iteration + 1, (apart > 0) @ self._pauses)
+        score = self._score(report.iteration + 1, (apart > 0) @ self._pauses, report.upcoming)
         return Advice(self._grid[np.where((apart > self._reach).any(axis=2), np.inf, score).argmin(axis=1)])
 
-    def _score(self, reports: int, pause: Floats) -> Floats:
+    def _score(self, reports: int, pause: Floats, upcoming: Floats) -> Floats:
         """Money for the rest of the run at each allocation, [E, A]; where a target is missed, more than any money."""
         pace = ((self._done + self._one) / (self._due + self._one))[:, None]  # [E, 1, M]
-        rest, following = pace * self._rest[reports], pace * self._next[reports]
+        rest, following = self._rest[reports][None], self._next[reports][None]
+        if upcoming.size:
+            means = upcoming.mean(axis=1)
+            rest = np.stack([upcoming.shape[1] * self._at(one, reports) for one in means])
+            following = np.stack([self._at(one, reports) for one in upcoming[:, 0]])
+        rest, following = pace * rest, pace * following
         rest[:, :, self.layout.seconds] += pause
         excess = np.zeros(pause.shape)
         for m, metric in enumerate(self.spec.metrics):
@@ -95,6 +102,10 @@ class PlainRule:
             excess = np.maximum(excess, _excess(metric, value + so_far, value * self._margins[reports, m]))
         money = (self._grid @ self.layout.prices) * rest[:, :, self.layout.seconds]
         return np.where(excess > 0, 1e12 * (1 + excess), money)
+
+    def _at(self, features: Floats, iteration: int) -> Floats:
+        """Metrics at each allocation under features [F], [A, M]; they are linear in the features."""
+        return self._regression.predict(self._grid, np.tile(features, (len(self._grid), 1)), iteration)
 
 
 def _excess(metric: Metric, value: Floats, swing: Floats) -> Floats:

@@ -62,7 +62,7 @@ class Served:
         *_, ended = self._steward.follow(job)
         return dict(ended["result"])
 
-    def begin(self, features: Floats) -> Advice:
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:  # noqa: ARG002 - nothing can be announced
         """Start E runs."""
         starts = [{"workload": self._workload, **self._features("features", row)} for row in features.tolist()]
         with ThreadPoolExecutor(CALLERS) as pool:

@@ -63,19 +63,28 @@ def best_static(played: Sequence[Played]) -> Played:
     return max(played, key=lambda one: float(one.returns.mean()))
 
 
+def as_punctual(one: Played, statics: Sequence[Played]) -> Played | None:
+    """The cheapest static that misses no more often; None where each misses more."""
+    share = max(part.share for part in missed(one))
+    enough = [static for static in statics if max(part.share for part in missed(static)) <= share]
+    return min(enough, key=lambda static: float(static.money.mean()), default=None)
+
+
 def difference(one: Played, other: Played) -> Interval:
     """Mean of the paired differences of the returns and its 95 % interval, over episodes."""
     return Interval(**mean_interval(one.returns - other.returns))
 
 
 def verdict(found: Interval, peer: Played) -> str:
-    """``ahead`` and ``level`` need the whole interval above 0, and above minus the margin of practical equivalence."""
+    """How a difference stands to the margin of practical equivalence m: ``ahead`` or ``behind`` where its whole
+    interval lies above m or below −m, ``level`` where it lies above −m, else ``undecided``.
+    """
     margin = EQUIVALENT * abs(float(peer.returns.mean()))
-    if found.low > 0:
+    if found.low > margin:
         return "ahead"
     if found.low >= -margin:
         return "level"
-    return "behind" if found.high < 0 else "undecided"
+    return "behind" if found.high < -margin else "undecided"
 
 
 class Line(NamedTuple):
@@ -84,6 +93,7 @@ class Line(NamedTuple):
     played: Played
     rule: Played
     static: Played
+    punctual: Played | None
     profile: Profile
 
     def row(self) -> dict[str, Any]:
@@ -93,6 +103,8 @@ class Line(NamedTuple):
             "policy": played.policy,
             "missed": [one._asdict() for one in missed(played)],
             "cost": float(played.money.mean()),
+            "punctual_static": None if self.punctual is None else self.punctual.policy,
+            "punctual_cost": None if self.punctual is None else float(self.punctual.money.mean()),
             "changes": float(played.changes.mean()),
             "return": float(played.returns.mean()),
             "less_rule": difference(played, self.rule).as_dict() | {"verdict": self._against(self.rule)},
@@ -108,14 +120,16 @@ class Line(NamedTuple):
         """The row for people; ``LEGEND`` says what its columns are."""
         row = self.row()
         late = "; ".join(f"{one['share']:6.1%} by {one['by']:7.4g} {one['unit']}" for one in row["missed"])
-        figures = f"{row['cost']:8.4g}  {row['changes']:5.1f}  {row['return']:+8.4f}"
+        peer = f"({row['punctual_cost']:.4g})" if self.punctual else "(–)"
+        figures = f"{row['cost']:8.4g} {peer:8}  {row['changes']:5.1f}  {row['return']:+8.4f}"
         less = "  ".join(_signed(row[name]) for name in ("less_rule", "less_static"))
         held = "  ".join(_percents(row[f"coverage_{where}"]) for where in ("inside", "outside"))
         return f"  {self.played.policy:28} {late}  {figures}  {less}  {held}"
 
 
 LEGEND = (
-    "policy; targets missed (share of runs or iterations, mean miss over all of them); cost; changes a run; return; "
+    "policy; targets missed (share of runs or iterations, mean miss over all of them); cost (that of the "
+    "cheapest sampled static with as few misses); changes a run; return; "
     "return less the plain rule's and less the best static's, paired [95 %]; bands that held, % of iterations/of time, "
     "inside and outside of the range that was measured"
 )
@@ -124,7 +138,7 @@ LEGEND = (
 def table(played: Sequence[Played], profile: Profile, rule: Played, statics: Sequence[Played]) -> list[Line]:
     """A line for each of ``played``, for the rule and for the best static."""
     best = best_static(statics)
-    return [Line(one, rule, best, profile) for one in (*played, rule, best)]
+    return [Line(one, rule, best, as_punctual(one, statics), profile) for one in (*played, rule, best)]
 
 
 def _signed(found: dict[str, Any]) -> str:

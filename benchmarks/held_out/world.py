@@ -57,12 +57,14 @@ class World:
         profile: what is shown; nothing of what is judged on is among it.
         law: see ``Law``.
         draw: so many episodes by a generator.
+        announced: whether a launcher knows the features of all iterations to come, and says so.
     """
 
     name: str
     profile: Profile
     law: Law
     draw: Callable[[int, np.random.Generator], Episodes]
+    announced: bool = False
 
     @property
     def spec(self) -> Spec:

@@ -55,7 +55,7 @@ class Wanderer:
     def __init__(self, layout: Layout, seed: int) -> None:
         self._layout, self._random = layout, np.random.default_rng(seed)
 
-    def begin(self, features: Floats) -> Advice:
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:
         start = [r.start for r in self._layout.spec.resources]
         return self._banded(np.tile(start, (len(features), 1)))
 
@@ -166,10 +166,10 @@ def test_a_verdict_needs_the_whole_interval() -> None:
     peer = play(plant("deadline", 7), static(12.0), 5, 0)
     margin = 0.01 * abs(peer.returns.mean())
     words = [
-        verdict(Interval(0.0, *bounds), peer)
-        for bounds in ((1e-6, 1.0), (-0.9 * margin, 1.0), (-1.1 * margin, 1.0), (-1.0, -1e-6))
+        verdict(Interval(0.0, bounds[0] * margin, bounds[1] * margin), peer)
+        for bounds in ((1.1, 9.0), (0.9, 9.0), (-0.9, 9.0), (-1.1, 9.0), (-9.0, -0.9), (-9.0, -1.1))
     ]
-    assert words == ["ahead", "level", "undecided", "behind"]
+    assert words == ["ahead", "level", "level", "undecided", "undecided", "behind"]
 
 
 def test_the_best_static_is_the_best_on_the_very_episodes() -> None:
