@@ -32,7 +32,7 @@ class Served:
     """E runs of one workload of a running service, each reported and answered by itself.
 
     Attributes:
-        told: report of the agent that was trained; empty without one.
+        told: report of the agent that was trained, or why there is no model; else empty.
     """
 
     def __init__(self, steward: Steward, profile: Profile, training: Json | None) -> None:
@@ -44,7 +44,7 @@ class Served:
         try:
             self._follow(steward.fit(self._workload))
         except RefusedError as error:
-            self.name += f", no model ({error})"
+            self.name, self.told = "Steward, no model", {"problem": str(error)}
             return
         if training is not None:
             self._train(training)

@@ -15,7 +15,9 @@ from app.kinds.iterative.samples.check import Checker
 from app.kinds.iterative.samples.csv import CsvReader
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import advance, begin
+from benchmarks.held_out.compare import compare
 from benchmarks.held_out.ellis import EXECUTORS, judge
+from benchmarks.held_out.goals import rows
 from benchmarks.held_out.planted import planted
 from benchmarks.held_out.planted_suite import PLANTED, plant
 from benchmarks.held_out.play import Advice, Learner, Played, Report, play
@@ -177,3 +179,17 @@ def test_the_best_static_is_the_best_on_the_very_episodes() -> None:
     every: list[Played] = [play(world, static(x), 20, 0) for x in (8.0, 14.0, 30.0)]
     best = best_static(every)
     assert all(difference(best, one).mean >= 0 for one in every)
+
+
+def test_what_is_recorded_says_whether_both_were_matched() -> None:
+    wanderer, *_, static_line = compare(plant("deadline", 7), [lambda p: Wanderer(Layout(p.spec), 1)], episodes=20)
+    returns, *bands, changes = rows("deadline-7", wanderer)
+    assert returns["value"] == pytest.approx(wanderer.played.returns.mean())
+    assert returns["peer_value"] >= static_line.played.returns.mean()
+    assert "missed" in returns["goal"]  # half of the time it is far from what the deadline needs
+    assert len(bands) == 4  # of iterations and of time, inside and outside
+    assert all("missed" in band["goal"] for band in bands if not 0.85 <= band["value"] <= 0.95)
+    assert bands[0]["value"] == coverage(wanderer.played, wanderer.profile, inside=True).iterations
+    assert changes["value"] == pytest.approx(wanderer.played.changes.mean())
+    assert static_line.punctual is not None
+    assert static_line.punctual.money.mean() <= static_line.played.money.mean()
