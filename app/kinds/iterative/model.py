@@ -1,7 +1,7 @@
 """The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ class ModelTable:
     """``measured = table(allocation, features, iteration) · run effect · noise``, per metric, on a log scale.
 
     Shapes: M metrics, A allocations (the whole grid, as in ``Layout.allocations``), C feature cells (one node per
-    feature; 1 without features), I iteration bins, R resources, F features.
+    feature; 1 without features), I iteration bins, R resources, F features, K members of the belief.
 
     Attributes:
         log_mean: natural log of each metric's median, [M, A, C, I].
@@ -40,6 +40,9 @@ class ModelTable:
         feature_low, feature_high: bounds of the features that the samples hold, [F].
         level: the share of iterations that the intervals are made for.
         informed: whether samples stand behind it.
+        members: log offsets against ``log_mean`` of models that the samples can't tell apart, equally likely before a
+            run's first report, [K, M, A, C, I]; None: there is one model.
+        noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: the same in all.
     """
 
     log_mean: NDArray[np.float32]
@@ -59,10 +62,13 @@ class ModelTable:
     feature_high: Floats
     level: float = 0.9
     informed: bool = True
+    members: NDArray[np.float32] | None = None
+    noise_by_bin: Floats | None = None
 
     def to_bytes(self) -> bytes:
         """The table as safetensors."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
+        arrays = {name: array for name, array in arrays.items() if array is not None}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
         metadata = {"format": FORMAT, "header": json.dumps({"level": self.level, "informed": self.informed})}
         return written(arrays, metadata)
@@ -91,6 +97,20 @@ class ModelTable:
     def cells(self) -> int:
         """Number of feature cells C."""
         return int(self.log_mean.shape[2])
+
+    @cached_property
+    def believed(self) -> Self | None:
+        """All members side by side as feature cells, [M, A, K · C, I], members slowest; None: there is one model."""
+        if self.members is None or len(self.members) < 2:
+            return None
+        apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]
+        return replace(self, log_mean=apart.reshape(*apart.shape[:2], -1, apart.shape[4]), members=None)
+
+    def member(self, index: int) -> Self:
+        """One member of the belief, as if it were the model; the model itself where there is one."""
+        if self.members is None:
+            return self
+        return replace(self, log_mean=self.log_mean + self.members[index], members=None)
 
     def cell(self, features: Floats) -> NDArray[np.intp]:
         """Feature cell of each row of ``features`` [B, F] → [B]: the nearest node along each feature."""

@@ -12,10 +12,11 @@ from app.kinds.iterative.moves import GridPosition
 from app.kinds.iterative.observation_names import AHEAD
 from app.kinds.iterative.preferences import Preferences, log_within, preferences_of
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State
+from app.kinds.iterative.state import State, by_member, member_cells, member_weights
 from app.policies.base import RETURN_SCALE
 
 Array = NDArray[Any]
+Indices = NDArray[np.integer]
 
 EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
 
@@ -53,12 +54,15 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     cell = projector.cell(state.features)
     position = GridPosition(projector.layout.index(state.levels), cell, state.iteration, state.levels)
     moves = projector.moves
-    expected = moves.barrier(position)
-    legal = expected == 0
+    barrier = moves.barrier(position)
+    legal = barrier == 0
     projection = _projection(projector, state, lambda metric, logs: moves.remaining(metric, position, logs=logs))
     rate = moves.rate(state.levels, given.money * given.weights[1])
     options = Options(position.here, moves.pause, moves.change, rate)
-    expected = _charge(projector, state, given, projection, options, expected)
+    if projector.believed is None:
+        expected = _charge(projector, state, given, projection, options, barrier)
+    else:
+        expected = _believed(projector, projector.believed, state, given, options, position) + barrier
     return View(_observation(projector, state, given, projection, expected).T, legal.T, expected.T)
 
 
@@ -114,14 +118,50 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
     integrated out. A miss is expected under a normal approximation of the projected metric.
     """
     given, cell = preferences_of(projector, state), projector.cell(state.features)
+    options = options._replace(rate=options.rate * given.weights[1])
+    if projector.believed is not None:
+        return _believed(projector, projector.believed, state, given, options)
+    total = np.zeros(options.allocation.shape, projector.dtype)
+    projection = _projection(projector, state, _reader(projector, options.allocation, cell, state))
+    return _charge(projector, state, given, projection, options, total)
 
+
+def _believed(
+    projector: Projector,
+    members: Projector,
+    state: State,
+    given: Preferences,
+    options: Options,
+    position: GridPosition | None = None,
+) -> Array:
+    """Expected return-to-go, [K, B], over the members of the belief, each with its own run effect.
+
+    Options are those of ``position``'s actions, or, without one, what their ``allocation`` says.
+    """
+    count, batch = projector.members, len(state.iteration)
+    apart = by_member(state, count)
+    cell = member_cells(projector, projector.cell(state.features))
+    preferences = Preferences(*(np.repeat(field, count, axis=-1) for field in given))
+    if position is not None:
+        rows = GridPosition(np.repeat(position.here, count), cell, apart.iteration, apart.levels)
+        projection = _projection(members, apart, lambda metric, logs: members.moves.remaining(metric, rows, logs=logs))
+    else:
+        allocation = np.repeat(options.allocation, count, axis=1)
+        projection = _projection(members, apart, _reader(members, allocation, cell, apart))
+    pause, change = (part if part.shape[1] == 1 else np.repeat(part, count, axis=1) for part in options[1:3])
+    apart_options = Options(options.allocation, pause, change, np.repeat(options.rate, count, axis=1))
+    total = np.zeros((len(options.rate), batch * count), projector.dtype)
+    total = _charge(members, apart, preferences, projection, apart_options, total)
+    expected: Array = np.einsum("nbk,bk->nb", total.reshape(-1, batch, count), member_weights(state))
+    return expected
+
+
+def _reader(projector: Projector, allocation: Indices, cell: Indices, state: State) -> Callable[[int, bool], Array]:
     def remaining(metric: int, logs: bool) -> Array:
         read = projector.remaining_log if logs else projector.remaining
-        return read(metric, options.allocation, cell, state.iteration)
+        return read(metric, allocation, cell, state.iteration)
 
-    total = np.zeros(options.allocation.shape, projector.dtype)
-    projection = _projection(projector, state, remaining)
-    return _charge(projector, state, given, projection, options._replace(rate=options.rate * given.weights[1]), total)
+    return remaining
 
 
 class _Projection(NamedTuple):

@@ -28,7 +28,7 @@ class ProjectionTables:
     """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
 
     Attributes:
-        effect_variance, noise_variance, drift_variance: of the log metrics, [M]; noise_sd, drift_sd: their roots.
+        effect_variance, noise_variance, drift_variance: of the log metrics, [M]; drift_sd: the root of the last.
         change_seconds: [R].
         minima, steps, largest: of the resources' grids, [R].
         grid_levels: levels of every allocation of the grid, [A, R].
@@ -44,7 +44,7 @@ class ProjectionTables:
         self.effect_variance = self._cast(table.effect_sd**2)
         self.noise_variance = self._cast(np.maximum(table.noise_sd, 1e-3) ** 2)
         self.drift_variance = self._cast(table.drift_sd**2)
-        self.noise_sd, self.drift_sd = np.sqrt(self.noise_variance), np.sqrt(self.drift_variance)
+        self.drift_sd = np.sqrt(self.drift_variance)
         self.effect_scale = np.sqrt(self.effect_variance + self.noise_variance)
         self.change_seconds = self._cast(table.change_seconds)
         self.minima = self._cast([r.minimum for r in layout.spec.resources])
@@ -52,6 +52,7 @@ class ProjectionTables:
         self.bins, self.cells = table.log_mean.shape[3], table.cells
         self._logs = self._cast(np.moveaxis(table.log_mean, 0, -1)).reshape(-1, len(layout.metrics))
         self._bin = np.append(table.iteration_bin, table.iteration_bin[-1]).astype(np.intp)
+        self._noise = self._noise_by_iteration()
         self.stride = -(-len(layout.allocations) * self.cells * (layout.iterations + 1) // LARGEST_SUFFIX)
         self.rows = -(-layout.iterations // self.stride) + 1
         self._sums = [self._suffix(m, logs=False) for m in range(len(layout.metrics))]
@@ -66,6 +67,16 @@ class ProjectionTables:
         self.largest = self._cast(layout.allocations[-1])
         whole = self._sums[layout.seconds].reshape(len(layout.allocations), self.cells, self.rows)
         self._whole_run = np.ascontiguousarray(whole[-1, :, 0])
+
+    def _noise_by_iteration(self) -> Array:
+        """Variance of the log metrics in each iteration, [iterations + 1, M]; one row where it is always the same."""
+        if self.table.noise_by_bin is None:
+            return self.noise_variance[None]
+        return self._cast(np.maximum(self.table.noise_by_bin, 1e-3).T[self._bin] ** 2)
+
+    def noise(self, iteration: Indices) -> Array:
+        """Variance of the log metrics in ``iteration`` [B], [B, M], or [1, M] where it is always the same."""
+        return self._noise if len(self._noise) == 1 else self._noise.take(iteration, axis=0, mode="clip")
 
     def _norms(self) -> None:
         layout = self.layout
@@ -104,7 +115,10 @@ class ProjectionTables:
     def _suffix(self, metric: int, *, logs: bool) -> Array:
         """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
-        values = table if logs else np.exp(table + self.noise_variance[metric] / 2)
+        noise = self.noise_variance[metric]
+        if self.table.noise_by_bin is not None:
+            noise = np.maximum(self.table.noise_by_bin[metric], 1e-3) ** 2
+        values = table if logs else np.exp(table + noise / 2)
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)

@@ -11,6 +11,7 @@ from app.kinds.iterative.projector import Projector
 
 Array = NDArray[Any]
 Levels = NDArray[Any]
+TAIL = 4.0  # degrees of freedom of what members are weighed by
 SURPRISE = 4.0  # standard deviations of an innovation that a constant run effect can't explain
 
 
@@ -22,13 +23,15 @@ class State(NamedTuple):
         levels: the last reported allocation (before any report: the initial one), [B, R].
         elapsed: sum of each metric over the run so far, [B, M].
         effect: posterior mean of the log run effect, [B, M].
-        variance: its posterior variance, [B, M].
+        variance: its posterior variance under any one model, [B, M].
         measured: the last report's metrics, [B, M]; not a number before the first.
         features: the last report's features, [B, F].
         cost: money spent so far, in the price's currency, [B].
         targets: [B, M]; not a number where a metric has none.
         weights: of the reward's terms sla, cost, change, [B, 3].
         prices: per unit and hour, [B, R].
+        effects: posterior mean of the log run effect under each member of the belief, [B, K · M].
+        log_weights: log of how likely each member is, [B, K]; where there is one model, both are [B, 0].
     """
 
     iteration: Array
@@ -42,6 +45,8 @@ class State(NamedTuple):
     targets: Array
     weights: Array
     prices: Array
+    effects: Array
+    log_weights: Array
 
 
 def begin(
@@ -61,6 +66,7 @@ def begin(
         given = np.asarray(default if values is None else values, dtype)
         return np.array(np.broadcast_to(given, (batch, given.shape[-1])))
 
+    members = projector.members if projector.members > 1 else 0
     middle = [(f.minimum + f.maximum) / 2 for f in layout.spec.features]
     return State(
         iteration=np.zeros(batch, np.int32),
@@ -74,6 +80,8 @@ def begin(
         targets=rows(targets, layout.targets),
         weights=rows(weights, layout.weights),
         prices=rows(prices, layout.prices),
+        effects=np.zeros((batch, members * metrics), dtype),
+        log_weights=np.zeros((batch, members), dtype),
     )
 
 
@@ -108,22 +116,25 @@ def advance(
     logs, pause = expect(projector, state, levels, features) if expected is None else expected
     seconds = metrics[:, projector.layout.seconds]
     ratio = np.log(_without_change(metrics, pause, projector.layout.seconds)) - logs
-    effect, variance = filtered(projector, state.effect, state.variance, ratio)
+    noise = projector.noise(state.iteration)
+    if projector.members > 1:
+        offsets = projector.offsets(projector.layout.index(levels), projector.cell(features), state.iteration)
+        known = believed(projector, state, ratio[:, None] - offsets, noise)
+    else:
+        known = filtered(projector, state.effect, state.variance, ratio, noise)
     return state._replace(
         iteration=state.iteration + 1,
         levels=levels,
         elapsed=state.elapsed + metrics,
-        effect=effect,
-        variance=variance,
         measured=metrics,
         features=features,
         cost=state.cost + spent(projector, state.prices, levels, seconds),
+        **known,
     )
 
 
-def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array) -> tuple[Array, Array]:
-    """Posterior mean and variance of the log run effect after log-ratios measured/predicted ``ratio``, [B, M] each."""
-    noise = projector.noise_variance
+def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array, noise: Array) -> dict[str, Array]:
+    """``effect`` and ``variance`` [B, M] after log-ratios measured/predicted ``ratio`` [B, M] of variance ``noise``."""
     prior = variance + projector.drift_variance
     innovation = ratio - effect
     squared = innovation * innovation
@@ -131,7 +142,55 @@ def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array)
     gain = prior / (prior + noise)
     innovation *= gain
     gain *= prior
-    return innovation + effect, np.subtract(prior, gain, out=prior)
+    return {"effect": innovation + effect, "variance": np.subtract(prior, gain, out=prior)}
+
+
+def believed(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
+    """The same for a belief, and ``effects`` and ``log_weights``; ``ratios`` [B, K, M] are those to each member.
+
+    The members share the variance, for they share the noise. Each is as likely as its innovations were, whose tails are
+    heavier than the normal distribution's (Student's t), so that no single report decides.
+    """
+    effects = state.effects.reshape(ratios.shape)
+    prior = state.variance + projector.drift_variance
+    innovation = ratios - effects
+    squared = innovation * innovation
+    weights = member_weights(state)
+    surprise = np.einsum("bk,bkm->bm", weights, squared)
+    np.copyto(prior, surprise, where=surprise > SURPRISE**2 * (prior + noise))
+    total = prior + noise
+    unlikely = np.log1p(squared / (total[:, None] * TAIL)).sum(axis=2)
+    log_weights = state.log_weights - (TAIL + 1) / 2 * unlikely
+    log_weights -= log_weights.max(axis=1, keepdims=True)
+    gain = prior / total
+    effects = effects + innovation * gain[:, None]
+    after = state._replace(log_weights=log_weights)
+    return {
+        "effect": np.einsum("bk,bkm->bm", member_weights(after), effects),
+        "variance": prior - gain * prior,
+        "effects": effects.reshape(len(effects), -1),
+        "log_weights": log_weights,
+    }
+
+
+def member_weights(state: State) -> Array:
+    """How likely each member of the belief is, [B, K]; they sum to 1."""
+    weights = np.exp(state.log_weights)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def by_member(state: State, members: int) -> State:
+    """Each run once for each member of the belief, [B · K], members fastest: as if that member were the model."""
+    none = np.empty((len(state.iteration), 0), state.effects.dtype)
+    apart = State(*(np.repeat(field, members, axis=0) for field in state._replace(effects=none, log_weights=none)))
+    return apart._replace(effect=state.effects.reshape(len(apart.iteration), -1))
+
+
+def member_cells(projector: Projector, cell: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Cells of ``Projector.believed`` for feature cells [B], in the order of ``by_member``, [B · K]."""
+    count = projector.members
+    return np.repeat(cell, count) + np.tile(np.arange(count) * projector.cells, len(cell))
 
 
 def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
@@ -155,9 +214,9 @@ def pack(state: State) -> NDArray[np.float64]:
 
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """The runs whose ``pack`` gave ``rows`` [B, S]."""
+    """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in."""
     values, start = [], 0
-    for width, vector in zip(_widths(layout), _VECTORS, strict=True):
+    for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
         values.append(rows[:, start] if vector else rows[:, start : start + width])
         start += width
     return State(values[0].astype(np.int32), values[1].astype(np.int16), *values[2:])
@@ -166,6 +225,22 @@ def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
 _VECTORS = [name in {"iteration", "cost"} for name in State._fields]
 
 
-def _widths(layout: Layout) -> list[int]:
+def _widths(layout: Layout, size: int) -> list[int]:
     r, m, f = len(layout.resources), len(layout.metrics), len(layout.features)
-    return [1, r, m, m, m, m, f, 1, m, 3, r]
+    common = [1, r, m, m, m, m, f, 1, m, 3, r]
+    members = (size - sum(common)) // (m + 1)
+    return [*common, members * m, members]
+
+
+def fitted(projector: Projector, row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One run's row [S], for a model with as many members as ``projector``'s: where that is another number, they begin
+    anew from what was known of the run effect.
+    """
+    layout, metrics = projector.layout, len(projector.layout.metrics)
+    common = sum(_widths(layout, 0)[:-2])
+    members = projector.members if projector.members > 1 else 0
+    if len(row) == common + members * (metrics + 1):
+        return row
+    first = 1 + len(layout.resources) + metrics
+    effects = np.tile(row[first : first + metrics], members)
+    return np.concatenate([row[:common], effects, np.zeros(members)])

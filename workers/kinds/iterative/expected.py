@@ -11,7 +11,7 @@ from app.kinds.iterative.observation import view
 from app.kinds.iterative.preferences import Preferences
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
-from app.kinds.iterative.state import State, advance, expect
+from app.kinds.iterative.state import State, advance, expect, member_weights
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.simulator import IterativeSimulator, Ranges
@@ -62,11 +62,15 @@ def expectation(
 ) -> Array:
     """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R]."""
     known = expect(projector, before, levels, before.features)
-    spread = np.sqrt(before.variance + projector.drift_variance + projector.noise_variance)
+    spread = np.sqrt(before.variance + projector.drift_variance + projector.noise(before.iteration))
+    logs = known.logs + before.effect
+    if projector.members > 1:
+        position = projector.layout.index(levels), projector.cell(before.features), before.iteration
+        logs = logs + np.einsum("bkm,bk->bm", projector.offsets(*position), member_weights(before))
     ending = before.iteration + 1 >= projector.layout.iterations
     total = np.zeros_like(before.cost)
     for place, weight in zip(*outcomes, strict=True):
-        measured = np.exp(known.logs + before.effect + place * spread)
+        measured = np.exp(logs + place * spread)
         measured[:, projector.layout.seconds] += known.pause
         after = advance(projector, before, levels, measured, before.features, known)
         total += weight * reward(before.weights, terms(projector, before, after, given))

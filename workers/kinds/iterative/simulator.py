@@ -1,7 +1,7 @@
 """The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,7 @@ TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 class _Episodes:
     state: State
     effect: Array  # the true log run effect, [B, M]
+    member: NDArray[np.intp]  # the member of the belief that is true, [B]
     given: Preferences
     view: View
     potential: Array  # [B]
@@ -116,11 +117,11 @@ class IterativeSimulator:
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change the allocations, run an iteration, and report it."""
         episodes, projector = self._current(), self.projector
-        before, effect, given = episodes.state, episodes.effect, episodes.given
+        before, effect, given, member = episodes.state, episodes.effect, episodes.given, episodes.member
         levels = step(self.layout, before.levels, actions)
         if projector.drift_sd.any():
             effect = effect + self._normal(effect.shape) * projector.drift_sd
-        after = self._run(before, levels, effect)
+        after = self._run(before, levels, effect, member)
         seen = view(projector, after, given)
         done = after.iteration >= self.layout.iterations
         self.terms = terms(projector, before, after, given)
@@ -130,7 +131,7 @@ class IterativeSimulator:
             paid -= episodes.potential
             paid += reached * ~done
         paid *= RETURN_SCALE
-        self._episodes = _Episodes(after, effect, given, seen, reached)
+        self._episodes = _Episodes(after, effect, member, given, seen, reached)
         if done.any():
             self._renew(done)
         now = self.view
@@ -141,16 +142,17 @@ class IterativeSimulator:
         state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
             state |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
+            state |= {f"{name}member": episodes.member}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
         self.random.bit_generator.state = state["random"]
-        self._episodes = self._restored(state["rows"], state["effect"])
-        self._stock = self._restored(state["stock_rows"], state["stock_effect"])
+        self._episodes = self._restored(state["rows"], state["effect"], state["member"])
+        self._stock = self._restored(state["stock_rows"], state["stock_effect"], state["stock_member"])
 
-    def _restored(self, rows: NDArray[np.float64], effect: Array) -> _Episodes:
-        return self._seen(restored(self.layout, rows), effect)
+    def _restored(self, rows: NDArray[np.float64], effect: Array, member: NDArray[np.intp]) -> _Episodes:
+        return self._seen(restored(self.layout, rows), effect, member)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -160,19 +162,19 @@ class IterativeSimulator:
     def _normal(self, shape: tuple[int, ...]) -> Array:
         return self.random.standard_normal(shape, np.float32)
 
-    def _run(self, before: State, levels: NDArray[np.integer], effect: Array) -> State:
-        return ran(self.projector, before, levels, effect, self._normal(effect.shape))
+    def _run(self, before: State, levels: NDArray[np.integer], effect: Array, member: NDArray[np.intp]) -> State:
+        return ran(self.projector, before, levels, effect, member, self._normal(effect.shape))
 
     def _open(self, count: int) -> _Episodes:
         return self._seen(*self.begin(count))
 
-    def _seen(self, state: State, effect: Array) -> _Episodes:
+    def _seen(self, state: State, effect: Array, member: NDArray[np.intp]) -> _Episodes:
         given = preferences_of(self.projector, state)
         seen = view(self.projector, state, given)
-        return _Episodes(state, effect, given, seen, potential(seen))
+        return _Episodes(state, effect, member, given, seen, potential(seen))
 
-    def begin(self, count: int) -> tuple[State, Array]:
-        """``count`` runs after their first report, and their true effects."""
+    def begin(self, count: int) -> tuple[State, Array, NDArray[np.intp]]:
+        """``count`` runs after their first report, their true effects, and which member of the belief is true."""
         projector = self.projector
         state = self._unstarted(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
@@ -181,7 +183,13 @@ class IterativeSimulator:
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
-        return self._run(state, state.levels, effect), effect
+        member = self._members(count)
+        return self._run(state, state.levels, effect, member), effect, member
+
+    def _members(self, count: int) -> NDArray[np.intp]:
+        if self.projector.members == 1:
+            return np.zeros(count, np.intp)
+        return self.random.integers(0, self.projector.members, count)
 
     def _unstarted(self, count: int) -> State:
         """Runs before their first iteration, with targets and features drawn."""
@@ -209,7 +217,8 @@ class IterativeSimulator:
         total = projector.effect_variance + projector.drift_variance * k[:, None].astype(np.float32)
         mean = self._normal(effect.shape) * np.sqrt(np.maximum(total - variance, 0))
         levels = np.stack([self.random.integers(0, n, count) for n in layout.levels], axis=1).astype(np.int16)
-        there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance)
+        effects = np.tile(mean, (1, self.projector.members)) if self.projector.members > 1 else state.effects
+        there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance, effects=effects)
         there = there._replace(elapsed=self._elapsed(there))
         pick = {
             name: np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
@@ -239,7 +248,7 @@ class IterativeSimulator:
         fresh = self._draw(len(rows))
         # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
         seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
-        self._episodes = _Episodes(episodes.state, episodes.effect.copy(), episodes.given, seen, episodes.potential)
+        self._episodes = replace(episodes, effect=episodes.effect.copy(), member=episodes.member.copy(), view=seen)
         for old, new in zip(_arrays(self._episodes), _arrays(fresh), strict=True):
             old[..., rows] = new
 
@@ -257,23 +266,33 @@ def restored(layout: Layout, rows: NDArray[np.float64]) -> State:
     return State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in unpack(layout, rows)))
 
 
-def ran(projector: Projector, before: State, levels: NDArray[np.integer], effect: Array, noise: Array) -> State:
-    """The runs after an iteration at ``levels`` [B, R] under their true ``effect`` [B, M].
+def ran(
+    projector: Projector,
+    before: State,
+    levels: NDArray[np.integer],
+    effect: Array,
+    member: NDArray[np.intp],
+    noise: Array,
+) -> State:
+    """The runs after an iteration at ``levels`` [B, R] under their true ``effect`` [B, M] and ``member`` [B].
 
     ``noise`` [B, M], drawn from the standard normal distribution, is used up.
     """
     expected = expect(projector, before, levels, before.features)
-    noise *= projector.noise_sd
+    noise *= np.sqrt(projector.noise(before.iteration))
     noise += effect
+    if projector.members > 1:
+        position = projector.layout.index(levels), projector.cell(before.features), before.iteration
+        noise += projector.offsets(*position)[np.arange(len(member)), member]
     noise += expected.logs
     measured: Array = np.exp(noise, out=noise)
     measured[:, projector.layout.seconds] += expected.pause
     return advance(projector, before, levels, measured, before.features, expected)
 
 
-def _arrays(episodes: _Episodes) -> list[Array]:
+def _arrays(episodes: _Episodes) -> list[NDArray[Any]]:
     """Everything about the runs, the runs along the last axis."""
-    by_run = (*episodes.state, episodes.effect, *episodes.view)
+    by_run: tuple[NDArray[Any], ...] = (*episodes.state, episodes.effect, episodes.member, *episodes.view)
     return [*(field.T for field in by_run), *episodes.given, episodes.potential]
 
 
@@ -281,6 +300,7 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
     return _Episodes(
         State(*(field[rows] for field in episodes.state)),
         episodes.effect[rows],
+        episodes.member[rows],
         Preferences(*(field[..., rows] for field in episodes.given)),
         View(*(field[rows] for field in episodes.view)),
         episodes.potential[rows],

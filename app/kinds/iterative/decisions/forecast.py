@@ -1,12 +1,14 @@
 """What a decision promises: the next iteration's metrics with intervals, and where the run goes with and without it."""
 
+from functools import lru_cache
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State
+from app.kinds.iterative.state import State, by_member, member_cells, member_weights
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -36,14 +38,26 @@ def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices,
     """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds."""
     layout, pair = projector.layout, np.stack([hold, chosen])
     cell = projector.cell(state.features)
-    projected = _projected(projector, state, pair, cell)
-    rest = _rest(projector, state, pair, cell, layout.seconds)
+    projected, rest = _expected(projector, state, pair, cell)
     rest[1] += pause
     if layout.spec.metrics[layout.seconds].scope == "run":
         projected[1, :, layout.seconds] += pause
     rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
     mean, low, high = next_iteration(projector, state, chosen, cell, pause)
     return Forecast(mean, low, high, projected, _excess(projector, state, projected), rates * rest)
+
+
+def _expected(projector: Projector, state: State, pair: Indices, cell: Indices) -> tuple[Array, Array]:
+    """What ``_projected`` and, for seconds, ``_rest`` give, over all members of the belief."""
+    members, seconds = projector.believed, projector.layout.seconds
+    if members is None:
+        return _projected(projector, state, pair, cell), _rest(projector, state, pair, cell, seconds)
+    count, weights = projector.members, member_weights(state)
+    apart, cells = by_member(state, count), member_cells(projector, cell)
+    pairs = np.repeat(pair, count, axis=1)
+    projected = _projected(members, apart, pairs, cells).reshape(2, -1, count, len(projector.layout.metrics))
+    rest = _rest(members, apart, pairs, cells, seconds).reshape(2, -1, count)
+    return np.einsum("pbkm,bk->pbm", projected, weights), np.einsum("pbk,bk->pb", rest, weights)
 
 
 def _rest(projector: Projector, state: State, pair: Indices, cell: Indices, metric: int) -> Array:
@@ -80,16 +94,31 @@ def next_iteration(
     """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the allocation grid, [B, M] each.
 
     What is still unknown of the run effect widens the interval from the model's within-run offsets to its between-run
-    ones, in quadrature: both stem from normal errors of the log.
+    ones, and so does what the members of the belief differ by, in quadrature: all stem from normal errors of the log.
     """
     table = projector.table
     centre = projector.log_mean(chosen, cell, state.iteration) + state.effect
+    between = np.zeros_like(centre)
+    if projector.members > 1:
+        offsets, weights = projector.offsets(chosen, cell, state.iteration), member_weights(state)
+        each = offsets + state.effects.reshape(offsets.shape) - state.effect[:, None]
+        middle = np.einsum("bkm,bk->bm", each, weights)
+        between = np.einsum("bkm,bk->bm", (each - middle[:, None]) ** 2, weights) * _width(table.level) ** 2
+        centre = centre + middle
     prior = np.maximum(projector.effect_variance, 1e-12)
     unknown = np.clip((state.variance + projector.drift_variance) / prior, 0, 1)
-    down = np.sqrt(table.residual_low**2 + unknown * np.maximum(table.marginal_low**2 - table.residual_low**2, 0))
-    up = np.sqrt(table.residual_high**2 + unknown * np.maximum(table.marginal_high**2 - table.residual_high**2, 0))
-    mean = np.exp(centre + projector.noise_variance / 2)
+    more_low = unknown * np.maximum(table.marginal_low**2 - table.residual_low**2, 0)
+    more_high = unknown * np.maximum(table.marginal_high**2 - table.residual_high**2, 0)
+    down = np.sqrt(between + table.residual_low**2 + more_low)
+    up = np.sqrt(between + table.residual_high**2 + more_high)
+    mean = np.exp(centre + projector.noise(state.iteration) / 2)
     low, high = np.exp(centre - down), np.exp(centre + up)
     for values in (mean, low, high):
         values[:, projector.layout.seconds] += pause
     return mean, low, high
+
+
+@lru_cache
+def _width(level: float) -> float:
+    """Half of the central interval of the standard normal distribution that holds ``level``."""
+    return NormalDist().inv_cdf((1 + level) / 2)

@@ -39,7 +39,7 @@ class IterativeWorld(Disturbed):
     """B runs of one workload; see ``World``. ``log_factors`` [B, M] and ``last`` are what luck made of the last step.
 
     Args:
-        projector: of the model that policies believe in, and that runs follow unless told otherwise.
+        projector: of the model that policies believe in; unless told otherwise runs follow it, each one of its members.
         held_out: those of held-out executions.
         seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
     """
@@ -48,6 +48,8 @@ class IterativeWorld(Disturbed):
         layout = projector.layout
         super().__init__(batch, seed, len(layout.metrics))
         self.layout, self.projector, self.models = layout, projector, list(held_out)
+        self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
+        self._member = np.zeros(batch, np.intp)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         self.advice = advice_slice(layout)
         self.held_out, self.steps = len(self.models), layout.iterations - 1
@@ -66,12 +68,12 @@ class IterativeWorld(Disturbed):
     @property
     def _followed(self) -> list[Projector]:
         """Of the models that runs follow."""
-        return [self.projector] if self.model is None else self.models
+        return self._members if self.model is None else self.models
 
     @property
     def _model(self) -> NDArray[np.integer]:
         """Which of them each run follows, [B]."""
-        return np.zeros(self.batch, np.intp) if self.model is None else self.model
+        return self._member if self.model is None else self.model
 
     @property
     def situation(self) -> Situation:
@@ -101,6 +103,9 @@ class IterativeWorld(Disturbed):
         for disturbance in self.disturbances:
             disturbance.begin(self)
         state = self._unstarted()
+        if len(self._members) > 1:
+            drawn = self.random.integers(0, len(self._members), 1 if self.same else self.batch)
+            self._member = np.broadcast_to(drawn, self.batch)
         deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
         self._effect = self._normal() * deviations * self._by_run("effect.spread")
         self._given: Preferences = preferences_of(self.projector, state)
@@ -129,6 +134,7 @@ class IterativeWorld(Disturbed):
             "rows": pack(self.state),
             "effect": self._effect,
             "model": self._model,
+            "member": self._member,
             "composed": self.model is not None,
             "same": self.same,
             "random": self.random.bit_generator.state,
@@ -137,7 +143,7 @@ class IterativeWorld(Disturbed):
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
         self._state = restored(self.layout, state["rows"])
-        self._effect = state["effect"].copy()
+        self._effect, self._member = state["effect"].copy(), state["member"].copy()
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -204,8 +210,10 @@ class IterativeWorld(Disturbed):
     def _followed_logs(self, before: State, levels: NDArray[np.integer]) -> tuple[Array, Array, Array]:
         """Under the models that runs follow: logs of the metrics [B, M], seconds of the change [B], noise [B, M]."""
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
+        noise = np.zeros_like(logs)
         for index, projector in enumerate(self._followed):
             rows = np.flatnonzero(self._model == index)
             there = State(*(field[rows] for field in before))
             logs[rows], pause[rows] = expect(projector, there, levels[rows], there.features)
-        return logs, pause, np.stack([np.sqrt(p.noise_variance) for p in self._followed])[self._model]
+            noise[rows] = np.sqrt(projector.noise(there.iteration))
+        return logs, pause, noise
