@@ -139,6 +139,18 @@ def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -
     assert events(any_database, job)[-1]["result"] == {"agent": 1}
 
 
+def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_database: Database, post: Post) -> None:
+    job = ask(any_database, algorithm="auto", budget=1_000)
+    post.one()
+    told = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
+    assert told in events(any_database, job)
+    assert post.groups == [3]
+    with any_database.reading() as session:
+        kept = session.get_one(Job, job).checkpoint
+    assert kept is not None
+    assert sweep.Opened.unpack(kept).planned is not None
+
+
 def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database, post: Post) -> None:
     job = ask(any_database, **TABULAR)
     post.one()
@@ -185,6 +197,14 @@ def test_the_last_of_many_to_come_to_rest_wakes_the_training_once(any_database: 
     assert len(threads) == 4
     assert post.waiting == [(queue.TRAIN, job)]
     assert row(any_database, job).state == "queued"
+
+
+class Compared(NamedTuple):
+    """A policy at a comparison."""
+
+    validation: float
+    strength: float = 0.5
+    artifact: bytes = b"new"
 
 
 class Killed(BaseException):
@@ -270,6 +290,37 @@ def test_trials_are_cancelled_with_their_training(any_database: Database, post: 
     assert published(any_database) == []
 
 
+def test_a_trial_that_is_cancelled_while_it_is_compared_ends_at_once(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ask(any_database, **{**TABULAR, "budget": 1_000})
+    post.one()
+    trial = post.waiting[0][1]
+
+    def compared(_learner: Learner) -> Compared:
+        service.cancel(any_database, "default", trial)
+        return Compared(-0.2)
+
+    monkeypatch.setattr(Learner, "compared", compared)
+    post.one()
+    assert row(any_database, trial).state == "cancelled"
+    assert trials(any_database, job)[0].score is None
+
+
+def test_a_trial_whose_training_has_ended_fails_and_says_so(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    with any_database.session() as session:  # between the claim and the look at its training
+        ended = session.get_one(Job, job)
+        ended.state, ended.checkpoint = "failed", None
+    trial = post.waiting[0][1]
+    post.one()
+    failed = row(any_database, trial)
+    assert failed.error is not None
+    assert failed.state == "failed"
+    assert "the training that this is a trial of has ended" in failed.error["detail"]
+
+
 def test_a_trial_that_fails_leaves_the_others_to_it(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,14 +366,6 @@ def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: D
     post.deliver()
     assert row(any_database, unlucky).state == "failed"
     assert row(any_database, job).state == "succeeded"
-
-
-class Compared(NamedTuple):
-    """A policy at a comparison."""
-
-    validation: float
-    strength: float = 0.5
-    artifact: bytes = b"new"
 
 
 @pytest.mark.parametrize(
