@@ -76,4 +76,4 @@ def test_a_database_that_is_away_is_tried_again(
     housekeeper.start()
     wait_until(lambda: keys(database) == [], what="the old key to be forgotten")
     housekeeper.stop()
-    assert failures == announced == []
+    assert (failures, announced) == ([], [])
