@@ -182,6 +182,21 @@ def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
     assert (row(any_database, job).state, post.groups) == ("waiting", [3])
 
 
+def test_a_training_that_is_cancelled_while_it_plans_opens_no_trials(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ask(any_database, algorithm="auto", budget=1_000)
+
+    def plan(_problem: IterativeTraining) -> Planned:
+        service.cancel(any_database, "default", job)
+        return Planned(why_not="no time")
+
+    monkeypatch.setattr(IterativeTraining, "plan", plan)
+    post.one()
+    assert row(any_database, job).state == "cancelled"
+    assert (trials(any_database, job), post.groups) == ([], [])
+
+
 def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
