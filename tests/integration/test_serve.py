@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,9 +16,17 @@ import pytest
 from tests.conftest import StartSteward
 from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
-from tests.servers import clean_environment, wait_until
+from tests.servers import StewardServer, clean_environment, start_steward, wait_until
 
 API_BYTES = 150 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
+    """One that goes on, for several tests."""
+    found = start_steward(tmp_path_factory.mktemp("lasting"))
+    yield found
+    found.stop()
 
 
 def test_everything_is_under_one_folder_and_stops_cleanly(steward_factory: StartSteward, tmp_path: Path) -> None:
@@ -32,23 +41,25 @@ def test_everything_is_under_one_folder_and_stops_cleanly(steward_factory: Start
     assert "Traceback" not in server.log.read_text()
 
 
-def test_the_api_stays_small(steward_factory: StartSteward, call: Call) -> None:
-    server = steward_factory()
-    call(server).prepare()
+def test_the_api_stays_small(server: StewardServer, call: Call) -> None:
+    call(server, "small").prepare()
     assert psutil.Process(server.process.pid).memory_info().rss < API_BYTES
 
 
-def test_killing_the_parent_leaves_no_orphan(steward_factory: StartSteward) -> None:
-    server = steward_factory()
-    processes = family(server)
-    assert len(processes) >= 2  # the worker and its prefork children
-    server.kill()
-    wait_until(lambda: all_gone(processes), 15, "the worker and its children to end with their parent")
-    assert not server.alive()
+def test_a_file_without_a_message_harms_no_worker(server: StewardServer, call: Call) -> None:
+    first = worker_main(server)
+    broker = server.data_dir / "broker"
+    broken = {"empty": "", "half": '{"body": "W1', "no-message": "{}"}
+    for name, content in broken.items():
+        (broker / f"0_{name}.celery.msg").write_text(content)
+    wait_until(lambda: len(list(broker.glob("*.unreadable"))) == len(broken), 60, "the files to be put aside")
+    caller = call(server, "unharmed")
+    caller.prepare()
+    assert caller.wait(caller.fit())["state"] == "succeeded"
+    assert worker_main(server).pid == first.pid
 
 
-def test_a_worker_that_dies_is_started_again(steward_factory: StartSteward) -> None:
-    server = steward_factory()
+def test_a_worker_that_dies_is_started_again(server: StewardServer) -> None:
     first = family(server)
     first[0].kill()
     wait_until(lambda: all_gone(first), 15, "the worker's children to end with it")
@@ -88,27 +99,17 @@ def test_help_is_instant() -> None:
     assert loaded & heavy == set()
 
 
-def test_a_second_service_on_a_folder_is_refused_and_told_who_has_it(
+def test_a_second_service_on_a_folder_is_refused_until_the_first_was_killed_which_leaves_no_orphan(
     steward_factory: StartSteward, tmp_path: Path
 ) -> None:
-    server = steward_factory(tmp_path / "data", wait="alive")
+    server = steward_factory(tmp_path / "data")
+    processes = family(server)
+    assert len(processes) >= 2  # the worker and its prefork children
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--data", str(tmp_path / "data")]
     environment = clean_environment({})
     second = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert (second.returncode, f"process {server.process.pid} serves it already" in second.stderr) == (2, True)
     server.kill()
+    wait_until(lambda: all_gone(processes), 15, "the worker and its children to end with their parent")
+    assert not server.alive()
     assert steward_factory(tmp_path / "data", wait="alive").alive()
-
-
-def test_a_file_without_a_message_harms_no_worker(steward_factory: StartSteward, call: Call) -> None:
-    server = steward_factory()
-    first = worker_main(server)
-    broker = server.data_dir / "broker"
-    broken = {"empty": "", "half": '{"body": "W1', "no-message": "{}"}
-    for name, content in broken.items():
-        (broker / f"0_{name}.celery.msg").write_text(content)
-    wait_until(lambda: len(list(broker.glob("*.unreadable"))) == len(broken), 60, "the files to be put aside")
-    caller = call(server)
-    caller.prepare()
-    assert caller.wait(caller.fit())["state"] == "succeeded"
-    assert worker_main(server).pid == first.pid
