@@ -143,7 +143,7 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     until_half_way(caller, job, caller.job(job)["progress"] + 0.02)
     processes = family(server)
     server.kill()
-    wait_until(lambda: all_gone(processes), 15, "the workers to end with their parent")
+    wait_until(lambda: all_gone(processes), 60, "the workers to end with their parent")
 
     server = steward_factory(tmp_path / "data", **QUICK)
     caller = call(server)

