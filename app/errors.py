@@ -4,7 +4,8 @@ StewardError
 ├── Unauthorised (401)   ├── NotFound (404)     ├── NotAcceptable (406)
 ├── Conflict (409)       ├── TooLarge (413)     ├── UnsupportedMedia (415)
 ├── Invalid (422)        ├── TooManyRequests (429)
-└── Unavailable (503) ── Timeout, DiskFull (503)
+├── Unavailable (503) ── Timeout, DiskFull (503)
+└── Broken (500)
 """
 
 from __future__ import annotations
@@ -109,6 +110,12 @@ class DiskFull(Unavailable):
     """The database has no room left on its disk."""
 
     type, title = "/problems/disk-full", "Disk full"
+
+
+class Broken(StewardError):
+    """Something that is stored can't be read any more; asking otherwise does not help."""
+
+    type, title = "/problems/broken-row", "Stored row is broken"
 
 
 def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:

@@ -53,7 +53,7 @@ fitted and an agent trained, and get the next resource step for each reported it
 
 
 class Application(FastAPI):
-    """The framework's application behind the gateway."""
+    """The framework's application behind the gateway, which a server may call by itself."""
 
     gateway: ASGIApp
 
@@ -66,7 +66,7 @@ class Application(FastAPI):
         await self.gateway(scope, receive, send)
 
 
-def collect_less() -> None:
+def tune_garbage_collection() -> None:
     """Garbage collection for a service: what lives from now on is short-lived."""
     gc.collect()
     gc.freeze()  # no collection walks through modules and routes any more
@@ -76,7 +76,7 @@ def collect_less() -> None:
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """From the end of start-up to the beginning of the shutdown."""
-    collect_less()
+    tune_garbage_collection()
     yield
     gc.unfreeze()
     app.state.database.dispose()
@@ -118,7 +118,7 @@ def _include(app: FastAPI) -> None:
         app.router.routes[:0] = getattr(noun, "hot_routes", [])
 
 
-def create_app(settings: Settings | None = None, database: Database | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, database: Database | None = None) -> Application:
     """The service as an ASGI application. The database must have been migrated (`steward db upgrade`)."""
     settings = settings or get_settings()
     database = database or Database(settings.database_url, settings)
@@ -137,7 +137,6 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
-    app.state.of_loop = {}
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
     app.state.registry = _registry(database)
     _include(app)

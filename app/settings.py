@@ -1,4 +1,4 @@
-"""Every knob of Steward, in one typed place; read from the environment with the prefix ``STEWARD_``."""
+"""All settings, typed and validated; read from the environment with the prefix ``STEWARD_``."""
 
 from __future__ import annotations
 

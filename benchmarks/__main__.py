@@ -21,6 +21,7 @@ BENCHMARKS = (
     "executor_speed",
     "time_to_optimum",
     "agent_quality",
+    "held_out",
     "algorithms",
     "workflow_dags",
     "domain_models",

@@ -37,7 +37,7 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from app.policies.network import NetworkPolicy
 from benchmarks.problems import planted_one
-from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import IterativeSimulator
@@ -155,15 +155,15 @@ def as_dqn(name: str) -> DQN:
 
 def sooner() -> list[Row]:
     """Seconds until within 5 % of the optimum, medians over seeds: as served, and by the network alone."""
-    court = Court(planted_one().spec, planted_one().table, 77, EPISODES)
-    optimum = float(court.score(solve(court.layout, court.table).policy).returns.mean())
-    ppo = statistics.median(peer_time(court, optimum, "PPO", seed) for seed in range(SEEDS))
-    times = {"DQN": peer_time(court, optimum, "DQN"), "PPO": ppo}
+    evaluator = Evaluator(planted_one().spec, planted_one().table, 77, EPISODES)
+    optimum = float(evaluator.score(solve(evaluator.layout, evaluator.table).policy).returns.mean())
+    ppo = statistics.median(peer_time(evaluator, optimum, "PPO", seed) for seed in range(SEEDS))
+    times = {"DQN": peer_time(evaluator, optimum, "DQN"), "PPO": ppo}
     name = min(times, key=lambda peer: times[peer])
     peers = ", ".join(f"{peer} {told(seconds)}" for peer, seconds in times.items())
     found = []
     for how, advice in (("with advice, as served", True), ("network alone", False)):
-        ours = statistics.median(our_time(court, optimum, seed, advice=advice) for seed in range(SEEDS))
+        ours = statistics.median(our_time(evaluator, optimum, seed, advice=advice) for seed in range(SEEDS))
         title = f"time to 95 % of the optimum, {how} ({peers})"
         made = row(title, ours, "s", f"stable-baselines3 {name}", times[name], None)
         ratio = times[name] / ours
@@ -177,27 +177,27 @@ def told(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < PEER_LIMIT_SECONDS else f"not within {PEER_LIMIT_SECONDS:g} s"
 
 
-def near(court: Court, optimum: float, policy: Any) -> bool:
+def near(evaluator: Evaluator, optimum: float, policy: Any) -> bool:
     """Whether a policy is within 5 % of the optimum."""
-    return float(court.score(policy).returns.mean()) >= optimum - WITHIN * abs(optimum)
+    return float(evaluator.score(policy).returns.mean()) >= optimum - WITHIN * abs(optimum)
 
 
-def our_time(court: Court, optimum: float, seed: int, *, advice: bool) -> float:
+def our_time(evaluator: Evaluator, optimum: float, seed: int, *, advice: bool) -> float:
     """Seconds of processor time until our dueling double DQN, with or without the advice skip, is there."""
     config = msgspec.structs.replace(
         as_dqn("dueling_double_dqn"), network=Network(dueling=True, advice=advice), memory=Memory(warm_up=4_096)
     )
-    simulator = ExpectedSimulator(court.layout, court.table, 512, seed)
+    simulator = ExpectedSimulator(evaluator.layout, evaluator.table, 512, seed)
     learner = Serial(config, simulator, Plan(10**9, 512 * 20, LIMIT_SECONDS), seed, time.process_time)
     while not learner.done:
         learner.advance()
         kind, described, arrays = learner.agent.export()
-        if near(court, optimum, NetworkPolicy.build({"algorithm": kind, **described}, dict(arrays))):
+        if near(evaluator, optimum, NetworkPolicy.build({"algorithm": kind, **described}, dict(arrays))):
             return learner.elapsed
     return LIMIT_SECONDS
 
 
-def peer_time(court: Court, optimum: float, name: str, seed: int = 0) -> float:
+def peer_time(evaluator: Evaluator, optimum: float, name: str, seed: int = 0) -> float:
     """Seconds of processor time until the peer is there, evaluated some forty times; evaluation is not counted."""
     import stable_baselines3
     from stable_baselines3.common.callbacks import BaseCallback
@@ -213,7 +213,7 @@ def peer_time(court: Court, optimum: float, name: str, seed: int = 0) -> float:
             if self.num_timesteps < state["next"]:
                 return True
             spent = time.process_time() - state["start"]
-            if near(court, optimum, PeerPolicy(self.model, name)):
+            if near(evaluator, optimum, PeerPolicy(self.model, name)):
                 state["found"] = spent
                 return False
             state["next"] += steps // 40

@@ -33,11 +33,11 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from app.policies.network import NetworkPolicy
 from benchmarks.problems import Problem, problem
-from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import described
-from workers.learning.algorithms.config import Config, Network, Place, named
+from workers.learning.algorithms.config import Config, DeviceConfig, Network, named
 from workers.learning.algorithms.config.policy import PPO
 from workers.learning.execution import Plan, make_executor
 
@@ -91,12 +91,12 @@ class Bar:
 
     def __init__(self, chosen: Problem) -> None:
         self.problem = chosen
-        self.court = Court(chosen.spec, chosen.table, 77, EPISODES)
-        self.optimum = self.mean(solve(self.court.layout, self.court.table).policy)
+        self.evaluator = Evaluator(chosen.spec, chosen.table, 77, EPISODES)
+        self.optimum = self.mean(solve(self.evaluator.layout, self.evaluator.table).policy)
 
     def mean(self, policy: Any) -> float:
         """Its mean return."""
-        return float(self.court.score(policy).returns.mean())
+        return float(self.evaluator.score(policy).returns.mean())
 
     def reached(self, policy: Any) -> bool:
         """Whether it is near enough."""
@@ -148,7 +148,7 @@ def our_time(bar: Bar, algorithm: str, advice: bool, seed: int) -> float:
     """Seconds of processor time until our learner is there, or its limit."""
     chosen, (config, environments, chunk) = bar.problem, OURS[algorithm]
     network = msgspec.structs.replace(getattr(config, "network", Network()), advice=advice)
-    config = msgspec.structs.replace(config, network=network, place=Place(device="cpu"))
+    config = msgspec.structs.replace(config, network=network, place=DeviceConfig(device="cpu"))
     start = time.process_time()
     simulator = described(chosen.spec, chosen.table, environments, seed, expected=True)
     learner = make_executor("serial", config, simulator, Plan(10**9, chunk, 10**6), seed, time.process_time)

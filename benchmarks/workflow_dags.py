@@ -29,7 +29,7 @@ from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.simulator.dag import followed, simulated
 from workers.kinds.workflow.simulator.planner import plan
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
-from workers.kinds.workflow.simulator.search import Aim, agent, bound
+from workers.kinds.workflow.simulator.search import SearchObjective, agent, bound
 from workers.kinds.workflow.simulator.workflows import agent_plan
 
 SPEEDS = {"mixed": (0.5, 1.0, 1.0, 2.0), "equal": (1.0,)}
@@ -155,7 +155,7 @@ def front(trace: Trace, number: int) -> Floats:
     shares = np.linspace(0, 1, STEPS)[:, None]
     wanted = np.exp((1 - shares) * np.log(both[0]) + shares * np.log(both[1]))
     wanted = np.concatenate((wanted, both[1:] * [1.0, MORE]))
-    plans = [agent_plan(trace, on, Aim(1 / seconds, 1 / money), seed=number) for seconds, money in wanted]
+    plans = [agent_plan(trace, on, SearchObjective(1 / seconds, 1 / money), seed=number) for seconds, money in wanted]
     return np.concatenate((both, [told(followed(trace, on, made)) for made in plans]))
 
 

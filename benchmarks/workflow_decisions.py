@@ -32,7 +32,7 @@ from app.kinds.workflow.decisions.engine import WorkflowEngine
 from app.kinds.workflow.queue.state import WAITING, State
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 from app.kinds.workflow.scheduling.situation import QueueSituation
-from app.main import collect_less
+from app.main import tune_garbage_collection
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POOL: dict[str, Any] = {"nodes": [{"name": "pool", "processors": 4096, "minimum": 1, "maximum": 1}]}
@@ -190,7 +190,7 @@ CASES: list[tuple[str, dict[str, Any], str, str, bool]] = [
 
 def results() -> list[Row]:
     """One row a case: the decision, beside the plain peer; garbage is collected as the service does it."""
-    collect_less()
+    tune_garbage_collection()
     return [_row(*case) for case in CASES]
 
 

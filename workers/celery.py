@@ -50,7 +50,7 @@ def _shutting_down(**_: Any) -> None:
 
 
 @signals.worker_process_init.connect
-def _child_begins(**_: Any) -> None:
+def _start_child(**_: Any) -> None:
     die_with_parent(os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
     if get_settings().worker_warm:

@@ -45,7 +45,7 @@ class Housekeeper:
         database = Database(self.settings.database_url, self.settings)
         pause = min(self.settings.sweep_seconds, self.settings.heartbeat_seconds)
         while True:
-            self._keep_house(database)
+            self._housekeeping(database)
             database.dispose()  # no connection is open while the pool forks
             if self._ended.wait(pause):
                 break
@@ -56,7 +56,7 @@ class Housekeeper:
             logger.warning("could not sign off: %s", error)
         database.dispose()
 
-    def _keep_house(self, database: Database) -> None:
+    def _housekeeping(self, database: Database) -> None:
         try:
             with database.session() as session:
                 seen.beat(session, self.name)

@@ -34,9 +34,9 @@ def train(
     request: TrainRequest | None = None,
 ) -> Response:
     """Queue a training; the job's result names the new version. It answers decisions once it is good enough."""
-    asked = request or TrainRequest()
+    body = request or TrainRequest()
     return once.run(
-        lambda record: service.request_training(database, tenant, workload, asked, record),
+        lambda record: service.request_training(database, tenant, workload, body, record),
         status=status.HTTP_202_ACCEPTED,
     )
 

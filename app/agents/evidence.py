@@ -44,8 +44,8 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
 def _summary(workload: str, version: int, runs: Sequence[Sequence[dict[str, Any] | None]]) -> ShadowRead:
     steps = [step for run in runs for step in run if step is not None]
     answered = [step for step in steps if step["problem"] is None]
-    told = any(step["gain"] is not None for step in steps)
-    per_run = [sum(step["gain"] or 0.0 for step in run if step is not None) for run in runs] if told else []
+    known = any(step["gain"] is not None for step in steps)
+    per_run = [sum(step["gain"] or 0.0 for step in run if step is not None) for run in runs] if known else []
     return ShadowRead(
         workload=workload,
         agent=version,
@@ -69,8 +69,8 @@ def interval(values: Sequence[float]) -> GainInterval:
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
     """What the evidence lacks for a promotion that requires it, in words; empty when nothing does."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
-    told = [found[name](session, workload, version) for name in dict.fromkeys(required)]
-    return [text for text in told if text]
+    problems = [found[name](session, workload, version) for name in dict.fromkeys(required)]
+    return [text for text in problems if text]
 
 
 def _missing_shadow(session: Session, workload: Workload, version: int) -> str:
@@ -113,6 +113,6 @@ def _missing_off_policy(session: Session, workload: Workload, version: int) -> s
 
 def _judged(name: str, gain: GainInterval | None) -> str:
     if gain is None or gain.low is None or gain.low < -TOLERANCE:
-        told = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
-        return f"{name}: it may be worse than what was done: expected gain in return per run {told}"
+        gained = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
+        return f"{name}: it may be worse than what was done: expected gain in return per run {gained}"
     return ""

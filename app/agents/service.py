@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -20,6 +21,7 @@ from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
 from app.workloads import service as workloads
 
@@ -35,27 +37,36 @@ def request_training(
     Raises:
         Conflict: there is no sample or no model yet; it says what to do.
         Invalid: parts of the request contradict each other, or there is no agent to go on from, or the workers of this
-            host can't do it.
+            host can't do it, or the agent is to be promoted where there is no default role.
         NotFound: no model of that version.
     """
     with database.session() as session:
         combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         combinations.check_kind(request, workload.kind)
+        _check_promotion(workload, request)
         if queue.reaches_this_host_alone():
             extras.require(request)
-        asked = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
+        stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
-        job = jobs.create(session, job_type="train", workload_id=workload.id, request=asked, tenant=tenant)
+        job = jobs.create(session, job_type="train", workload_id=workload.id, request=stored_request, tenant=tenant)
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer
 
 
-def _model_version(session: Session, workload: Workload, asked: int | None) -> int | None:
-    if asked is not None:
-        return domain_models.require(session, workload, asked).version
+def _check_promotion(workload: Workload, request: TrainRequest) -> None:
+    """What is promoted by itself gets the default role, which the workload must have."""
+    roles = _roles(workload)
+    if request.promote and not request.require and DEFAULT_ROLE not in roles:
+        message = f"must be false for {workload.name!r}: promote the agent in one of its roles, {', '.join(roles)}"
+        raise Invalid(f"promote {message}", errors=[FieldError("/promote", message, request.promote)])
+
+
+def _model_version(session: Session, workload: Workload, version: int | None) -> int | None:
+    if version is not None:
+        return domain_models.require(session, workload, version).version
     newest = models.latest_version(session, workload.id)
     if newest is not None:
         return newest
@@ -100,18 +111,19 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 def read(agent: Agent, workload: Workload, *, whole: bool = False) -> AgentRead:
     """An agent as answered; with the pictures of its report, which are large, where `whole`."""
-    return AgentRead(
-        workload=workload.name,
-        version=agent.version,
-        spec_version=agent.spec_version,
-        model_version=agent.model_version,
-        algorithm=agent.algorithm,
-        seed=agent.seed,
-        champion=any(agent.version == one.version for one in workload.champions.values()),
-        promoted=agent.promoted,
-        report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
-        created_at=agent.created_at,
-    )
+    with stored(f"agent {agent.version} of {workload.name!r}"):
+        return AgentRead(
+            workload=workload.name,
+            version=agent.version,
+            spec_version=agent.spec_version,
+            model_version=agent.model_version,
+            algorithm=agent.algorithm,
+            seed=agent.seed,
+            champion=any(agent.version == one.version for one in workload.champions.values()),
+            promoted=agent.promoted,
+            report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
+            created_at=agent.created_at,
+        )
 
 
 def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
@@ -191,15 +203,19 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
         return _promotion(workload, role, version, why)
 
 
-def _role(workload: Workload, asked: str) -> str:
-    accepted = KINDS[workload.kind].roles(read_spec(workload.spec))
-    if asked not in accepted:
+def _roles(workload: Workload) -> Sequence[str]:
+    return KINDS[workload.kind].roles(read_spec(workload.spec))
+
+
+def _role(workload: Workload, role: str) -> str:
+    accepted = _roles(workload)
+    if role not in accepted:
         message = f"must be one of {', '.join(accepted)}"
         raise Invalid(
-            f"workload {workload.name!r} has no role {asked!r}: role {message}",
-            errors=[FieldError("/role", message, asked)],
+            f"workload {workload.name!r} has no role {role!r}: role {message}",
+            errors=[FieldError("/role", message, role)],
         )
-    return asked
+    return role
 
 
 def _require_champion(workload: Workload, role: str, version: int) -> None:
@@ -270,6 +286,9 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
     """Store a trained agent as the workload's newest version, in the caller's transaction; the version.
 
     With ``promote`` it becomes the default role's champion in the same transaction.
+
+    Raises:
+        Invalid: it is to be promoted, and the workload has no default role.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = (repository.latest_version(session, workload_id) or 0) + 1
@@ -287,5 +306,6 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
     session.add(agent)
     session.flush()
     if trained.promote:
-        _install(session, workload, DEFAULT_ROLE, agent, workload.champion(DEFAULT_ROLE), trained.reason)
+        role = _role(workload, DEFAULT_ROLE)
+        _install(session, workload, role, agent, workload.champion(role), trained.reason)
     return version

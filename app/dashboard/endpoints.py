@@ -24,7 +24,7 @@ def dashboard(database: FromDatabase, tenant: Tenant) -> HTMLResponse:
     found_jobs, names = jobs.listed(database, tenant, PageRequest(ROWS), None, None)
     judged, judged_names = evaluations.listed(database, tenant, PageRequest(ROWS), None)
     page = overview(
-        [workloads.read(workload) for workload in workloads.listed(database, tenant, PageRequest(ROWS)).rows],
+        [workloads.read_listed(workload) for workload in workloads.listed(database, tenant, PageRequest(ROWS)).rows],
         runs.latest(database, tenant, ROWS),
         [evaluations.read(evaluation, judged_names[evaluation.workload_id]) for evaluation in judged.rows],
         [jobs.read(job, names[job.workload_id]) for job in found_jobs.rows],

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
+from typing import Any
 
 from app.evaluations.schemas import EvaluationRead
 from app.jobs.schemas import JobRead
 from app.kinds.registry import KINDS
-from app.runs.schemas import RunRead
-from app.workloads.schemas import WorkloadRead
+from app.runs.schemas import RunListed
+from app.workloads.schemas import WorkloadListed
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #212529; }
@@ -43,8 +44,8 @@ def link(path: str, text: str) -> Link:
 
 
 def overview(
-    workloads: Sequence[WorkloadRead],
-    runs: Sequence[RunRead],
+    workloads: Sequence[WorkloadListed],
+    runs: Sequence[RunListed],
     evaluations: Sequence[EvaluationRead],
     jobs: Sequence[JobRead],
 ) -> str:
@@ -70,30 +71,23 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return f"<h2>{escape(title)}</h2>\n<table><thead><tr>{names}</tr></thead><tbody>\n{body}</tbody></table>"
 
 
-def workload_row(workload: WorkloadRead) -> list[str]:
-    """Name, resources, iterations, who answers, targets."""
-    told = KINDS[workload.kind].describe(workload.spec)
-    return [
-        link(f"/workloads/{workload.name}", workload.name),
-        told.resources,
-        told.length,
-        "heuristic" if workload.champion is None else f"agent {workload.champion}",
-        told.targets,
-    ]
+def workload_row(workload: WorkloadListed) -> list[str]:
+    """Name, resources, iterations, who answers, targets; or why it can't be told."""
+    name = link(f"/workloads/{workload.name}", workload.name)
+    if workload.problem is not None:
+        return [name, workload.problem, "", "", ""]
+    described = KINDS[workload.kind].describe(workload.spec)
+    answers = "heuristic" if workload.champion is None else f"agent {workload.champion}"
+    return [name, described.resources, described.length, answers, described.targets]
 
 
-def run_row(run: RunRead) -> list[str]:
-    """Identity, state and the last decision with its reason."""
-    decision = run.decision
-    return [
-        link(f"/runs/{run.id}", run.id[:8]),
-        run.workload,
-        run.state,
-        str(run.iterations),
-        KINDS[decision.kind].summarise(decision),
-        decision.source,
-        decision.reason.text,
-    ]
+def run_row(run: RunListed) -> list[str]:
+    """Identity, state and the last decision with its reason; or why it can't be told."""
+    about = [link(f"/runs/{run.id}", run.id[:8]), run.workload, run.state, str(run.iterations)]
+    if run.problem is not None:
+        return [*about, "", "", run.problem]
+    decision: Any = run.decision
+    return [*about, KINDS[decision.kind].summarise(decision), decision.source, decision.reason.text]
 
 
 def evaluation_row(evaluation: EvaluationRead) -> list[str]:

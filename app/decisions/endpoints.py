@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -16,7 +17,7 @@ from app.decisions import service
 from app.decisions.service import StateDecisions
 from app.http.dependencies import components, problems, union_schema
 from app.http.exchange import Exchange
-from app.http.fast_path import Answer, HotRoute, of_loop
+from app.http.fast_path import Answer, HotRoute
 from app.http.query import check_query, query_values
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid, whole_number
@@ -49,11 +50,18 @@ async def _of_state(request: Exchange, values: Query) -> bytes:
         raise invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
     compiled = await state.compiled_workloads.get(values["workload"][0], DEFAULT_TENANT)
-    known = KINDS[compiled.snapshot.spec.kind].state_parameters
+    known, lists = _known_parameters(compiled.snapshot.spec.kind)
     if known:
-        lists = [one.name for one in known if one.schema["type"] == "array"]
-        check_query(values, ["workload", *(one.name for one in known)], lists)
-    return await of_loop(request.app, StateDecisions).decide(compiled, values)
+        check_query(values, known, lists)
+    return await request.local.get(StateDecisions).decide(compiled, values)
+
+
+@cache
+def _known_parameters(kind: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The query parameters of a state of this kind, and those of them that are lists; none where it takes no state."""
+    parameters = KINDS[kind].state_parameters
+    lists = frozenset(one.name for one in parameters if one.schema["type"] == "array")
+    return frozenset(["workload", *(one.name for one in parameters)] if parameters else ()), lists
 
 
 async def _of_run(request: Exchange, values: Query) -> bytes:

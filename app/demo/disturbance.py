@@ -1,4 +1,4 @@
-"""A neighbour that takes CPU when it is told to.
+"""A process that takes CPU while it is switched on: the disturbance of the demo.
 
 ``python -m app.demo.disturbance`` answers each line ``{"spin": true}`` or ``{"spin": false}`` of its standard
 input with the same; the end of the input ends the process.

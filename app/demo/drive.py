@@ -1,4 +1,4 @@
-"""One run of the training under a pilot: Steward, or one allocation that never changes."""
+"""One run of the training under a controller: Steward, or one allocation that never changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ class Row:
         return self.advice.low <= self.measured.seconds <= self.advice.high
 
 
-class Pilot(Protocol):
-    """Who decides about the allocation."""
+class Controller(Protocol):
+    """Chooses the allocation of each iteration of a run."""
 
     def first(self) -> Advice:
         """The allocation of the first iteration."""
@@ -63,7 +63,7 @@ class Static:
         return self.advice
 
     def next(self, measured: Measured) -> Advice:  # noqa: ARG002 - it does not look
-        """The same again."""
+        """The same allocation, whatever was measured."""
         return self.advice
 
 
@@ -106,7 +106,7 @@ def advice(decision: Json) -> Advice:
 
 
 @dataclass(frozen=True)
-class Course:
+class RunPlan:
     """How long a run is, when it has to be done (seconds), and in which of its iterations a neighbour takes CPU."""
 
     iterations: int
@@ -143,24 +143,24 @@ class Run:
         return sum(row.measured.cpu_seconds for row in self.rows)
 
 
-def drive(name: str, pilot: Pilot, trainer: Trainer, course: Course, on_row: Callable[[Row], None]) -> Run:
-    """Train to the end, asking the pilot after each iteration; ``on_row`` is told of each as it happens."""
+def drive(name: str, controller: Controller, trainer: Trainer, run_plan: RunPlan, on_row: Callable[[Row], None]) -> Run:
+    """Train to the end, asking the controller after each iteration; ``on_row`` is told of each as it happens."""
     trainer.begin(seed=1)
     rows: list[Row] = []
-    told, elapsed = pilot.first(), 0.0
+    decision, elapsed = controller.first(), 0.0
     try:
-        for number in range(course.iterations):
-            disturbed = number in course.disturbed
-            if number in (course.disturbed.start, course.disturbed.stop):
+        for number in range(run_plan.iterations):
+            disturbed = number in run_plan.disturbed
+            if number in (run_plan.disturbed.start, run_plan.disturbed.stop):
                 trainer.disturb(on=disturbed)
-            measured = trainer.iteration(told.percent)
+            measured = trainer.iteration(decision.percent)
             elapsed += measured.seconds
-            decided = pilot.next(measured)
-            left = course.iterations - number - 1
+            decided = controller.next(measured)
+            left = run_plan.iterations - number - 1
             projected = elapsed + left * (measured.seconds if decided.mean is None else decided.mean)
-            rows.append(Row(told, measured, elapsed, projected, decided, disturbed))
+            rows.append(Row(decision, measured, elapsed, projected, decided, disturbed))
             on_row(rows[-1])
-            told = decided
+            decision = decided
     finally:
         trainer.disturb(on=False)
-    return Run(name, tuple(rows), course.deadline)
+    return Run(name, tuple(rows), run_plan.deadline)

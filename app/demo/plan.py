@@ -109,7 +109,7 @@ def deadline_seconds(executions: Sequence[Execution], iterations: int, reference
     return math.ceil(2 * DEADLINE_SLACK * iterations * seconds_by_percent(executions)[reference]) / 2
 
 
-def careful_choice(executions: Sequence[Execution], iterations: int, deadline: float) -> float:
+def static_choice(executions: Sequence[Execution], iterations: int, deadline: float) -> float:
     """The static allocation a careful person takes: the smallest that meets the deadline with a tenth to spare."""
     for percent, seconds in seconds_by_percent(executions).items():
         if SAFETY * iterations * seconds <= deadline:

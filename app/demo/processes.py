@@ -29,7 +29,7 @@ class Child:
             start_new_session=True,  # Ctrl-C reaches the demo alone, which then ends its children in order
         )
 
-    def ask(self, **request: Any) -> dict[str, Any]:
+    def call(self, **request: Any) -> dict[str, Any]:
         """Send a request, wait for the answer."""
         try:
             print(json.dumps(request), file=_pipe(self.process.stdin), flush=True)

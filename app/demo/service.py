@@ -49,8 +49,8 @@ def _wait(steward: Steward, process: "subprocess.Popen[bytes]", folder: Path) ->
     deadline = time.monotonic() + READY_SECONDS
     while not steward.ready():
         if process.poll() is not None or time.monotonic() > deadline:
-            told = (folder / "serve.log").read_text(errors="replace")[-2000:]
-            raise ChildError(f"the service did not become ready within {READY_SECONDS:g} s:\n{told}")
+            log = (folder / "serve.log").read_text(errors="replace")[-2000:]
+            raise ChildError(f"the service did not become ready within {READY_SECONDS:g} s:\n{log}")
         time.sleep(0.05)
 
 

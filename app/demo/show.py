@@ -20,7 +20,7 @@ INDENT = 11
 
 
 class Show:
-    """The demo's voice: everything it prints goes through here."""
+    """Prints the demo's output on a console."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console()

@@ -13,7 +13,7 @@ from rich.console import Console
 from app.cli.remote.service import UnreachableError
 from app.demo import plan
 from app.demo.api import Json, RefusedError, Steward
-from app.demo.drive import Course, Managed, Row, Run, Static, drive
+from app.demo.drive import Managed, Row, Run, RunPlan, Static, drive
 from app.demo.processes import ChildError
 from app.demo.service import own_service
 from app.demo.show import Show
@@ -68,10 +68,10 @@ class Demo:
             own.load()
             self.show.say(f"{steward.url}, on its embedded default; CPU limited by: {own.limit.name}")
             executions = self.profile(own)
-            course = self.learn(steward, executions)
-            runs = [self.live(steward, own, course)]
+            run_plan = self.learn(steward, executions)
+            runs = [self.live(steward, own, run_plan)]
             if self.options.compare:
-                runs += self.comparisons(own, course, executions)
+                runs += self.comparisons(own, run_plan, executions)
         self.conclude(runs)
 
     def profile(self, own: Trainer) -> list[plan.Execution]:
@@ -88,7 +88,7 @@ class Demo:
         self.show.profile(executions)
         return executions
 
-    def learn(self, steward: Steward, executions: list[plan.Execution]) -> Course:
+    def learn(self, steward: Steward, executions: list[plan.Execution]) -> RunPlan:
         """Register, upload the samples, fit a domain model, train an agent."""
         iterations = self.options.iterations
         deadline = plan.deadline_seconds(executions, iterations, self.grid.reference)
@@ -102,7 +102,7 @@ class Demo:
         self.model_report(steward.model(plan.WORKLOAD, fitted["result"]["model"]))
         trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD)))
         self.agent_report(steward.agent(plan.WORKLOAD, trained["result"]["agent"]))
-        return Course(iterations, deadline, self.disturbed)
+        return RunPlan(iterations, deadline, self.disturbed)
 
     def model_report(self, report: Json) -> None:
         """The domain model in a line."""
@@ -118,33 +118,33 @@ class Demo:
         self.show.say(f"agent: {report['algorithm']}{ending}; best heuristic: {report['best_heuristic']}")
         self.show.say(f"[dim]{report['reason']}[/]")
 
-    def live(self, steward: Steward, own: Trainer, course: Course) -> Run:
+    def live(self, steward: Steward, own: Trainer, run_plan: RunPlan) -> Run:
         """The training under Steward's decisions."""
-        first, last = course.disturbed.start, course.disturbed.stop - 1
+        first, last = run_plan.disturbed.start, run_plan.disturbed.stop - 1
         self.show.step("Run live under Steward's decisions")
         neighbour = f"in iterations {first}–{last} [red]*[/] a neighbour takes CPU under the same limit"
-        self.show.say(f"deadline {course.deadline:.1f} s; {neighbour}")
-        pilot = Managed(steward, plan.WORKLOAD, on_start=self.show.head)
-        run = drive("Steward", pilot, own, course, self.show.row)
-        pilot.finish()
+        self.show.say(f"deadline {run_plan.deadline:.1f} s; {neighbour}")
+        controller = Managed(steward, plan.WORKLOAD, on_start=self.show.head)
+        run = drive("Steward", controller, own, run_plan, self.show.row)
+        controller.finish()
         return run
 
-    def comparisons(self, own: Trainer, course: Course, executions: list[plan.Execution]) -> list[Run]:
+    def comparisons(self, own: Trainer, run_plan: RunPlan, executions: list[plan.Execution]) -> list[Run]:
         """The same training under static allocations, with the same disturbance, really run."""
         self.show.step("The same training at static allocations, under the same disturbance, really run")
-        careful = plan.careful_choice(executions, course.iterations, course.deadline)
+        careful = plan.static_choice(executions, run_plan.iterations, run_plan.deadline)
         largest = float(self.grid.maximum)
         names = {f"largest static ({largest:g} %)": largest, f"careful static ({careful:g} %)": careful}
-        return [self.static(own, course, name, percent) for name, percent in names.items()]
+        return [self.static(own, run_plan, name, percent) for name, percent in names.items()]
 
-    def static(self, own: Trainer, course: Course, name: str, percent: float) -> Run:
+    def static(self, own: Trainer, run_plan: RunPlan, name: str, percent: float) -> Run:
         """One static run."""
         with self.show.bar(name) as progress:
 
             def advance(row: Row) -> None:
-                progress.update((row.measured.iteration + 1) / course.iterations)
+                progress.update((row.measured.iteration + 1) / run_plan.iterations)
 
-            return drive(name, Static(percent), own, course, advance)
+            return drive(name, Static(percent), own, run_plan, advance)
 
     def conclude(self, runs: list[Run]) -> None:
         """Summary and picture."""

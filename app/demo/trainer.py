@@ -35,17 +35,17 @@ class Trainer:
     def begin(self, seed: int) -> None:
         """Begin a training from nothing."""
         self.limit.set(100)
-        self._child.ask(start={"batches": self._batches, "seed": seed})
+        self._child.call(start={"batches": self._batches, "seed": seed})
 
     def iteration(self, percent: float) -> Measured:
         """Train for one iteration with ``percent`` of one core."""
         self.limit.set(percent)
-        told = self._child.ask()
-        return Measured(percent=percent, **told)
+        measured = self._child.call()
+        return Measured(percent=percent, **measured)
 
     def disturb(self, *, on: bool) -> None:
         """Have the neighbour take CPU under the same limit, or none."""
-        self._neighbour.ask(spin=on)
+        self._neighbour.call(spin=on)
 
 
 @contextmanager

@@ -31,9 +31,9 @@ def fit(
     request: FitRequest | None = None,
 ) -> Response:
     """Queue a fit of the workload's samples; the job's result names the new version."""
-    asked = request or FitRequest()
+    body = request or FitRequest()
     return once.run(
-        lambda record: service.request_fit(database, tenant, workload, asked, record), status=status.HTTP_202_ACCEPTED
+        lambda record: service.request_fit(database, tenant, workload, body, record), status=status.HTTP_202_ACCEPTED
     )
 
 

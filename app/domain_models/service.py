@@ -19,6 +19,7 @@ from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid
+from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
 from app.samples import repository as samples
 from app.workloads import repository as workload_rows
@@ -72,13 +73,14 @@ def require(session: Session, workload: Workload, version: int) -> DomainModel:
 
 def read(model: DomainModel, workload: str) -> ModelRead:
     """A model as answered."""
-    return ModelRead(
-        workload=workload,
-        version=model.version,
-        spec_version=model.spec_version,
-        report=model.report,
-        created_at=model.created_at,
-    )
+    with stored(f"model {model.version} of {workload!r}"):
+        return ModelRead(
+            workload=workload,
+            version=model.version,
+            spec_version=model.spec_version,
+            report=model.report,
+            created_at=model.created_at,
+        )
 
 
 def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:

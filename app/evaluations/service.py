@@ -22,6 +22,7 @@ from app.jobs import listing
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 
@@ -38,29 +39,29 @@ def request_evaluation(
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
-        asked = {
+        stored_request = {
             **request.model_dump(mode="json"),
             "workload": workload.name,
             "agents": _versions(session, workload, request.agents),
             "model": _model(session, workload, request.model),
         }
         _check_executions(session, workload, request.held_out.executions)
-        job = jobs.create(session, job_type="evaluate", workload_id=workload.id, request=asked, tenant=tenant)
+        job = jobs.create(session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=tenant)
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer
 
 
-def _versions(session: Session, workload: Workload, asked: Sequence[int | str]) -> list[int]:
+def _versions(session: Session, workload: Workload, requested: Sequence[int | str]) -> list[int]:
     """The versions that are meant, each once, in the order in which they were named."""
     newest = agents.latest_version(session, workload.id)
     if newest is None:
         raise Conflict(
             f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
-            errors=[FieldError("/agents", "must name agents that have been trained", list(asked))],
+            errors=[FieldError("/agents", "must name agents that have been trained", list(requested))],
         )
     named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
-    found = [_version(session, workload, position, name, named) for position, name in enumerate(asked)]
+    found = [_version(session, workload, position, name, named) for position, name in enumerate(requested)]
     return list(dict.fromkeys(found))
 
 
@@ -79,7 +80,7 @@ def _version(session: Session, workload: Workload, position: int, name: int | st
     return version
 
 
-def _model(session: Session, workload: Workload, asked: int | None) -> int | None:
+def _model(session: Session, workload: Workload, requested: int | None) -> int | None:
     newest = models.latest_version(session, workload.id)
     if newest is None:
         domain_models.require_samples(session, workload)
@@ -87,12 +88,12 @@ def _model(session: Session, workload: Workload, asked: int | None) -> int | Non
             return None
         raise Conflict(
             f"workload {workload.name!r} has no domain model yet: fit one with POST /workloads/{workload.name}/models",
-            errors=[FieldError("/model", "must have been fitted", asked)],
+            errors=[FieldError("/model", "must have been fitted", requested)],
         )
-    if asked is not None and models.find(session, workload.id, asked) is None:
+    if requested is not None and models.find(session, workload.id, requested) is None:
         message = f"must be the version of a domain model of {workload.name!r}; the newest is {newest}"
-        raise Invalid(f"model {asked} {message}", errors=[FieldError("/model", message, asked)])
-    return newest if asked is None else asked
+        raise Invalid(f"model {requested} {message}", errors=[FieldError("/model", message, requested)])
+    return newest if requested is None else requested
 
 
 def _check_executions(session: Session, workload: Workload, names: Sequence[str] | None) -> None:
@@ -123,7 +124,8 @@ def _fields(evaluation: Evaluation, workload: str) -> dict[str, Any]:
 
 def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
     """An evaluation as listed; `workload` is its workload's name."""
-    return EvaluationRead(**_fields(evaluation, workload))
+    with stored(f"evaluation {evaluation.id}"):
+        return EvaluationRead(**_fields(evaluation, workload))
 
 
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
@@ -137,7 +139,8 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
         if found is None:
             raise _missing(evaluation_id)
         name = listing.workload_names(session, [found.workload_id])[found.workload_id]
-        return EvaluationReport(**_fields(found, name), report=found.report)
+        with stored(f"evaluation {evaluation_id}"):
+            return EvaluationReport(**_fields(found, name), report=found.report)
 
 
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:

@@ -47,8 +47,8 @@ def count(session: Session, workload_id: str) -> int:
 
 def _summaries(workload_id: str) -> Select[str, int, datetime, datetime, datetime]:
     row = ExogenousRow
-    told = (func.count(), func.min(row.time), func.max(row.time), func.max(row.issued_at))
-    return select(row.series, *told).where(row.workload_id == workload_id).group_by(row.series)
+    summary = (func.count(), func.min(row.time), func.max(row.time), func.max(row.issued_at))
+    return select(row.series, *summary).where(row.workload_id == workload_id).group_by(row.series)
 
 
 def find(session: Session, workload_id: str, series: str) -> Series | None:

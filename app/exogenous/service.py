@@ -15,11 +15,12 @@ from app.exogenous import repository
 from app.exogenous.repository import Period, Series
 from app.exogenous.schemas import ExogenousIssue, ExogenousRead, SeriesRead
 from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.stored import stored
 from app.workloads import service as workloads
 
 MOST_ROWS = 200_000
 """Of a workload, over all series and issues."""
-MOST_TOLD = 20
+MOST_LISTED = 20
 
 
 def put(database: Database, tenant: str, name: str, series: str, issue: ExogenousIssue) -> SeriesRead:
@@ -51,7 +52,7 @@ def _check_times(issue: ExogenousIssue) -> None:
             errors.append(FieldError(f"/rows/{number}/time", "must be given once", row.time.isoformat()))
         seen.add(row.time)
     if errors:
-        raise Invalid(f"{len(errors)} of {len(issue.rows)} rows repeat a time", errors=errors[:MOST_TOLD])
+        raise Invalid(f"{len(errors)} of {len(issue.rows)} rows repeat a time", errors=errors[:MOST_LISTED])
 
 
 def _rows(workload: Workload, series: str, issue: ExogenousIssue) -> Iterator[dict[str, Any]]:
@@ -78,7 +79,8 @@ def read(found: Series, workload: str) -> SeriesRead:
 
 def read_row(row: ExogenousRow) -> ExogenousRead:
     """A row as answered."""
-    return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
+    with stored(f"a row of series {row.series!r}"):
+        return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
@@ -31,11 +31,30 @@ UNKNOWN = "unknown"
 Headers = Sequence[tuple[bytes, bytes]]
 
 
+Made = TypeVar("Made")
+
+
+class LoopLocal:
+    """One object of each class for the running event loop, made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[type, tuple[asyncio.AbstractEventLoop, Any]] = {}
+
+    def get(self, make: type[Made], *arguments: object) -> Made:
+        """The loop's ``make``, made of the arguments."""
+        loop, found = asyncio.get_running_loop(), self._made.get(make)
+        if found is None or found[0] is not loop:
+            found = self._made[make] = (loop, make(*arguments))
+        result: Made = found[1]
+        return result
+
+
 class Exchange:
     """One request with its answer.
 
     Attributes:
         app: the application, with its ``state``.
+        local: what lives on the event loop that serves it.
         scope: the request's ASGI scope.
         started: when it came, in monotonic seconds.
         path: its path parameters, on a hot route.
@@ -53,8 +72,8 @@ class Exchange:
     _silent = False
     _end = b""
 
-    def __init__(self, app: Any, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
-        self.app, self.scope, self.limits = app, scope, limits
+    def __init__(self, app: Any, local: LoopLocal, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+        self.app, self.local, self.scope, self.limits = app, local, scope, limits
         self.started = time.monotonic()
         self._receive, self._send, self._task = receive, send, asyncio.current_task()
 

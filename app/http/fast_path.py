@@ -7,18 +7,14 @@ time, errors, metering) is `Gateway`'s, for these routes as for the others.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from app.http.exchange import Exchange, Headers
-
-Made = TypeVar("Made")
 
 
 class Answer(NamedTuple):
@@ -41,14 +37,3 @@ class HotRoute(Route):
 
     async def _elsewhere(self, request: Request) -> Response:
         raise RuntimeError(f"{request.method} {self.path} is served by the gateway")
-
-
-def of_loop(app: FastAPI, make: type[Made], *arguments: object) -> Made:
-    """The application's one ``make`` for the running event loop, made when it is first asked for."""
-    loop = asyncio.get_running_loop()
-    made: dict[type, tuple[asyncio.AbstractEventLoop, Any]] = app.state.of_loop
-    found = made.get(make)
-    if found is None or found[0] is not loop:
-        found = made[make] = (loop, make(*arguments))
-    result: Made = found[1]
-    return result

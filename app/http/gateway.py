@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.database.engine import commit_deadline
 from app.http import limits
 from app.http.characters import check_address
-from app.http.exchange import UNKNOWN, Exchange
-from app.http.fast_path import HotRoute, of_loop
+from app.http.exchange import UNKNOWN, Exchange, LoopLocal
+from app.http.fast_path import HotRoute
 from app.http.metering import RequestMeter
 from app.settings import Settings
 
@@ -35,6 +35,7 @@ class Gateway:
         self, app: FastAPI, inner: ASGIApp, routes: Sequence[HotRoute], meter: RequestMeter, settings: Settings
     ) -> None:
         self.app, self.inner, self.meter = app, inner, meter
+        self.local = LoopLocal()
         self.hot = [(route.method, route.path_regex.match, route) for route in routes]
         self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
         self.shortest = min(self.json.seconds, self.upload.seconds)
@@ -45,11 +46,12 @@ class Gateway:
             await self.inner(scope, receive, send)
             return
         limit = self.upload if limits.is_upload(scope) else self.json
-        exchange = Exchange(self.app, scope, receive, send, limit)
-        deadlines = of_loop(self.app, Deadlines, self.shortest)
+        exchange = Exchange(self.app, self.local, scope, receive, send, limit)
+        deadlines = self.local.get(Deadlines, self.shortest)
         deadlines.watch(exchange)
         try:
-            await self._pass(exchange)
+            route = self._route(exchange)
+            await (self._hand_on(exchange) if route is None else exchange.answer(*await route.endpoint(exchange)))
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
             await exchange.fail(failure)
         finally:
@@ -58,20 +60,20 @@ class Gateway:
             deadlines.forget(exchange)
             self._count(exchange)
 
-    async def _pass(self, exchange: Exchange) -> None:
-        """Check, then serve; what is refused here is refused on every route."""
-        limits.check_headers(exchange.scope, exchange.limits)
+    def _route(self, exchange: Exchange) -> HotRoute | None:
+        """The hot route that serves it, if one does; what is refused here is refused on every route."""
+        scope = exchange.scope
+        limits.check_headers(scope, exchange.limits)
         # Here is the place of authentication and of rate limits: all requests pass, and none of their bodies is read.
-        method = exchange.scope["method"]
+        method = scope["method"]
         for served, match, route in self.hot:
             if served == method or (method == "HEAD" and served == "GET"):
-                found = match(exchange.scope["path"])
+                found = match(scope["path"])
                 if found is not None:
                     exchange.route, exchange.path = route.path, found.groupdict()
-                    check_address(exchange.path, exchange.scope["query_string"])
-                    await exchange.answer(*await route.endpoint(exchange))
-                    return
-        await self._hand_on(exchange)
+                    check_address(exchange.path, scope["query_string"])
+                    return route
+        return None
 
     async def _hand_on(self, exchange: Exchange) -> None:
         """To the framework, for which HEAD is GET: the exchange sends no body."""

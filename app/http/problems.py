@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -22,10 +23,13 @@ from app.database.engine import DeadlinePassed, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
 from app.http.methods import allowed_methods
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
+from app.kinds.contract.stored import BrokenRow
 from app.kinds.registry import KINDS, MissingKind
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_VALUE = 200
+
+logger = logging.getLogger(__name__)
 
 BY_STATUS: dict[int, type[StewardError]] = {
     400: errors.BadRequest,
@@ -125,6 +129,11 @@ def _unreadable(error: RecursionError | UnicodeDecodeError) -> errors.Invalid:
     return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
 
 
+def _broken(error: BrokenRow) -> StewardError:
+    logger.error("%s", error, exc_info=error)
+    return errors.Broken(str(error))
+
+
 def _of_http(error: HTTPException) -> StewardError:
     """Errors that the framework raises: no such route, no such method, unreadable body."""
     if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
@@ -146,6 +155,7 @@ FAMILIES: dict[type[Exception], Callable[[Any], StewardError]] = {
     HTTPException: _of_http,
     ClientDisconnect: lambda _: errors.BadRequest("the body ended early"),
     DeadlinePassed: lambda error: errors.Timeout(str(error)),
+    BrokenRow: _broken,
     MissingKind: lambda error: errors.Conflict(str(error)),
     IncompatibleModel: lambda error: errors.Conflict(f"the domain model can't be used: {error}; fit it again"),
 }

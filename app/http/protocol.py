@@ -1,15 +1,45 @@
-"""Connections that send nothing, or half a request's head, are closed after a while."""
+"""Uvicorn's protocol, with patience that ends and answers that leave in one piece."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
-class HeaderTimeout(HttpToolsProtocol):
-    """Uvicorn's protocol, which by itself gives a client for ever to say what it wants.
+class Corked:
+    """A transport that writes once per turn of the event loop: head and body of an answer in one system call.
+
+    All else is the inner transport's.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._pieces: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write soon, with what else is written in this turn."""
+        if not self._pieces:
+            self._loop.call_soon(self._flush)
+        self._pieces.append(data)
+
+    def close(self) -> None:
+        """Close, once everything is written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._pieces:
+            pieces, self._pieces = self._pieces, []
+            self._transport.write(b"".join(pieces))
+
+
+class Protocol(HttpToolsProtocol):
+    """Closes connections that send nothing, or half a request's head, which uvicorn by itself would keep for ever.
 
     The timer runs from a connection's beginning, and after a request from the first byte of the next one, until the
     head of a request is complete. Bodies have their time with their request; idle connections uvicorn closes itself.
@@ -20,7 +50,7 @@ class HeaderTimeout(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Have the first request come in time."""
-        super().connection_made(transport)
+        super().connection_made(Corked(transport, self.loop))  # type: ignore[arg-type]
         self._head = self.loop.call_later(self.header_seconds, self._close)
 
     def data_received(self, data: bytes) -> None:
@@ -46,6 +76,6 @@ class HeaderTimeout(HttpToolsProtocol):
         self.transport.close()
 
 
-def header_timeout(seconds: float) -> type[HeaderTimeout]:
+def protocol(header_seconds: float) -> type[Protocol]:
     """The protocol with this patience."""
-    return type("BoundHeaderTimeout", (HeaderTimeout,), {"header_seconds": seconds})
+    return type("BoundProtocol", (Protocol,), {"header_seconds": header_seconds})

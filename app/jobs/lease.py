@@ -254,7 +254,7 @@ def _bring_back(
 ) -> bool:
     """Put a job back into the queue under these conditions, or end it; tells whether it will be announced."""
     family.hold_parent(session, job.id)
-    values, event = _fate(job, max_attempts, now)
+    values, event = _recovery(job, max_attempts, now)
     if not repository.change(session, job.id, conditions, **values):
         return False
     repository.add_event(session, job.tenant, job.id, event, now)
@@ -265,7 +265,7 @@ def _bring_back(
     return True
 
 
-def _fate(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
+def _recovery(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
     if job.cancel_requested:
         return cancelled(now), {"state": "cancelled"}
     if job.attempts < max_attempts:

@@ -16,6 +16,7 @@ from app.http.pagination import PageRequest, Slice
 from app.jobs import family, listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
 from app.jobs.states import TASKS, WAITING, cancelled
+from app.kinds.contract.stored import stored
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200
@@ -50,20 +51,21 @@ def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
 
 def read(job: Job, workload: str) -> JobRead:
     """A job as answered; `workload` is its workload's name."""
-    return JobRead(
-        id=job.id,
-        type=cast("JobType", job.type),
-        workload=workload,
-        state="running" if job.state == WAITING else cast("JobState", job.state),
-        progress=job.progress,
-        eta_seconds=job.eta_seconds,
-        attempts=job.attempts,
-        error=job.error,
-        result=job.result,
-        created_at=job.created_at,
-        started_at=job.started_at,
-        finished_at=job.finished_at,
-    )
+    with stored(f"job {job.id}"):
+        return JobRead(
+            id=job.id,
+            type=cast("JobType", job.type),
+            workload=workload,
+            state="running" if job.state == WAITING else cast("JobState", job.state),
+            progress=job.progress,
+            eta_seconds=job.eta_seconds,
+            attempts=job.attempts,
+            error=job.error,
+            result=job.result,
+            created_at=job.created_at,
+            started_at=job.started_at,
+            finished_at=job.finished_at,
+        )
 
 
 def require(session: Session, tenant: str, job_id: str) -> Job:

@@ -35,8 +35,8 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A trial as it stands; `failed` is why its job ended without it having come to its end."""
+class TrialStatus:
+    """The present state of a trial's row; `failed` is why its job ended without it having come to its end."""
 
     job_id: str
     number: int
@@ -53,8 +53,8 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a trial at work tells: its share of its own budget, the work of the whole training in such budgets, and
+class TrialProgress:
+    """Progress of a running trial: its share of its own budget, the work of the whole training in such budgets, and
     the seconds that a whole such budget takes."""
 
     share: float
@@ -67,7 +67,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial came to rest; the artifact is its best policy so far, `score` that one's."""
+    """Result of a trial's last rung; the artifact is its best policy so far, `score` that one's."""
 
     share: float
     score: float
@@ -132,7 +132,7 @@ def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool
     return True
 
 
-def go_on(
+def resume_trials(
     database: Database,
     held: Lease,
     survivors: Sequence[str],
@@ -191,8 +191,10 @@ def _change(session: Session, job_id: str, **values: Any) -> None:
     session.execute(statement.execution_options(synchronize_session=False))
 
 
-def tell(database: Database, held: Lease, told: Told, checkpoint: bytes | None, clock: Clock = database_time) -> bool:
-    """Tell how far a trial is, in its training's event stream; tells whether the trial should be cancelled.
+def report_progress(
+    database: Database, held: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
+) -> bool:
+    """Write a trial's progress, and an event of its training; returns whether the trial should be cancelled.
 
     Raises:
         LeaseLost: the trial has been taken over.
@@ -200,23 +202,23 @@ def tell(database: Database, held: Lease, told: Told, checkpoint: bytes | None, 
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
         parent, now = family.hold_parent(session, held.job_id), clock(session)
-        lease.write(session, held, progress=told.share, lease_expires_at=lease.renewed(held, now), **kept)
-        _change(session, held.job_id, share=told.share)
+        lease.write(session, held, progress=progress.share, lease_expires_at=lease.renewed(held, now), **kept)
+        _change(session, held.job_id, share=progress.share)
         if parent is not None:
-            _tell_parent(session, parent, held, told, now)
+            _report_to_parent(session, parent, held, progress, now)
         return lease.cancel_requested(session, held)
 
 
-def _tell_parent(session: Session, parent: str, held: Lease, told: Told, now: datetime) -> None:
+def _report_to_parent(session: Session, parent: str, held: Lease, progress: TrialProgress, now: datetime) -> None:
     done = float(session.scalar(select(func.sum(Trial.share)).where(Trial.parent_id == parent)) or 0.0)
     running = select(func.count()).select_from(Trial).join(Job, Job.id == Trial.job_id)
     at_work = session.scalar(running.where(Trial.parent_id == parent, Job.state == "running")) or 1
-    left = max(told.whole - done, 0.0)
-    eta = None if told.budget_seconds is None else left * told.budget_seconds / at_work + 2.0
-    fraction = told.comparing * min(done / told.whole, 1.0)
+    left = max(progress.whole - done, 0.0)
+    eta = None if progress.budget_seconds is None else left * progress.budget_seconds / at_work + 2.0
+    fraction = progress.comparing * min(done / progress.whole, 1.0)
     if not repository.change(session, parent, [Job.state == WAITING], progress=fraction, eta_seconds=eta):
         return
-    event = {"state": "running", "progress": fraction, "eta_seconds": eta, **told.live}
+    event = {"state": "running", "progress": fraction, "eta_seconds": eta, **progress.live}
     repository.add_event(session, held.tenant, parent, event, now)
 
 
@@ -242,25 +244,25 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
         return True
 
 
-def standing(session: Session, job_id: str) -> Standing | None:
-    """How a trial stands; None where the job is no trial."""
-    return next(iter(_standings(session, Trial.job_id == job_id)), None)
+def trial_status(session: Session, job_id: str) -> TrialStatus | None:
+    """Status of a trial; None where the job is no trial."""
+    return next(iter(_trial_statuses(session, Trial.job_id == job_id)), None)
 
 
-def standings(session: Session, parent_id: str) -> list[Standing]:
-    """How a training's trials stand, by number; none before they are opened."""
-    return _standings(session, Trial.parent_id == parent_id)
+def trial_statuses(session: Session, parent_id: str) -> list[TrialStatus]:
+    """Status of a training's trials, by number; empty before they are opened."""
+    return _trial_statuses(session, Trial.parent_id == parent_id)
 
 
-def _standings(session: Session, which: Any) -> list[Standing]:
+def _trial_statuses(session: Session, which: Any) -> list[TrialStatus]:
     statement = select(Trial, Job.state, Job.error).join(Job, Job.id == Trial.job_id).where(which)
     rows = session.execute(statement.options(undefer(Trial.artifact)).order_by(Trial.number)).all()
-    return [_standing(trial, state, error) for trial, state, error in rows]
+    return [_trial_status(trial, state, error) for trial, state, error in rows]
 
 
-def _standing(trial: Trial, state: str, error: dict[str, Any] | None) -> Standing:
+def _trial_status(trial: Trial, state: str, error: dict[str, Any] | None) -> TrialStatus:
     failed = {"failed": str((error or {}).get("detail", "failed")), "cancelled": "cancelled"}.get(state)
-    return Standing(
+    return TrialStatus(
         job_id=trial.job_id,
         number=trial.number,
         algorithm=trial.algorithm,

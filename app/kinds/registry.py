@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Annotated, Any, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
 from app.kinds.contract.kind import Kind
+from app.kinds.contract.stored import BrokenRow, stored
 from app.policies.artifact import Artifact, kind_of
 from app.policies.base import IncompatibleArtifact
 
@@ -100,13 +101,39 @@ def parse_spec(given: Mapping[str, Any]) -> Any:
     return _SPEC.validate_python(given)
 
 
-def read_spec(stored: Mapping[str, Any]) -> Any:
+def read_spec(row: Mapping[str, Any]) -> Any:
     """A spec of whatever kind, from what ``model_dump`` gave.
 
     Raises:
         MissingKind: its kind is not installed here.
+        BrokenRow: it is no spec of its kind.
     """
-    return KINDS[stored.get("kind", DEFAULT)].spec.model_validate(stored)
+    return _read("spec", row)
+
+
+def read_decision(row: Mapping[str, Any]) -> Any:
+    """A decision of whatever kind, as a run keeps it; raises what ``read_spec`` does."""
+    return _read("decision", row)
+
+
+def read_report(row: Mapping[str, Any]) -> Any:
+    """A report of whatever kind, as a run keeps it; raises what ``read_spec`` does."""
+    return _read("report", row)
+
+
+def _read(part: Literal["spec", "decision", "report"], row: Mapping[str, Any]) -> Any:
+    kind = str(row.get("kind", DEFAULT))
+    model: type[BaseModel] = getattr(KINDS[kind], part)
+    with stored(f"a {part} of kind {kind}"):
+        return model.model_validate({"kind": kind, **row})
+
+
+def read_or_raw(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any]) -> tuple[Any, str | None]:
+    """What ``read`` makes of what is stored, and None; where it can't be read, just that, and why."""
+    try:
+        return read(row), None
+    except (MissingKind, BrokenRow) as error:
+        return row, str(error)
 
 
 def layout_of(spec: Any) -> Any:

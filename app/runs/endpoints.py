@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request, Response, status
 from app.database.base import DEFAULT_TENANT
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, any_of, components, one_of, problems, union_schema
 from app.http.exchange import Exchange
-from app.http.fast_path import Answer, HotRoute, of_loop
+from app.http.fast_path import Answer, HotRoute
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.http.query import check_query, query_values
@@ -70,7 +70,7 @@ async def put_iteration(request: Exchange) -> Answer:
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     state = request.app.state
-    reporter = of_loop(request.app, Reporter, state.database, state.compiled_workloads)
+    reporter = request.local.get(Reporter, state.database, state.compiled_workloads)
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
 

@@ -41,6 +41,13 @@ class RunRead(BaseModel):
     finished_at: datetime | None
 
 
+class RunListed(RunRead):
+    """A run in a list, where one whose decision can't be read stands beside those whose can."""
+
+    decision: AnyDecision | dict[str, Any]
+    problem: str | None
+
+
 class RunPatch(BaseModel):
     """End a run."""
 
@@ -50,9 +57,12 @@ class RunPatch(BaseModel):
 
 
 class IterationRead(BaseModel):
-    """A reported iteration and what it was answered with."""
+    """A reported iteration and what it was answered with; what can't be read here is given as it is stored."""
 
     iteration: int
-    report: AnyReport
-    decision: AnyDecision
+    report: AnyReport | dict[str, Any]
+    decision: AnyDecision | dict[str, Any]
     reported_at: datetime
+    problem: str | None = Field(
+        default=None, description="Why report or decision can't be read here, e.g. their kind isn't installed."
+    )

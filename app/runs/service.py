@@ -17,10 +17,12 @@ from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import CompiledWorkload
-from app.kinds.registry import KINDS, load_artifact
+from app.kinds.contract.stored import stored
+from app.kinds.registry import KINDS, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.runs import repository
-from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStarted
+from app.runs.repository import Loaded
+from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted
 from app.samples import service as samples
 from app.workloads import repository as workloads
 
@@ -101,34 +103,49 @@ def get(database: Database, tenant: str, run: str) -> RunRead:
         return _read(session, tenant, run)
 
 
-def latest(database: Database, tenant: str, number: int) -> list[RunRead]:
-    """The runs that were started last, newest first, each with its last decision."""
+def latest(database: Database, tenant: str, number: int) -> list[RunListed]:
+    """The runs that were started last, newest first, each with its last decision, be it readable here or not."""
     with database.reading() as session:
-        return [_read(session, tenant, run) for run in repository.latest(session, tenant, number)]
+        found = [_load(session, tenant, run) for run in repository.latest(session, tenant, number)]
+    return [_read_listed(loaded) for loaded in found]
 
 
 def _read(session: Session, tenant: str, identifier: str) -> RunRead:
-    loaded = repository.load(session, tenant, identifier)
+    loaded = _load(session, tenant, identifier)
+    with stored(f"run {identifier}"):
+        return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
+
+
+def _read_listed(loaded: Loaded) -> RunListed:
+    decision, problem = read_or_raw(read_decision, _last(loaded))
+    return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
+
+
+def _load(session: Session, tenant: str, run: str) -> Loaded:
+    loaded = repository.load(session, tenant, run)
     if loaded is None:
-        raise _missing(identifier)
+        raise NotFound(f"no run {run!r}; start one with POST /runs")
+    return loaded
+
+
+def _last(loaded: Loaded) -> dict[str, Any]:
+    return loaded.last.decision if loaded.last else loaded.run.decision
+
+
+def _beside_decision(loaded: Loaded) -> dict[str, Any]:
     run = loaded.run
-    return RunRead(
-        id=run.id,
-        workload=loaded.workload,
-        state=run.state,
-        spec_version=run.spec_version,
-        agent=run.agent_version,
-        shadow=run.shadow_version,
-        start=run.start,
-        iterations=run.next_iteration,
-        decision=loaded.last.decision if loaded.last else run.decision,
-        created_at=run.created_at,
-        finished_at=run.finished_at,
-    )
-
-
-def _missing(run: str) -> NotFound:
-    return NotFound(f"no run {run!r}; start one with POST /runs")
+    return {
+        "id": run.id,
+        "workload": loaded.workload,
+        "state": run.state,
+        "spec_version": run.spec_version,
+        "agent": run.agent_version,
+        "shadow": run.shadow_version,
+        "start": run.start,
+        "iterations": run.next_iteration,
+        "created_at": run.created_at,
+        "finished_at": run.finished_at,
+    }
 
 
 def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> tuple[Slice[Iteration], str]:
@@ -138,16 +155,21 @@ def iterations(database: Database, tenant: str, run: str, request: PageRequest) 
         NotFound: no such run.
     """
     with database.reading() as session:
-        loaded = repository.load(session, tenant, run)
-        if loaded is None:
-            raise _missing(run)
+        loaded = _load(session, tenant, run)
         return repository.iterations(session, run, request), loaded.kind
 
 
 def read_iteration(row: Iteration, kind: str) -> IterationRead:
-    """An iteration as answered, of a run of that kind."""
-    report = {"kind": kind, **row.report}
-    return IterationRead(iteration=row.iteration, report=report, decision=row.decision, reported_at=row.reported_at)
+    """An iteration as answered, of a run of that kind, be it readable here or not."""
+    report, unread = read_or_raw(read_report, {"kind": kind, **row.report})
+    decision, undecided = read_or_raw(read_decision, row.decision)
+    return IterationRead(
+        iteration=row.iteration,
+        report=report,
+        decision=decision,
+        reported_at=row.reported_at,
+        problem=unread or undecided,
+    )
 
 
 def end(database: Database, tenant: str, run: str, patch: RunPatch, now: Clock = utc_now) -> RunRead:

@@ -24,12 +24,12 @@ from app.samples import service
 from app.samples.body import Body
 from app.samples.codecs import EXPORTS, FORMATS
 from app.samples.export import JSON, export, preferred
-from app.samples.schemas import UploadRead
+from app.samples.schemas import StoredExecution, UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 
 
-class Executions(Page[AnyExecution]):
+class Executions(Page[AnyExecution | StoredExecution]):
     """A page of executions."""
 
 
@@ -39,12 +39,12 @@ SPOOL_BYTES = 1 << 20
 
 def _media(formats: Mapping[str, Format | None]) -> dict[str, Any]:
     """Media types with what is documented of them."""
-    told: dict[str, Any] = {}
+    media_types: dict[str, Any] = {}
     for media, form in formats.items():
-        told[media] = {"schema": dict(FILE) if form is None else dict(form.schema)}
+        media_types[media] = {"schema": dict(FILE) if form is None else dict(form.schema)}
         if form is not None and form.example is not None:
-            told[media]["example"] = form.example
-    return told
+            media_types[media]["example"] = form.example
+    return media_types
 
 
 _LAST_CSV = dict(sorted(FORMATS.items(), key=lambda item: item[0] == "text/csv"))
@@ -185,7 +185,7 @@ def listed(
     reports: Annotated[bool, Query(description="Whether to list every iteration.")] = False,
     execution: Execution = None,
     accept: Annotated[str, Header(description="`text/csv` exports all samples; traces come one by one.")] = JSON,
-) -> Page[AnyExecution] | StreamingResponse:
+) -> Page[AnyExecution | StoredExecution] | StreamingResponse:
     """Executions, oldest first, page by page; or exported by `Accept`.
 
     Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
@@ -193,5 +193,4 @@ def listed(
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
         return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
-    found, codec = service.listed(database, tenant, workload, paging, execution, reports=reports)
-    return page(request, found, functools.partial(codec.read, reports=reports and codec.tells_reports))
+    return page(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))

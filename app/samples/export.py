@@ -44,7 +44,7 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
         NotFound: there is no execution of that name.
         Invalid: the format holds one execution, and there is none or more.
     """
-    found, codec = service.listed(database, tenant, name, PageRequest(PAGE), execution)
+    found, codec = service.readable(database, tenant, name, PageRequest(PAGE), execution)
     how = codec.exports.get(media_type)
     if how is None:
         accepted = ", ".join([*codec.exports, JSON])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -36,3 +37,14 @@ class UploadRead(BaseModel):
     rejections: list[Rejection] = Field(description="Why, one per rejected execution; the first 1,000.")
     lacks: list[str] = Field(default=[], description="What a trace does not say, and what that means.")
     warnings: list[Remark] = Field(default=[], description="What looks wrong in a trace, or was left out of it.")
+
+
+class StoredExecution(BaseModel):
+    """A stored execution that can't be read here, as it is stored."""
+
+    kind: str
+    execution: str = Field(description="The caller's identifier, or the run's.", examples=["run-17"])
+    source: str = Field(description="`upload` or `run`.", examples=["upload"])
+    iterations: int = Field(description="Its iterations; of a trace, its tasks.")
+    created_at: datetime
+    problem: str = Field(description="Why it can't be read here, e.g. its kind isn't installed.")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -27,13 +29,14 @@ from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.samples import Format, SampleCodec
+from app.kinds.contract.stored import BrokenRow, stored
+from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
-from app.kinds.registry import read_spec
 from app.samples import repository
 from app.samples.codecs import FORMATS, codec_of
 from app.samples.intake import Intake, Target, rejection_errors, row
 from app.samples.memory import returning
-from app.samples.schemas import UploadRead
+from app.samples.schemas import StoredExecution, UploadRead
 from app.samples.stream import blocks, limited, sniffed, unzipped, watched
 from app.workloads import service as workloads
 
@@ -128,12 +131,12 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
 
 def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
     """An error in the middle of an upload also says what was kept."""
-    ours = _as_told(error)
+    ours = _as_steward_error(error)
     kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
     return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
 
 
-def _as_told(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
+def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
     if isinstance(error, StewardError):
         return error
     return refused(error) if isinstance(error, InvalidInput) else _interruption(error)
@@ -175,8 +178,8 @@ def listed(
     execution: str | None = None,
     *,
     reports: bool = False,
-) -> tuple[Slice[Execution], SampleCodec]:
-    """A page of a workload's executions, oldest first, or the named one, and what reads them.
+) -> tuple[Slice[Execution], Callable[[Execution], BaseModel]]:
+    """A page of a workload's executions, oldest first, or the named one, and what reads them, be they readable or not.
 
     They come with their summaries; with ``reports`` also with their data, where their kind tells what is in it.
 
@@ -185,12 +188,56 @@ def listed(
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        codec = codec_of(workload)
-        found = repository.listed(session, workload.id, request, execution, data=reports and codec.tells_reports)
-        if execution is not None and not found.rows and request.cursor is None:
-            raise NotFound(f"workload {name!r} has no execution {execution!r}")
+        try:
+            codec = codec_of(workload)
+        except (MissingKind, BrokenRow) as error:
+            return _page(session, workload, request, execution), partial(_raw, workload.kind, str(error))
+        whole = reports and codec.tells_reports
+        found = _page(session, workload, request, execution, data=whole)
     _summarise(database, codec, [row for row in found.rows if row.summary is None])
-    return found, codec
+    return found, partial(_read, workload.kind, codec, reports=whole)
+
+
+def _page(
+    session: Session, workload: Workload, request: PageRequest, execution: str | None, *, data: bool = False
+) -> Slice[Execution]:
+    found = repository.listed(session, workload.id, request, execution, data=data)
+    if execution is not None and not found.rows and request.cursor is None:
+        raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
+    return found
+
+
+def _read(kind: str, codec: SampleCodec, execution: Execution, *, reports: bool) -> BaseModel:
+    try:
+        with stored(f"execution {execution.name!r}"):
+            return codec.read(execution, reports=reports)
+    except BrokenRow as error:
+        return _raw(kind, str(error), execution)
+
+
+def _raw(kind: str, problem: str, execution: Execution) -> StoredExecution:
+    return StoredExecution(
+        kind=kind,
+        execution=execution.name,
+        source=execution.source,
+        iterations=execution.iterations,
+        created_at=execution.created_at,
+        problem=problem,
+    )
+
+
+def readable(
+    database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
+) -> tuple[Slice[Execution], SampleCodec]:
+    """A page of a workload's executions, or the named one, without data, and their codec.
+
+    Raises:
+        MissingKind, BrokenRow: they can't be read here.
+        NotFound: there is no execution of that name.
+    """
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        return _page(session, workload, request, execution), codec_of(workload)
 
 
 def exported(

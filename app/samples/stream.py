@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from zlib import _Decompress as _Unpacker
 
 PIECE = 1 << 18  # most bytes unpacked at once
-FED = 1 << 12  # most packed bytes given at once: what is left of them is copied for each piece, and for each member
+FEED_BYTES = 1 << 12  # most packed bytes given at once: the rest of them is copied for each piece and member
 GZIP = 16 + zlib.MAX_WBITS
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -36,7 +36,7 @@ def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """
     unpacker = zlib.decompressobj(GZIP)
     started = False
-    for fed in (chunk[at : at + FED] for chunk in chunks for at in range(0, len(chunk), FED)):
+    for fed in (chunk[at : at + FEED_BYTES] for chunk in chunks for at in range(0, len(chunk), FEED_BYTES)):
         rest = fed
         while rest:
             if unpacker.eof:

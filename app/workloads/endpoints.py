@@ -11,7 +11,7 @@ from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.kinds.registry import KINDS, parse_spec
 from app.workloads import service
-from app.workloads.schemas import WorkloadRead
+from app.workloads.schemas import WorkloadListed, WorkloadRead
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
 openapi_schemas = components([kind.patch for kind in KINDS.values()])
@@ -41,9 +41,9 @@ def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: Ide
 
 
 @router.get("", operation_id="list_workloads", summary="List workloads", responses=problems())
-def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadRead]:
+def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
     """Workloads by name, page by page."""
-    return page(request, service.listed(database, tenant, paging), service.read)
+    return page(request, service.listed(database, tenant, paging), service.read_listed)
 
 
 @router.get("/{workload}", operation_id="read_workload", summary="Read a workload", responses=problems(404))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -25,3 +26,14 @@ class WorkloadRead(BaseModel):
     )
     revision: int = Field(description="Grows with whatever changes the workload's decisions.")
     created_at: datetime
+
+
+class WorkloadListed(WorkloadRead):
+    """A registered workload in a list, where one that can't be read stands beside those that can."""
+
+    spec: AnySpec | dict[str, Any] = Field(
+        description="The spec as it stands; where it can't be read here, as it is stored."
+    )
+    problem: str | None = Field(
+        default=None, description="Why the spec can't be read here, e.g. its kind isn't installed; null: it can."
+    )

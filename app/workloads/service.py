@@ -14,9 +14,9 @@ from app.errors import Conflict, FieldError, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.registry import KINDS, read_spec
+from app.kinds.registry import KINDS, read_or_raw, read_spec
 from app.workloads import repository
-from app.workloads.schemas import WorkloadRead
+from app.workloads.schemas import WorkloadListed, WorkloadRead
 
 CREATED, PRESENT = 201, 200
 
@@ -52,13 +52,13 @@ def _same(present: Workload, spec: Any) -> WorkloadRead:
     known = read_spec(present.spec)
     if known == spec:
         return read(present)
-    was, asked = known.model_dump(mode="json"), spec.model_dump(mode="json")
+    was, given = known.model_dump(mode="json"), spec.model_dump(mode="json")
     changeable = " or ".join(KINDS[known.kind].patch.model_fields)
-    fields = [name for name in asked if name not in was or was[name] != asked[name]]
+    fields = [name for name in given if name not in was or was[name] != given[name]]
     raise Conflict(
         f"workload {spec.name!r} is registered with another spec (they differ in {', '.join(fields)}); choose another "
         f"name, PATCH its {changeable}, or delete it first",
-        errors=[FieldError(f"/{name}", "differs from the registered spec", asked[name]) for name in fields],
+        errors=[FieldError(f"/{name}", "differs from the registered spec", given[name]) for name in fields],
     )
 
 
@@ -75,18 +75,31 @@ def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = Fals
 
 
 def read(workload: Workload) -> WorkloadRead:
-    """A workload as answered."""
-    return WorkloadRead(
-        id=workload.id,
-        name=workload.name,
-        kind=workload.kind,
-        spec=read_spec(workload.spec),
-        spec_version=workload.spec_version,
-        champion=workload.champion(DEFAULT_ROLE),
-        champions={role: champion.version for role, champion in workload.champions.items()},
-        revision=workload.revision,
-        created_at=workload.created_at,
-    )
+    """A workload as answered.
+
+    Raises:
+        MissingKind, BrokenRow: its spec can't be read here.
+    """
+    return WorkloadRead(spec=read_spec(workload.spec), **_beside_spec(workload))
+
+
+def read_listed(workload: Workload) -> WorkloadListed:
+    """A workload in a list, whether or not its spec can be read here."""
+    spec, problem = read_or_raw(read_spec, workload.spec)
+    return WorkloadListed(spec=spec, problem=problem, **_beside_spec(workload))
+
+
+def _beside_spec(workload: Workload) -> dict[str, Any]:
+    return {
+        "id": workload.id,
+        "name": workload.name,
+        "kind": workload.kind,
+        "spec_version": workload.spec_version,
+        "champion": workload.champion(DEFAULT_ROLE),
+        "champions": {role: champion.version for role, champion in workload.champions.items()},
+        "revision": workload.revision,
+        "created_at": workload.created_at,
+    }
 
 
 def get(database: Database, tenant: str, name: str) -> WorkloadRead:

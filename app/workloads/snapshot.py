@@ -40,12 +40,12 @@ logger = logging.getLogger(__name__)
 class _Entry:
     snapshot: Snapshot
     checked: float
-    asked: int
-    """Grows with every asking; the smallest was asked for longest ago."""
+    last_used: int
+    """Number of the last use; the smallest is the least recently used."""
 
 
 class WorkloadCache:
-    """Servings of the ``size`` workloads that were asked for last, by name or id; safe to share between threads."""
+    """Snapshots of the ``size`` workloads that were used last, by name or id; safe to share between threads."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class WorkloadCache:
         self._lock = threading.Lock()
         self._ids: dict[tuple[str, str], str] = {}
         self._entries: dict[str, _Entry] = {}
-        self._asked = itertools.count()
+        self._uses = itertools.count()
 
     def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
         """The cached snapshot when it is fresh; never reads the database."""
@@ -116,7 +116,7 @@ class WorkloadCache:
         identifier = self._ids.get((tenant, workload))
         entry = None if identifier is None else self._entries.get(identifier)
         if entry is not None:
-            entry.asked = next(self._asked)
+            entry.last_used = next(self._uses)
         return entry
 
     def _fresh(self, entry: _Entry) -> bool:
@@ -128,12 +128,12 @@ class WorkloadCache:
             entry = self._entries.get(row.id)
             if entry is None or entry.snapshot.revision != row.revision:
                 entry = _Entry(load(self._database, row), self._clock(), 0)
-        entry.asked = next(self._asked)
+        entry.last_used = next(self._uses)
         entry.checked = self._clock()
         self._ids |= {(tenant, workload): row.id, (tenant, row.name): row.id, (tenant, row.id): row.id}
         self._entries[row.id] = entry
         while len(self._entries) > self._size:
-            self._drop(min(self._entries, key=lambda identifier: self._entries[identifier].asked))
+            self._drop(min(self._entries, key=lambda identifier: self._entries[identifier].last_used))
         return entry.snapshot
 
     def _reload(self, identifier: str) -> None:
@@ -142,8 +142,8 @@ class WorkloadCache:
         if row is None:
             self._drop(identifier)
         else:
-            asked = self._entries[identifier].asked
-            self._entries[identifier] = _Entry(load(self._database, row), self._clock(), asked)
+            last_used = self._entries[identifier].last_used
+            self._entries[identifier] = _Entry(load(self._database, row), self._clock(), last_used)
 
     def _drop(self, identifier: str) -> None:
         self._entries.pop(identifier, None)

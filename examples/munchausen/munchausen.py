@@ -15,7 +15,7 @@ from gymnasium import spaces
 from workers.learning.algorithms.base import Learner
 from workers.learning.algorithms.config import DQN, SERVED
 from workers.learning.algorithms.dqn import ValueLearner
-from workers.learning.algorithms.registry import Algorithm, Surroundings
+from workers.learning.algorithms.registry import AgentSpaces, Algorithm
 from workers.learning.backends.base import Backend
 from workers.learning.build import Node
 from workers.learning.components.base import Arrays, Component
@@ -88,7 +88,7 @@ def targets(config: DQN, q: Component) -> list[Node]:
     ]
 
 
-def build(config: Munchausen, seen: Surroundings, backend: Backend) -> Learner:
+def build(config: Munchausen, seen: AgentSpaces, backend: Backend) -> Learner:
     """Build the learner. Raises ValueError for a switch that has no place in it."""
     if config.quantiles or config.double or not isinstance(seen.actions, spaces.Discrete):
         raise ValueError("Munchausen DQN learns mean values of discrete actions, by one softmax policy")

@@ -20,11 +20,11 @@ from workers.learning.algorithms.config import (
     DQN,
     ActorCritic,
     Config,
+    DeviceConfig,
     Exploration,
     Memory,
     Network,
     Optimiser,
-    Place,
 )
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
@@ -35,7 +35,7 @@ SPEC = planted_spec(iterations=6, metrics=[DEADLINE])
 TABLE = planted_table(SPEC)
 BATCH, EPISODES = 64, 1024
 RANDOM_RETURN = -11.0
-CPU = Place(device="cpu")
+CPU = DeviceConfig(device="cpu")
 NETWORK = Network(layers=(32,), advice=False)
 VALUES = DQN(
     network=NETWORK,

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import StartSteward
 from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
-from tests.servers import StewardServer, clean_environment, start_steward, wait_until
+from tests.servers import StewardServer, clean_environment, free_port, start_steward, wait_until
 
 API_BYTES = 150 * 1024 * 1024
 
@@ -62,6 +62,18 @@ def test_a_worker_that_dies_is_started_again(server: StewardServer) -> None:
     wait_until(lambda: all_gone(first), 60, "the worker's children to end with it")
     wait_until(lambda: bool(psutil.Process(server.process.pid).children()), 30, "another worker")
     assert worker_main(server).pid != first[0].pid
+
+
+def test_without_redis_it_serves_and_has_said_so_in_a_line(steward_factory: StartSteward) -> None:
+    away = f"redis://:secret@127.0.0.1:{free_port()}/0"
+    server = steward_factory(None, "--workers", "0", wait="alive", broker_url=away)
+    said = server.log.read_text()
+    (line,) = (line for line in said.splitlines() if "steward serve: warning:" in line)
+    assert f"STEWARD_BROKER_URL={away.replace('secret', '***')!r}" in line
+    assert "refused" in line
+    assert "start Redis" in line
+    assert "secret" not in said
+    assert not server.ready()
 
 
 def test_workers_can_be_left_to_others(steward_factory: StartSteward) -> None:

@@ -38,7 +38,7 @@ from tests.contracts.executor import (
 from tests.outside import install
 from workers.kinds.iterative.simulator import described
 from workers.learning.algorithms import registry
-from workers.learning.algorithms.config import Memory, Network, Optimiser, Place
+from workers.learning.algorithms.config import DeviceConfig, Memory, Network, Optimiser
 from workers.learning.backends import BACKENDS, get_backend
 from workers.learning.show import main as show
 from workers.tasks.base import perform
@@ -58,7 +58,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Algor
 def small(found: registry.Algorithm) -> Any:
     """Its config, in the size of the planted problem's others."""
     shared = {name: getattr(VALUES, name) for name in ("network", "exploration", "memory", "batch", "target_share")}
-    changed = shared | {"optimiser": Optimiser(rate=3e-3), "updates_per_slab": 1, "place": Place(device="cpu")}
+    changed = shared | {"optimiser": Optimiser(rate=3e-3), "updates_per_slab": 1, "place": DeviceConfig(device="cpu")}
     return msgspec.structs.replace(found.config, **changed)
 
 

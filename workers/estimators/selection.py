@@ -21,7 +21,7 @@ FEWEST_INPUTS = 5
 SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
 DOUBT = 1.0  # or within so many standard errors of the paired difference between executions (Breiman et al. 1984),
 WORST = 1.2  # but never beyond this factor
-CAUTION = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
+SMALL_SAMPLE_PENALTY = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
 BLENDED = 3
 BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
 Name = TypeVar("Name", bound=str)
@@ -148,7 +148,7 @@ def _select(
     candidates = _candidates(inputs, rows, folds, split[form], families)
     if bins > 1:  # the naive mean knows no iterations
         candidates["mean"] = _validate(Mean(inputs), rows, folds, split["none"])
-    able = {name: _cautious(c, rows, families) for name, c in candidates.items() if c.held_out is not None}
+    able = {name: _penalised(c, rows, families) for name, c in candidates.items() if c.held_out is not None}
     complexity = {name: families[name].complexity if name in families else FREE + 1 for name in able}
     family = _simplest(able, complexity)
     stages = split[form][-1]
@@ -249,10 +249,10 @@ def _honest(
     return residuals
 
 
-def _cautious(candidate: Candidate, rows: Rows, families: dict[str, Family]) -> Floats:
+def _penalised(candidate: Candidate, rows: Rows, families: dict[str, Family]) -> Floats:
     errors = _by_execution(candidate, rows)
     free = candidate.family not in families or families[candidate.family].complexity >= FREE
-    return errors * (1 + CAUTION / len(errors)) if free else errors
+    return errors * (1 + SMALL_SAMPLE_PENALTY / len(errors)) if free else errors
 
 
 def _clearly_worse(error: Floats, best: Floats) -> bool:

@@ -8,7 +8,7 @@ from workers.estimators.base import Floats, Integers
 from workers.estimators.replicates import grouped_median
 from workers.estimators.residuals import TAIL, Spreads
 
-WORTH_TELLING = float(np.log(1.5))
+LEAST_REPORTED = float(np.log(1.5))
 UNEVEN = 3.0  # a stage whose spread is so many times the typical stage's is told as a whole
 ENOUGH = 8
 MOST = 100
@@ -39,7 +39,7 @@ def _executions(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
     known = np.flatnonzero(~np.isnan(spreads.effects))
     centre = float(np.median(spreads.effects[known]))
     off = spreads.effects - centre
-    limit = max(3.0 * 1.4826 * float(np.median(np.abs(off[known]))), WORTH_TELLING)
+    limit = max(3.0 * 1.4826 * float(np.median(np.abs(off[known]))), LEAST_REPORTED)
     return [_execution(rows, int(g), float(np.exp(off[g]))) for g in known if abs(off[g]) > limit]
 
 
@@ -56,7 +56,7 @@ def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Float
     counts = np.bincount(rows.iterations, minlength=size)
     known = by_stage[counts > 0]
     typical = max(float(np.median(known)), 1e-6)
-    uneven = (counts >= ENOUGH) & (np.nan_to_num(by_stage) > max(UNEVEN * typical, WORTH_TELLING / 2))
+    uneven = (counts >= ENOUGH) & (np.nan_to_num(by_stage) > max(UNEVEN * typical, LEAST_REPORTED / 2))
     entries = [_stage(rows, int(stage)) for stage in np.flatnonzero(uneven)]
     return entries, np.where(uneven, by_stage, typical)[rows.iterations]
 
@@ -73,7 +73,7 @@ def _stage(rows: Measured, stage: int) -> dict[str, Any]:
 
 
 def _iterations(rows: Measured, within: Floats, scale: Floats) -> list[dict[str, Any]]:
-    beyond = np.flatnonzero(np.abs(within) > np.maximum(TAIL * scale, WORTH_TELLING))
+    beyond = np.flatnonzero(np.abs(within) > np.maximum(TAIL * scale, LEAST_REPORTED))
     return [_iteration(rows, int(i), float(np.exp(within[i]))) for i in beyond]
 
 

@@ -1,1 +1,1 @@
-"""How good decisions are: beside the heuristics, and beside the exact optimum."""
+"""Evaluation of policies against heuristics and the exact optimum."""

@@ -42,21 +42,21 @@ class Demonstrations:
     rows: list[NDArray[np.generic]] = field(default_factory=list)
     losses: list[Floats] = field(default_factory=list)
     masks: list[NDArray[np.bool_]] = field(default_factory=list)
-    told: list[tuple[Situation, int]] = field(default_factory=list)
+    situations: list[tuple[Situation, int]] = field(default_factory=list)
     count: int = 0
 
     def watch(self, situation: Situation, _action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Label what is there, as long as there is room."""
+        """Label the going episodes of a situation, up to ``most`` rows in all; see ``Watcher``."""
         which = np.flatnonzero(going)[: max(self.most - self.count, 0)]
         values = self.teacher.act(situation).values
         if values is None:
             raise ValueError(f"{self.teacher.name} does not say what its actions are worth")
         mask = np.asarray(situation.view.mask, np.bool_)[which]
-        worth = np.where(mask, values[which], -np.inf)
+        returns = np.where(mask, values[which], -np.inf)
         self.rows.append(np.asarray(self.encoder.encode(situation))[which])
-        self.losses.append((worth.max(axis=1, keepdims=True) - worth).astype(np.float32))
+        self.losses.append((returns.max(axis=1, keepdims=True) - returns).astype(np.float32))
         self.masks.append(mask)
-        self.told.extend((situation, int(row)) for row in which)
+        self.situations.extend((situation, int(row)) for row in which)
         self.count += len(which)
 
 
@@ -142,9 +142,9 @@ def _example(
     problem: Problem, seen: Demonstrations, losses: Floats, members: NDArray[np.intp], lost: float
 ) -> dict[str, Any]:
     best = Counter(problem.action_name(int(losses[member].argmin())) for member in members)
-    situation, row = seen.told[members[0]]
+    situation, row = seen.situations[members[0]]
     return {
-        "observation": dict(problem.told(situation, row)),
+        "observation": dict(problem.named_observation(situation, row)),
         "states": len(members),
         "actions": dict(best.most_common()),
         "value_lost": lost / len(members),

@@ -1,4 +1,4 @@
-"""Where policies meet: the episodes of one problem at one level under one seed, the same for everybody."""
+"""Episodes of one problem at one level under one seed, the same for every policy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from workers.evaluation.wrappers.base import World
 
 
 class Move(NamedTuple):
-    """What a player does in B episodes.
+    """A player's actions in B episodes.
 
     Attributes:
         action: [B].
@@ -26,10 +26,10 @@ class Move(NamedTuple):
 
 
 class Player(Protocol):
-    """A policy as it would be asked: bare, or behind the guard of the service."""
+    """Decides episodes: a policy alone, or an artifact behind the guard of the service."""
 
     def begin(self, world: World, seed: int) -> None:
-        """Episodes of ``world`` are about to be decided; who draws, draws from ``seed``."""
+        """Called before the first step in ``world``; ``seed`` is of everything that the player draws."""
         ...
 
     def move(self, situation: Situation) -> Move:
@@ -39,16 +39,16 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Bare:
-    """A policy that nobody guards; one with ``watch`` is shown the world first, one with ``begin`` gets the seed."""
+    """A policy without a guard; its ``watch(world)`` and ``begin(seed)`` are called first, where it has them."""
 
     policy: Policy
 
     def begin(self, world: World, seed: int) -> None:
         """See ``Player``."""
         for wish, given in (("watch", world), ("begin", seed)):
-            asked = getattr(self.policy, wish, None)
-            if asked is not None:
-                asked(given)
+            method = getattr(self.policy, wish, None)
+            if method is not None:
+                method(given)
 
     def move(self, situation: Situation) -> Move:
         """See ``Player``."""

@@ -51,10 +51,10 @@ class Tuned:
     reason: str | None = None
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What ``as_dict`` told."""
-        history = tuple((int(trial), float(best)) for trial, best in told["history"])
-        return cls(told["settings"], told["return"], history, told["seconds"], told["reason"])
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Undo ``as_dict``."""
+        history = tuple((int(trial), float(best)) for trial, best in data["history"])
+        return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name."""
@@ -71,10 +71,10 @@ class Tuned:
 def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
     """Look for the static settings with the best return on training episodes: a tree-structured Parzen estimator.
 
-    It knows nothing of the problem but its knobs (Bergstra et al. 2011; Optuna's implementation), and sees the episodes
-    of one training seed.
+    It knows the problem's tunables alone (Bergstra et al. 2011; Optuna's implementation), and plays the episodes of one
+    training seed.
     """
-    if not problem.knobs() or trials < 1:
+    if not problem.tunables() or trials < 1:
         return Tuned({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
     begun, tried = perf_counter(), dict[tuple[int, ...], float]()
 
@@ -87,7 +87,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
 
     history = _search(problem, score, trials, seed)
     best = max(tried, key=lambda key: tried[key])
-    names = [knob.name for knob in problem.knobs()]
+    names = [tunable.name for tunable in problem.tunables()]
     return Tuned(dict(zip(names, best, strict=True)), tried[best], tuple(history), perf_counter() - begun)
 
 
@@ -95,7 +95,7 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
     """Ask and tell; trial and best so far."""
     import optuna
 
-    told = optuna.logging.get_verbosity()
+    verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         sampler = optuna.samplers.TPESampler(seed=seed % (1 << 32), n_startup_trials=STARTUP)
@@ -103,12 +103,12 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
         history: list[tuple[int, float]] = []
         for number in range(trials):
             trial = study.ask()
-            value = score({knob.name: trial.suggest_int(knob.name, knob.low, knob.high) for knob in problem.knobs()})
+            value = score({one.name: trial.suggest_int(one.name, one.low, one.high) for one in problem.tunables()})
             study.tell(trial, value)
             history.append((number, max([value, *(best for _, best in history[-1:])])))
         return history
     finally:
-        optuna.logging.set_verbosity(told)
+        optuna.logging.set_verbosity(verbosity)
 
 
 def tuner(problem: Problem, tuned: Tuned) -> Policy | None:

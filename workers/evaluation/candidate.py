@@ -1,4 +1,4 @@
-"""Who is evaluated, how long, and beside whom."""
+"""Candidates and baselines of an evaluation, and its settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ FEWEST_SEEDS = 5
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that claims to be good.
+    """An agent, or one algorithm under several seeds, that is evaluated.
 
     Attributes:
         name: what reports call it.
@@ -30,7 +30,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is played.
+    """Size and statistics of an evaluation.
 
     Attributes:
         seeds: at least 5.

@@ -10,16 +10,16 @@ from workers.evaluation.problem import Axis, Problem
 
 
 class HeatMap:
-    """Sums and counts over the bins of a problem's portrait, [2, Y, X]; what lies beyond falls into the outermost."""
+    """Sums and counts over the bins of a problem's axes, [2, Y, X]; values beyond the axes go to the outermost bins."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, axes = problem, problem.portrait
+        self.problem, axes = problem, problem.heat_map_axes
         self.sums: NDArray[np.float64] = np.zeros((2, len(axes.y.edges) - 1, len(axes.x.edges) - 1))
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Note what was done."""
+        """Add the policy's actions in B situations to the bins."""
         x, y, value = (np.asarray(part)[going] for part in self.problem.drawn(situation, action))
-        place = _bin(self.problem.portrait.y, y), _bin(self.problem.portrait.x, x)
+        place = _bin(self.problem.heat_map_axes.y, y), _bin(self.problem.heat_map_axes.x, x)
         np.add.at(self.sums[0], place, value)
         np.add.at(self.sums[1], place, 1)
 
@@ -30,7 +30,7 @@ def _bin(axis: Axis, values: NDArray[np.floating]) -> NDArray[np.intp]:
 
 def shown(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
     """The heat map of ``sums`` [2, Y, X] as plain values."""
-    axes, (total, count) = problem.portrait, sums
+    axes, (total, count) = problem.heat_map_axes, sums
     mean = [[float(t / c) if c else None for t, c in zip(*row, strict=True)] for row in zip(total, count, strict=True)]
     return {
         "x": {"name": axes.x.name, "edges": list(axes.x.edges)},

@@ -7,8 +7,8 @@ import numpy as np
 
 from workers.inputs import HoldOut
 
-NAMES_TOLD = 200
-NOT_ASKED = "not asked for"
+MOST_NAMES = 200
+NOT_REQUESTED = "not asked for"
 
 
 class Chosen(NamedTuple):
@@ -17,20 +17,20 @@ class Chosen(NamedTuple):
     names: tuple[str, ...]
     unseen: int
 
-    def told(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """What to say of it; ``reason``: why nothing can be played on them all the same."""
-        names = list(self.names[:NAMES_TOLD])
+    def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
+        """The evaluation's report of them; ``reason``: why L3 is unavailable all the same, ``note``: a remark."""
+        names = list(self.names[:MOST_NAMES])
         return {"executions": len(self.names), "unseen": self.unseen, "names": names, "reason": reason, "note": note}
 
 
-def not_asked() -> dict[str, Any]:
-    """What to say of it where the evaluation ends before L3."""
-    return Chosen((), 0).told(NOT_ASKED, None)
+def not_requested() -> dict[str, Any]:
+    """The report where the evaluation ends before L3."""
+    return Chosen((), 0).report(NOT_REQUESTED, None)
 
 
 def choose(
     names: Sequence[str],
-    asked: HoldOut,
+    request: HoldOut,
     seed: int,
     *,
     fewest: int = 1,
@@ -41,21 +41,21 @@ def choose(
 
     Args:
         names: of all executions, oldest first.
-        asked: which ones.
+        request: which ones.
         seed: of the order in which they are drawn.
         fewest: of a share.
         most: in any case.
         carries: whether that many are enough; a share grows until they are, up to half of all.
     """
-    if asked.executions is not None:
-        chosen = [name for name in asked.executions if name in set(names)]
+    if request.executions is not None:
+        chosen = [name for name in request.executions if name in set(names)]
     else:
-        wanted = min(len(names), max(fewest, round(asked.share * len(names))))
-        ordered = drawn(names, asked.unseen, seed)
+        wanted = min(len(names), max(fewest, round(request.share * len(names))))
+        ordered = drawn(names, request.unseen, seed)
         sizes = range(wanted, max(wanted, len(names) // 2) + 1)
         chosen = ordered[: next((size for size in sizes if carries(ordered[:size])), wanted)]
     chosen = chosen[:most]
-    return Chosen(tuple(chosen), sum(name in asked.unseen for name in chosen))
+    return Chosen(tuple(chosen), sum(name in request.unseen for name in chosen))
 
 
 def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:

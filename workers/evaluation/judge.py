@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Judgement:
-    """How an agent did.
+    """Returns of an agent, the baselines and the champion on the same episodes.
 
     Attributes:
         returns: its own, [E].
@@ -58,26 +58,26 @@ class Judgement:
 
     @property
     def promoted(self) -> bool:
-        """Whether it may answer."""
+        """Whether the agent becomes champion: at least as good as the baselines, and better than the champion."""
         return self.as_good and self.better
 
     @property
     def reason(self) -> str:
-        """Why it may or may not, in words."""
+        """Why it is promoted or not, with differences and 95 % intervals."""
         ahead, gain, rule = self.advantage, self.gain, self.baselines[self.best].mean()
-        told = (
+        comparison = (
             f"return {self.returns.mean():.5f} against {rule:.5f} of the best heuristic, {self.best} "
             f"(difference {ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f})"
         )
         if not self.as_good:
             doubt = "not at least as good with 95 % confidence"
-            return f"not promoted: {doubt}; {told}; the heuristic goes on answering"
+            return f"not promoted: {doubt}; {comparison}; the heuristic goes on answering"
         if gain is not None and not self.better:
             return (
                 f"not promoted: not better than the present champion (difference {gain['mean']:+.5f}, 95 % interval "
-                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {told}"
+                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {comparison}"
             )
-        return f"promoted: {told}"
+        return f"promoted: {comparison}"
 
     def report(self) -> dict[str, Any]:
         """The agent report's part that all kinds have."""

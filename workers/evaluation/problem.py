@@ -16,7 +16,7 @@ from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.base import World
 
 
-class Yardstick(NamedTuple):
+class LevelOptimum(NamedTuple):
     """The optimum of a problem at one level.
 
     Attributes:
@@ -34,7 +34,7 @@ class Yardstick(NamedTuple):
     reason: str | None = None
 
 
-class Knob(NamedTuple):
+class Tunable(NamedTuple):
     """A setting that stays the same for the whole episode, an integer from ``low`` to ``high``."""
 
     name: str
@@ -49,7 +49,7 @@ class Axis(NamedTuple):
     edges: tuple[float, ...]
 
 
-class Portrait(NamedTuple):
+class HeatMapAxes(NamedTuple):
     """How a policy is drawn: what it does (``value``), by where it is (``x``, ``y``)."""
 
     x: Axis
@@ -85,7 +85,7 @@ class Problem(Protocol):
     heuristics: Mapping[str, Policy]
 
     @property
-    def portrait(self) -> Portrait:
+    def heat_map_axes(self) -> HeatMapAxes:
         """The axes of heat maps."""
         ...
 
@@ -109,16 +109,16 @@ class Problem(Protocol):
         """Why ``level`` can't be had, or None when it can."""
         ...
 
-    def optimum(self, level: Level, seed: int) -> Yardstick:
+    def optimum(self, level: Level, seed: int) -> LevelOptimum:
         """The optimum at ``level``; ``seed`` is the fixed world's."""
         ...
 
     def oracle(self) -> Policy | None:
-        """A policy that is told what no policy may know; None where the kind has none."""
+        """A policy that knows the future of its episodes; None where the kind has none."""
         ...
 
-    def knobs(self) -> Sequence[Knob]:
-        """What a tuner may set."""
+    def tunables(self) -> Sequence[Tunable]:
+        """The settings that a tuner may set; empty where there are none."""
         ...
 
     def static(self, values: Mapping[str, int]) -> Policy:
@@ -126,7 +126,7 @@ class Problem(Protocol):
         ...
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """x, y and value of ``portrait``, [B] each."""
+        """x, y and value of ``heat_map_axes``, [B] each."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
@@ -134,15 +134,15 @@ class Problem(Protocol):
         ...
 
     def labels(self) -> tuple[str, Policy] | None:
-        """Who knows the best actions, by name: its ``Choice.values`` must be returns; None where nobody does."""
+        """A name and a policy whose ``Choice.values`` are returns, which label the best actions; or None."""
         ...
 
-    def told(self, situation: Situation, row: int) -> Mapping[str, float]:
-        """The observation of one episode by entry, for people."""
+    def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
+        """The observation of episode ``row`` by entry name, for reports."""
         ...
 
     def action_name(self, action: int) -> str:
-        """An action for people."""
+        """An action's name in reports."""
         ...
 
     def description(self, level: Level) -> str:

@@ -156,9 +156,9 @@ class EvaluationRun:
         if unit.phase == "tuning":
             seed = int(self.seeds[Level.TRAIN][0])
             tuned = tune(self.problem, self.settings.trials, self.settings.tuning_episodes, seed)
-            return Record(told=tuned.as_dict())
+            return Record(details=tuned.as_dict())
         if unit.phase == "checking":
-            return Record(told=self._checked(self.candidates[str(unit.policy)]))
+            return Record(details=self._checked(self.candidates[str(unit.policy)]))
         return self._played(unit)
 
     def _played(self, unit: Unit) -> Record:
@@ -170,8 +170,8 @@ class EvaluationRun:
         world = self.problem.world(1 if level is Level.FIXED else settings.episodes, settings.seed)
         watch = None if heat is None else heat.watch
         scores: Scores = play(world, level, int(self.seeds[level][unit.seed]), player, watch)
-        told = {"terms": scores.terms.tolist(), "guarded": scores.guarded}
-        return Record(scores.returns, None if heat is None else heat.sums, told)
+        details = {"terms": scores.terms.tolist(), "guarded": scores.guarded}
+        return Record(scores.returns, None if heat is None else heat.sums, details)
 
     def _player(self, name: str, level: Level, seed: int) -> Player | None:
         """Who decides under that name; None where there is nobody."""
@@ -190,7 +190,7 @@ class EvaluationRun:
 
     @cached_property
     def _tuned(self) -> Tuned:
-        return Tuned.from_dict(self.records[0].told)
+        return Tuned.from_dict(self.records[0].details)
 
     def _checked(self, candidate: Candidate) -> dict[str, Any]:
         seed, encoder = int(self.seeds[Level.TRAIN][-1]), self.problem.encoder(candidate.contenders[0])
@@ -201,8 +201,8 @@ class EvaluationRun:
         checked: dict[str, dict[str, Any]] = {}
         for unit, record in zip(self.units, self.records, strict=True):
             if unit.phase == "checking":
-                checked[str(unit.policy)] = record.told
+                checked[str(unit.policy)] = record.details
             elif unit.level is not None and record.returns is not None:
                 played.setdefault(unit.level, {}).setdefault(str(unit.policy), []).append(record)
         summary = Summary(self.problem, list(self.candidates.values()), self.everybody, self.settings, played)
-        return Evaluation(summary.document(checked, self.records[0].told, self.records.seconds))
+        return Evaluation(summary.document(checked, self.records[0].details, self.records.seconds))

@@ -18,7 +18,7 @@ class Record:
 
     returns: NDArray[np.float32] | None = None
     heat: NDArray[np.float64] | None = None
-    told: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Records:
@@ -56,7 +56,7 @@ class Records:
         """All of it."""
         arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
-        header = {"told": [r.told for r in self], "seconds": self.seconds, "signature": self.signature}
+        header = {"told": [r.details for r in self], "seconds": self.seconds, "signature": self.signature}
         return written({**arrays, **maps}, {"header": json.dumps(header)})
 
     def _read(self, data: bytes) -> None:
@@ -65,5 +65,5 @@ class Records:
             raise ValueError(f"the checkpoint is of another evaluation: {header['signature']}, not {self.signature}")
         arrays = safetensors_numpy.load(data)
         self.seconds = header["seconds"]
-        for i, told in enumerate(header["told"]):
-            self.append(Record(arrays.get(f"returns.{i}"), arrays.get(f"heat.{i}"), told))
+        for i, details in enumerate(header["told"]):
+            self.append(Record(arrays.get(f"returns.{i}"), arrays.get(f"heat.{i}"), details))

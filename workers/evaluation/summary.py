@@ -12,7 +12,7 @@ from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.heat import shown
 from workers.evaluation.levels import CLASSES, TITLES, Level
-from workers.evaluation.problem import Problem, Yardstick
+from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.records import Record
 from workers.evaluation.statistics import Interval, Resamples, interquartile_mean, interval, profile, wins
 from workers.evaluation.wrappers import applied
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
     reason: str
 
 
-class Standing:
+class LevelScores:
     """Everybody's scores at one level.
 
     Attributes:
@@ -120,8 +120,8 @@ class Standing:
         """One policy's row."""
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
         iqm = self.resamples.interquartile_means(values)
-        guarded = [record.told["guarded"] for record in records]
-        mean_terms = np.mean([record.told["terms"] for record in records], axis=0)
+        guarded = [record.details["guarded"] for record in records]
+        mean_terms = np.mean([record.details["terms"] for record in records], axis=0)
         return {
             "return": self.interval(values).as_dict(),
             "iqm": interval(interquartile_mean(values), iqm, self.settings.confidence).as_dict(),
@@ -168,14 +168,14 @@ class Summary:
     ) -> None:
         self.problem, self.candidates, self.everybody, self.settings = problem, candidates, everybody, settings
         rules = [one.name for one in everybody if one.role == "heuristic"]
-        self.standings = {level: Standing(level, records, rules, settings) for level, records in played.items()}
+        self.level_scores = {level: LevelScores(level, records, rules, settings) for level, records in played.items()}
         self.world = problem.world(1, settings.seed)
-        self.yardsticks = {level: problem.optimum(level, settings.seed) for level in self.standings}
+        self.optima = {level: problem.optimum(level, settings.seed) for level in self.level_scores}
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
         """See ``Evaluation``."""
         problem = self.problem
-        profiles = [self.standings[level].profiles() for level in PROFILED if level in self.standings]
+        profiles = [self.level_scores[level].profiles() for level in PROFILED if level in self.level_scores]
         return {
             "schema": SCHEMA,
             "kind": problem.kind,
@@ -195,9 +195,9 @@ class Summary:
     def _pictures(self) -> dict[str, Any] | None:
         """The fixed episode, as the candidates, the best heuristic there and the optimum decide it."""
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates}
-        fixed = self.standings[Level.FIXED]
+        fixed = self.level_scores[Level.FIXED]
         shown[fixed.best] = self.problem.heuristics[fixed.best]
-        best = self.yardsticks[Level.FIXED].policy
+        best = self.optima[Level.FIXED].policy
         return self.problem.pictures(shown if best is None else {**shown, OPTIMUM: best}, self.settings.seed)
 
     def _unavailable(self, level: Level) -> str | None:
@@ -206,31 +206,31 @@ class Summary:
 
     def _level(self, level: Level) -> dict[str, Any]:
         title = TITLES[level][0]
-        standing, reason = self.standings.get(level), self._unavailable(level)
+        scored, reason = self.level_scores.get(level), self._unavailable(level)
         return {
             "level": level.label,
             "title": title,
             "description": self.problem.description(level),
             "wrappers": [wrapper.name for wrapper in applied(level, self.world)],
-            "available": standing is not None,
+            "available": scored is not None,
             "reason": reason,
-            "episodes": 0 if standing is None else standing.scores[standing.best].size,
-            "best_heuristic": None if standing is None else standing.best,
-            "optimum": _yardstick(self.yardsticks.get(level, Yardstick(reason=reason))),
+            "episodes": 0 if scored is None else scored.scores[scored.best].size,
+            "best_heuristic": None if scored is None else scored.best,
+            "optimum": _optimum_json(self.optima.get(level, LevelOptimum(reason=reason))),
             "policies": {}
-            if standing is None
-            else {name: standing.figures(name, self.problem.terms) for name in standing.scores},
+            if scored is None
+            else {name: scored.figures(name, self.problem.terms) for name in scored.scores},
         }
 
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
         verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}
         reached = _class(verdicts)
-        seeds = self.standings.get(Level.SEEDS)
+        seeds = self.level_scores.get(Level.SEEDS)
         heat = [] if seeds is None else [r.heat for r in seeds.records[candidate.name] if r.heat is not None]
         return {
             "name": candidate.name,
             "class": "none" if reached is None else reached.label,
-            "verdict": _told(candidate.name, reached, verdicts),
+            "verdict": _verdict_text(candidate.name, reached, verdicts),
             "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
             "heat_map": shown(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,
@@ -239,36 +239,36 @@ class Summary:
 
     def _verdict(self, name: str, level: Level) -> Verdict:
         """Whether a candidate passes a level, and why in words."""
-        standing = self.standings.get(level)
-        if standing is None:
+        scored = self.level_scores.get(level)
+        if scored is None:
             return Verdict(None, str(self._unavailable(level)))
-        ahead = standing.advantage(name)
-        told = (
-            f"{standing.mean(name):.5f} against {standing.mean(standing.best):.5f} of the best heuristic, "
-            f"{standing.best} (difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval "
+        ahead = scored.advantage(name)
+        comparison = (
+            f"{scored.mean(name):.5f} against {scored.mean(scored.best):.5f} of the best heuristic, "
+            f"{scored.best} (difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval "
             f"{ahead.low:+.5f} to {ahead.high:+.5f})"
         )
-        if ahead.low >= -(self.settings.margin + ROUNDING) * abs(standing.mean(standing.best)):
-            return Verdict(True, f"at least as good: {told}")
+        if ahead.low >= -(self.settings.margin + ROUNDING) * abs(scored.mean(scored.best)):
+            return Verdict(True, f"at least as good: {comparison}")
         if level is Level.FIXED and self._verdict(name, Level.SEEDS).passed:
-            return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {told}")
-        return Verdict(False, f"not shown to be at least as good: {told}")
+            return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {comparison}")
+        return Verdict(False, f"not shown to be at least as good: {comparison}")
 
     def _passed(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
-        standing = self.standings.get(level)
-        told: dict[str, Any] = {"level": level.label, **verdict._asdict()}
-        if standing is None:
-            return told | dict.fromkeys(("advantage", "probability_of_improvement", "gap", "gap_to_optimum"))
-        return told | {
-            "advantage": standing.advantage(name).as_dict(),
-            "probability_of_improvement": standing.improvement(name).as_dict(),
-            "gap": self._gap(name, standing),
-            "gap_to_optimum": self._to_optimum(name, standing),
+        scored = self.level_scores.get(level)
+        report: dict[str, Any] = {"level": level.label, **verdict._asdict()}
+        if scored is None:
+            return report | dict.fromkeys(("advantage", "probability_of_improvement", "gap", "gap_to_optimum"))
+        return report | {
+            "advantage": scored.advantage(name).as_dict(),
+            "probability_of_improvement": scored.improvement(name).as_dict(),
+            "gap": self._gap(name, scored),
+            "gap_to_optimum": self._to_optimum(name, scored),
         }
 
-    def _gap(self, name: str, there: Standing) -> dict[str, Any]:
+    def _gap(self, name: str, there: LevelScores) -> dict[str, Any]:
         """From training to the level: of the return, and of the advantage over the best heuristic."""
-        train = self.standings[Level.TRAIN]
+        train = self.level_scores[Level.TRAIN]
 
         def gap(ours: Floats, theirs: Floats) -> dict[str, float]:
             drawn = train.resamples.means(ours) - there.resamples.means(theirs)
@@ -279,17 +279,17 @@ class Summary:
             "advantage": gap(train.ahead(name), there.ahead(name)),
         }
 
-    def _to_optimum(self, name: str, standing: Standing) -> float | None:
-        if not self.yardsticks[standing.level].exact:
+    def _to_optimum(self, name: str, scored: LevelScores) -> float | None:
+        if not self.optima[scored.level].exact:
             return None
-        best = standing.mean(OPTIMUM)
-        return (best - standing.mean(name)) / max(abs(best), 1e-12)
+        best = scored.mean(OPTIMUM)
+        return (best - scored.mean(name)) / max(abs(best), 1e-12)
 
 
-def _yardstick(found: Yardstick) -> dict[str, Any]:
+def _optimum_json(found: LevelOptimum) -> dict[str, Any]:
     there = found.policy is not None
-    told = {"exact": found.exact, "expected": found.expected, "error": found.error, "reason": found.reason}
-    return {"available": there, "policy": OPTIMUM if there else None, **told}
+    report = {"exact": found.exact, "expected": found.expected, "error": found.error, "reason": found.reason}
+    return {"available": there, "policy": OPTIMUM if there else None, **report}
 
 
 def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
@@ -302,7 +302,7 @@ def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
     return reached
 
 
-def _told(name: str, reached: Level | None, verdicts: Mapping[Level, Verdict]) -> str:
+def _verdict_text(name: str, reached: Level | None, verdicts: Mapping[Level, Verdict]) -> str:
     """The verdict in words."""
     stopped = next((level for level in CLASSES if not verdicts[level].passed), None)
     if reached is None:

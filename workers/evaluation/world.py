@@ -56,8 +56,8 @@ class Disturbed:
         """What the disturbances make of the next step, all at once."""
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
-            told = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
-            total = total if told is None else total.beside(told)
+            conditions = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
+            total = total if conditions is None else total.combined(conditions)
         return total
 
 
@@ -158,8 +158,8 @@ class SimulatedWorld(Disturbed):
     def get_state(self) -> dict[str, Any]:
         """Everything that the future depends on."""
         rows = {name: np.array(value) for name, value in self._state._asdict().items()}
-        asked = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
-        return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **asked}
+        settings = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
+        return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **settings}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave."""

@@ -12,7 +12,6 @@ from workers.learning.algorithms import registry
 from workers.learning.algorithms.base import (
     Acted,
     Actions,
-    Continuing,
     Differentiable,
     Experience,
     Exported,
@@ -23,15 +22,16 @@ from workers.learning.algorithms.base import (
     Masks,
     Observations,
     State,
+    WarmStartable,
     summed,
 )
 from workers.learning.algorithms.config import Config
-from workers.learning.algorithms.config.shared import Place
+from workers.learning.algorithms.config.shared import DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
 from workers.learning.spaces import sample
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
-CPU = Place(device="cpu")
+CPU = DeviceConfig(device="cpu")
 CARRY = "carry"
 LADDER = 64  # environments over which the exploration that is told is averaged
 
@@ -143,7 +143,7 @@ class Agent:
 
     def start_from(self, arrays: Host, config: Mapping[str, Any] | None = None) -> None:
         """Go on from a published policy's arrays. Raises ValueError where they are of another network."""
-        if not isinstance(self.learner, Continuing):
+        if not isinstance(self.learner, WarmStartable):
             raise ValueError(f"{type(self.learner).__name__} can't go on from what was published")
         self.learned = self.learner.start(self.learned, arrays, config)
 
@@ -211,11 +211,11 @@ def make_agent(
         BuildError: the config does not fit the spaces; names component and input.
         BackendError: what the config is to learn on can't be had.
     """
-    surroundings = registry.Surroundings(observation, actions, advice)
+    agent_spaces = registry.AgentSpaces(observation, actions, advice)
     if backend is None:
         place = getattr(settled(config, observation, actions, advice), "place", CPU)
         backend = backend_of(place)
-    return _built(config, surroundings, backend, rng)
+    return _built(config, agent_spaces, backend, rng)
 
 
 def settled(
@@ -238,13 +238,13 @@ def settled(
 
     def trial(backend: Backend) -> Callable[[], None]:
         rng = np.random.default_rng(0)
-        agent = _built(config, registry.Surroundings(observation, actions, advice), backend, rng)
+        agent = _built(config, registry.AgentSpaces(observation, actions, advice), backend, rng)
         return _until_learned(agent, sample(observation, slab, rng), int(actions.n), rng)
 
     return msgspec.structs.replace(config, place=resolve(place, trial))
 
 
-def _built(config: Config, seen: registry.Surroundings, backend: Backend, rng: np.random.Generator) -> Agent:
+def _built(config: Config, seen: registry.AgentSpaces, backend: Backend, rng: np.random.Generator) -> Agent:
     return Agent(registry.algorithm_of(config).learner(config, seen, backend), rng)
 
 

@@ -23,8 +23,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A trial as it stands.
+class TrialRecord:
+    """The state of a trial.
 
     Attributes:
         rungs: how many comparisons it has reached.
@@ -39,8 +39,8 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Rival:
-    """What needs no training and competes from the first comparison on; an `exact` one can't be beaten."""
+class ReferenceScore:
+    """A plan's score, which competes from the first comparison on; no trial can beat an `exact` one."""
 
     name: str
     score: float
@@ -86,15 +86,15 @@ class Bracket:
         """
         return min(1.0, whole / self.work)
 
-    def decide(self, standings: Sequence[Standing], rival: Rival | None = None) -> Decision:
+    def decide(self, records: Sequence[TrialRecord], reference: ReferenceScore | None = None) -> Decision:
         """Compare the trials that go on, all of which have reached the same rung."""
-        present = [i for i, standing in enumerate(standings) if standing.ended is None]
+        present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
-        rung = standings[present[0]].rungs
-        ranked = sorted(present, key=lambda i: -_score(standings[i]))
-        if rival is not None and rival.exact and rival.score >= _score(standings[ranked[0]]):
-            return Decision((), dict.fromkeys(present, self._beaten(rung, rival)))
+        rung = records[present[0]].rungs
+        ranked = sorted(present, key=lambda i: -_score(records[i]))
+        if reference is not None and reference.exact and reference.score >= _score(records[ranked[0]]):
+            return Decision((), dict.fromkeys(present, self._beaten(rung, reference)))
         if rung >= len(self.field):
             return Decision((), dict.fromkeys(present, ""))
         kept = self.field[rung]
@@ -105,19 +105,19 @@ class Bracket:
         share = self.shares[rung - 1]
         return f"number {place + 1} of {of} after {share:.0%} of its budget, where {kept} went on"
 
-    def _beaten(self, rung: int, rival: Rival) -> str:
+    def _beaten(self, rung: int, reference: ReferenceScore) -> str:
         share = self.shares[rung - 1]
-        return f"not above the {rival.name}, which is exactly optimal, after {share:.0%} of its budget"
+        return f"not above the {reference.name}, which is exactly optimal, after {share:.0%} of its budget"
 
 
-def best(standings: Sequence[Standing], rival: Rival | None = None) -> int | None:
-    """The position of the trial to publish; None: the rival, or nobody where there is none."""
-    scored = [i for i, standing in enumerate(standings) if standing.score is not None]
-    found = max(scored, key=lambda i: _score(standings[i]), default=None)
-    if found is None or (rival is not None and rival.score >= _score(standings[found])):
+def best(records: Sequence[TrialRecord], reference: ReferenceScore | None = None) -> int | None:
+    """The position of the trial to publish; None: the reference, or nobody where there is none."""
+    scored = [i for i, record in enumerate(records) if record.score is not None]
+    found = max(scored, key=lambda i: _score(records[i]), default=None)
+    if found is None or (reference is not None and reference.score >= _score(records[found])):
         return None
     return found
 
 
-def _score(standing: Standing) -> float:
-    return float("-inf") if standing.score is None else standing.score
+def _score(record: TrialRecord) -> float:
+    return float("-inf") if record.score is None else record.score

@@ -61,7 +61,7 @@ def describe(bound: Bound) -> Description:
     completed, report = bound.completed, bound.report
     calls = tuple(call for node in completed.graph.calls for call in _calls(completed, node, node.name, node.inputs))
     read = {wire for node in completed.graph.nodes for wire in node.inputs.values()}
-    inputs = {name: told(completed.spaces[name]) for name in completed.graph.inputs if name in read}
+    inputs = {name: space_text(completed.spaces[name]) for name in completed.graph.inputs if name in read}
     seconds = {
         "compose": report.compose_seconds,
         "complete": report.complete_seconds,
@@ -78,8 +78,8 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
         path,
         component.name,
         node.variables,
-        {port: Input(wire, told(completed.spaces[wire])) for port, wire in wires.items()},
-        {port: told(completed.spaces[f"{path}.{port}"]) for port in ports},
+        {port: Input(wire, space_text(completed.spaces[wire])) for port, wire in wires.items()},
+        {port: space_text(completed.spaces[f"{path}.{port}"]) for port in ports},
         _parameters(completed, path),
         _shared(completed, path),
         bool(within),
@@ -115,7 +115,7 @@ def _shared(completed: Completed, path: str) -> str | None:
     return ", ".join(sorted({".".join(owner.split(".")[:depth]) for owner in others}))
 
 
-def told(space: Space) -> str:
+def space_text(space: Space) -> str:
     """A space in few characters: reals[64], bits[9], one of 9."""
     if isinstance(space, spaces.Discrete):
         return f"one of {space.n}"

@@ -45,5 +45,5 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return made
 
     def seeded(self, seed: int) -> "SimulatorSpec":
-        """Return the same simulator on other luck."""
+        """Return the same simulator under another seed."""
         return msgspec.structs.replace(self, seed=seed)

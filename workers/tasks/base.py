@@ -4,7 +4,7 @@ A task claims its job's lease (or goes home: somebody else has it), works with n
 transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
 
 Cancelled    asked for by a caller: the job is marked so
-Stopping     the worker has been told to stop: the job goes back into the queue with its checkpoint
+WorkerStopping  the worker is asked to stop: the job goes back into the queue with its checkpoint
 LeaseLost    somebody else has the job by now: nothing is written
 EstimationError and other errors: the job has failed, and says why
 a lost database: nothing is written; the lease expires, and the sweeper brings the job back
@@ -39,7 +39,7 @@ class Cancelled(Exception):
     """A caller has cancelled the job."""
 
 
-class Stopping(Exception):
+class WorkerStopping(Exception):
     """This worker has been told to stop."""
 
 
@@ -62,7 +62,7 @@ class RunningJob:
         self._lost = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"lease-{lease.job_id}", daemon=True)
-        self._told_at = -1e9
+        self._written_at = -1e9
         self._kept_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -101,37 +101,37 @@ class RunningJob:
         """Tell how far it is, between two chunks; keeps a checkpoint when one is due.
 
         Raises:
-            LeaseLost, Cancelled, Stopping: see the module.
+            LeaseLost, Cancelled, WorkerStopping: see the module.
         """
 
-        def tell(kept: bytes | None) -> bool:
+        def write(kept: bytes | None) -> bool:
             return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept)
 
-        self.report(tell, checkpoint)
+        self.report(write, checkpoint)
 
-    def report(self, tell: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
-        """Have progress told when it is due, by `tell`: given a checkpoint or none, it says whether to cancel.
+    def report(self, write: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
+        """Report progress when it is due: `write` gets a checkpoint or none, and returns whether to cancel.
 
         Raises:
-            LeaseLost, Cancelled, Stopping: see the module.
+            LeaseLost, Cancelled, WorkerStopping: see the module.
         """
         self.check()
         if self._is_stopping():
             leases.release(self.database, self.lease, checkpoint())
-            raise Stopping(self.lease.job_id)
+            raise WorkerStopping(self.lease.job_id)
         now = time.monotonic()
-        if now - self._told_at < self.settings.progress_seconds:
+        if now - self._written_at < self.settings.progress_seconds:
             return
         kept = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
         try:
-            if tell(kept):
+            if write(kept):
                 self._cancelled.set()
         except SQLAlchemyError as error:
             if not is_lost(error):
                 raise
             logger.warning("job %s: progress not written: %s", self.lease.job_id, error)
             return
-        self._told_at = now
+        self._written_at = now
         self._kept_at = now if kept is not None else self._kept_at
         self.check()
 
@@ -194,7 +194,7 @@ def perform(
     try:
         with RunningJob(database, settings, lease, is_stopping) as job:
             _conclude(job, work)
-    except Stopping:
+    except WorkerStopping:
         logger.info("job %s: given back", job_id)
     except LeaseLost as error:
         logger.warning("%s", error)
@@ -205,7 +205,7 @@ def perform(
 def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
     try:
         work(job)
-    except (Stopping, LeaseLost):
+    except (WorkerStopping, LeaseLost):
         raise
     except Cancelled:
         leases.cancel(job.database, job.lease)

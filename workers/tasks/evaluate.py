@@ -69,11 +69,11 @@ def load(job: RunningJob) -> EvaluateInput:
             models, trained = [one.model_version for one in found.values()], [one.at for one in found.values()]
             held_out = inputs.held_out(session, row, request.held_out, models, trained)
         samples = held_out is not None or inputs.from_samples(row)
-        asked_at = session.get_one(tables.Job, job.lease.job_id).created_at
+        requested_at = session.get_one(tables.Job, job.lease.job_id).created_at
         return EvaluateInput(
             request=request,
             kind=kind,
-            workload=inputs.workload(session, row, model, with_samples=samples, until=asked_at),
+            workload=inputs.workload(session, row, model, with_samples=samples, until=requested_at),
             spec_version=row.spec_version,
             model_version=model.version,
             candidates=[one.candidate for one in found.values()],

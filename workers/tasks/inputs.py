@@ -87,12 +87,12 @@ def model(session: Session, row: tables.Workload, version: int | None) -> Model:
 
 
 def held_out(
-    session: Session, row: tables.Workload, asked: HeldOut, models: Sequence[int], trained: Sequence[datetime]
+    session: Session, row: tables.Workload, request: HeldOut, models: Sequence[int], trained: Sequence[datetime]
 ) -> HoldOut:
     """What is to be kept back of the samples.
 
     Args:
-        asked: over HTTP.
+        request: as it came over HTTP.
         models: versions of the domain models that the agents were trained on.
         trained: when the agents were: what came later they have not seen, where they learn from samples alone.
     """
@@ -103,7 +103,7 @@ def held_out(
     seen_until = max(moments, default=None)
     stored = evaluations.stored(session, row.id)
     unseen = frozenset(one.name for one in stored if seen_until is None or one.created_at > seen_until)
-    return HoldOut(asked.executions, asked.share, unseen)
+    return HoldOut(request.executions, request.share, unseen)
 
 
 def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:

@@ -21,7 +21,7 @@ from app.jobs import sweeps
 from app.kinds.registry import read_spec
 from workers.kinds.contract import Competing
 from workers.kinds.registry import learned_kind
-from workers.learning.bracket import Bracket, Decision, Entry, Standing
+from workers.learning.bracket import Bracket, Decision, Entry, TrialRecord
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.competition import JUDGING_SECONDS
 from workers.learning.training.conclude import Contender, conclude
@@ -43,31 +43,33 @@ class Opened(NamedTuple):
     def pack(self) -> bytes:
         """As the checkpoint of the training's job."""
         plan = b"" if self.planned is None else self.planned.pack()
-        told = {"spec": self.spec.model_dump_json(), "spec_version": self.spec_version}
-        return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, told)
+        header = {"spec": self.spec.model_dump_json(), "spec_version": self.spec_version}
+        return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, header)
 
     @classmethod
     def unpack(cls, data: bytes) -> Opened:
         """Undo `pack`."""
-        arrays, told = blob.unpack(data)
+        arrays, header = blob.unpack(data)
         plan = arrays["planned"].tobytes()
-        return cls(read_spec(json.loads(told["spec"])), told["spec_version"], Planned.unpack(plan) if plan else None)
+        return cls(
+            read_spec(json.loads(header["spec"])), header["spec_version"], Planned.unpack(plan) if plan else None
+        )
 
 
 def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     """Take the sweep's next step."""
     with job.database.reading() as session:
-        known = sweeps.standings(session, job.lease.job_id)
+        known = sweeps.trial_statuses(session, job.lease.job_id)
     if not known or job.lease.checkpoint is None:
         _open(job, kind, given)
         return
     opened = Opened.unpack(job.lease.checkpoint)
     given = _as_opened(given, opened)
     bracket = Bracket(len(known))
-    rival = opened.planned.rival if opened.planned is not None and given.request.plans else None
-    decision = bracket.decide([_standing(trial) for trial in known], rival)
+    reference = opened.planned.reference if opened.planned is not None and given.request.plans else None
+    decision = bracket.decide([_record(trial) for trial in known], reference)
     if decision.survivors:
-        _go_on(job, known, decision, bracket)
+        _resume(job, known, decision, bracket)
     else:
         _end(job, kind.training(given.workload, given.request), given, opened.planned, known, decision)
 
@@ -82,8 +84,8 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     """Plan where a plan is wanted, and begin all trials as a group."""
     planned, request = None, given.request
     if request.plans or request.imitate == PLANNER:
-        told = {"phase": "planning", "algorithm": request.algorithm}
-        job.progress(0.0, None, told, bytes)
+        live = {"phase": "planning", "algorithm": request.algorithm}
+        job.progress(0.0, None, live, bytes)
         planned = kind.training(given.workload, request).plan()
     found = entries(request)
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
@@ -94,12 +96,12 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
         raise Cancelled(job.lease.job_id)
 
 
-def _go_on(job: RunningJob, known: Sequence[sweeps.Standing], decision: Decision, bracket: Bracket) -> None:
+def _resume(job: RunningJob, known: Sequence[sweeps.TrialStatus], decision: Decision, bracket: Bracket) -> None:
     survivors = [known[i].job_id for i in decision.survivors]
     stopped = {known[i].job_id: reason for i, reason in decision.stopped.items()}
     until = bracket.shares[known[decision.survivors[0]].rungs]
     job.check()
-    if not sweeps.go_on(job.database, job.lease, survivors, stopped, until):
+    if not sweeps.resume_trials(job.database, job.lease, survivors, stopped, until):
         raise Cancelled(job.lease.job_id)
 
 
@@ -108,12 +110,12 @@ def _end(
     problem: TrainingProblem,
     given: TrainInput,
     planned: Planned | None,
-    known: Sequence[sweeps.Standing],
+    known: Sequence[sweeps.TrialStatus],
     decision: Decision,
 ) -> None:
     """Judge the best, and publish it."""
-    told = {"phase": "judging", "algorithm": given.request.algorithm}
-    job.progress(LEARNING, JUDGING_SECONDS, told, lambda: job.lease.checkpoint or b"")
+    live = {"phase": "judging", "algorithm": given.request.algorithm}
+    job.progress(LEARNING, JUDGING_SECONDS, live, lambda: job.lease.checkpoint or b"")
     contenders = [_contender(trial, decision.stopped.get(i)) for i, trial in enumerate(known)]
     trained = conclude(problem, given.request, contenders, planned or problem.plan(), given.champion_artifact)
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
@@ -127,28 +129,28 @@ def _end(
     job.publish(write)
 
 
-def _standing(trial: sweeps.Standing, ended: str | None = None) -> Standing:
+def _record(trial: sweeps.TrialStatus, ended: str | None = None) -> TrialRecord:
     reason = trial.ended if trial.ended is not None else trial.failed
-    return Standing(Entry(trial.algorithm, trial.seed), trial.rungs, trial.score, reason if ended is None else ended)
+    return TrialRecord(Entry(trial.algorithm, trial.seed), trial.rungs, trial.score, reason if ended is None else ended)
 
 
-def _contender(trial: sweeps.Standing, ended: str | None) -> Contender:
-    return Contender(_standing(trial, ended), trial.share, trial.artifact, trial.report)
+def _contender(trial: sweeps.TrialStatus, ended: str | None) -> Contender:
+    return Contender(_record(trial, ended), trial.share, trial.artifact, trial.report)
 
 
 def trial(job: RunningJob) -> None:
     """Take one learner of a sweep up to its next comparison."""
     found = _load_trial(job)
-    entry, standing = Entry(found.standing.algorithm, found.standing.seed), found.standing
+    entry, status = Entry(found.status.algorithm, found.status.seed), found.status
     learner = Trial(found.problem, found.given.request, entry, Bracket(found.many))
     try:
         if job.lease.checkpoint:
             learner.restore(job.lease.checkpoint)
         learner.prepare(found.planned)
-        while learner.share < standing.until:
+        while learner.share < status.until:
             learner.advance()
-            _tell(job, learner, standing, found.many)
-        outcome, kept = _outcome(learner, standing), learner.checkpoint()
+            _report(job, learner, status, found.many)
+        outcome, kept = _outcome(learner, status), learner.checkpoint()
     finally:
         learner.close()
     job.check()
@@ -162,15 +164,15 @@ class _TrialInput(NamedTuple):
     given: TrainInput
     problem: TrainingProblem
     planned: Planned | None
-    standing: sweeps.Standing
+    status: sweeps.TrialStatus
     many: int
 
 
 def _load_trial(job: RunningJob) -> _TrialInput:
     with job.database.reading() as session:
-        standing = sweeps.standing(session, job.lease.job_id)
+        status = sweeps.trial_status(session, job.lease.job_id)
         parent = session.get_one(Job, job.lease.request["parent"])
-        if standing is None or parent.checkpoint is None:
+        if status is None or parent.checkpoint is None:
             raise LookupError("the training that this is a trial of has ended")
         row = session.get_one(tables.Workload, parent.workload_id)
         given, opened, name = load(session, row, parent.request), Opened.unpack(parent.checkpoint), row.kind
@@ -178,25 +180,27 @@ def _load_trial(job: RunningJob) -> _TrialInput:
     if not isinstance(kind, Competing):
         raise LookupError(f"trainings of kind {name} are no sweeps")
     problem = kind.training(given.workload, given.request)
-    return _TrialInput(given, problem, opened.planned, standing, len(entries(given.request)))
+    return _TrialInput(given, problem, opened.planned, status, len(entries(given.request)))
 
 
-def _tell(job: RunningJob, learner: Trial, standing: sweeps.Standing, many: int) -> None:
-    who = {"phase": "learning", "trial": standing.number, "trials": many, "rung": standing.rungs}
-    told = sweeps.Told(learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, LEARNING)
+def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: int) -> None:
+    who = {"phase": "learning", "trial": status.number, "trials": many, "rung": status.rungs}
+    progress = sweeps.TrialProgress(
+        learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, LEARNING
+    )
 
-    def tell(kept: bytes | None) -> bool:
-        return sweeps.tell(job.database, job.lease, told, kept)
+    def write(kept: bytes | None) -> bool:
+        return sweeps.report_progress(job.database, job.lease, progress, kept)
 
-    job.report(tell, learner.checkpoint)
+    job.report(write, learner.checkpoint)
 
 
-def _outcome(learner: Trial, standing: sweeps.Standing) -> sweeps.Outcome:
+def _outcome(learner: Trial, status: sweeps.TrialStatus) -> sweeps.Outcome:
     """The better one of what it has now and what it had before."""
     tried = learner.compared()
-    before = standing.score
-    if before is not None and standing.artifact is not None and before >= tried.validation:
-        strength = standing.report.get("strength", 1.0)
-        return sweeps.Outcome(learner.share, before, learner.report | {"strength": strength}, standing.artifact)
+    before = status.score
+    if before is not None and status.artifact is not None and before >= tried.validation:
+        strength = status.report.get("strength", 1.0)
+        return sweeps.Outcome(learner.share, before, learner.report | {"strength": strength}, status.artifact)
     report = learner.report | {"strength": tried.strength}
     return sweeps.Outcome(learner.share, tried.validation, report, tried.artifact)

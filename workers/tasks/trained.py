@@ -16,14 +16,14 @@ from workers.inputs import Workload
 from workers.learning.training.driver import TrainedAgent
 from workers.learning.training.request import Request, Start
 from workers.tasks import inputs
-from workers.tasks.verdict import Rival, verdict
+from workers.tasks.verdict import PromotionTerms, verdict
 
 
 class TrainInput(NamedTuple):
     """What a training needs; no session is open any more.
 
     Attributes:
-        asked: as it came over HTTP.
+        train_request: as it came over HTTP.
         request: the same, for the learning engine.
         champion: version of the agent that answers now; None: the heuristics do.
         champion_artifact: its policy, which must be beaten.
@@ -32,7 +32,7 @@ class TrainInput(NamedTuple):
     workload: Workload
     spec_version: int
     model_version: int
-    asked: TrainRequest
+    train_request: TrainRequest
     request: Request
     champion: int | None
     champion_artifact: bytes | None
@@ -45,38 +45,47 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
         LookupError: the model, or that agent, is not there any more.
         Invalid: it asks for an extra that is not installed here.
     """
-    asked = TrainRequest.stored(request)
-    extras.require(asked)
-    model = inputs.model(session, row, asked.model)
+    train_request = TrainRequest.stored(request)
+    extras.require(train_request)
+    model = inputs.model(session, row, train_request.model)
     present = row.champion(DEFAULT_ROLE)
     champion = None if present is None else agent_rows.artifact(session, row.id, present)
     return TrainInput(
         workload=inputs.workload(session, row, model, with_samples=inputs.from_samples(row)),
         spec_version=row.spec_version,
         model_version=model.version,
-        asked=asked,
-        request=_request(session, row.id, asked),
+        train_request=train_request,
+        request=_request(session, row.id, train_request),
         champion=present,
         champion_artifact=None if champion is None else champion.artifact,
     )
 
 
-def _request(session: Session, workload_id: str, asked: TrainRequest) -> Request:
+def _request(session: Session, workload_id: str, train_request: TrainRequest) -> Request:
     start = None
-    if asked.start_from is not None:
-        agent = agent_rows.find(session, workload_id, asked.start_from)
+    if train_request.start_from is not None:
+        agent = agent_rows.find(session, workload_id, train_request.start_from)
         if agent is None:
-            raise LookupError(f"agent {asked.start_from} is not there any more")
+            raise LookupError(f"agent {train_request.start_from} is not there any more")
         start = Start(agent.version, agent.algorithm, agent.artifact)
     return Request(
-        asked.algorithm, asked.budget, asked.seed, asked.seeds, asked.executor, asked.device, asked.imitate, start
+        train_request.algorithm,
+        train_request.budget,
+        train_request.seed,
+        train_request.seeds,
+        train_request.executor,
+        train_request.device,
+        train_request.imitate,
+        start,
     )
 
 
 def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
     """Store the agent, and promote it if it may be; the job's result."""
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
-    promote, reason = verdict(Rival(given.asked, given.champion), trained.report, workload.champion(DEFAULT_ROLE))
+    promote, reason = verdict(
+        PromotionTerms(given.train_request, given.champion), trained.report, workload.champion(DEFAULT_ROLE)
+    )
     version = agents.publish(
         session,
         workload_id,

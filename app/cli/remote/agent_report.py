@@ -42,20 +42,20 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     return DONE if drawn(agent, options.plot, notes) else REFUSED
 
 
-def _version(service: Service, path: str, asked: str) -> int:
+def _version(service: Service, path: str, requested: str) -> int:
     """The version that is meant.
 
     Raises:
         RefusedError: there is none yet, or no champion.
     """
-    if asked == CHAMPION:
+    if requested == CHAMPION:
         found = service.call("GET", path)["champion"]
         if found is None:
             raise RefusedError({"title": "No champion", "detail": f"a heuristic answers for {path} at present"})
         return int(found)
-    if asked == NEWEST:
+    if requested == NEWEST:
         agents: list[Json] = service.call("GET", f"{path}/agents?limit=1")["items"]
         if not agents:
             raise RefusedError({"title": "No agent", "detail": f"none was trained yet: POST {path}/agents trains one"})
         return int(agents[0]["version"])
-    return int(asked)
+    return int(requested)

@@ -20,13 +20,13 @@ class Bar:
 
     def __init__(self, console: Console, title: str, drawn: Progress | None) -> None:
         self._console, self._title, self._drawn = console, title, drawn
-        self._task = drawn.add_task(title, total=1.0, told="") if drawn is not None else None
+        self._task = drawn.add_task(title, total=1.0, words="") if drawn is not None else None
         self._lines = -1
 
     def update(self, completed: float, words: str = "") -> None:
         """How far it is, 0 to 1, and what is to be said beside it."""
         if self._drawn is not None and self._task is not None:
-            self._drawn.update(self._task, completed=completed, told=Text(words).plain)
+            self._drawn.update(self._task, completed=completed, words=Text(words).plain)
         elif int(completed * LINES + 1e-9) > self._lines:
             self._lines = int(completed * LINES + 1e-9)
             line = f"{self._title} {completed:4.0%}" + (f"  {words}" if words else "")
@@ -39,7 +39,7 @@ def progress(console: Console, title: str) -> Iterator[Bar]:
     if not console.is_terminal:
         yield Bar(console, title, None)
         return
-    words = TextColumn("{task.fields[told]}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+    words = TextColumn("{task.fields[words]}", markup=False, table_column=Column(ratio=1, no_wrap=True))
     bar = BarColumn(max(NARROWEST, min(WIDEST, console.width // 4)))
     name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
     columns = (name, bar, TaskProgressColumn(), TimeElapsedColumn(), words)

@@ -74,17 +74,18 @@ def _stop_on_signals(server: Server) -> None:
 
 
 def _configuration(settings: Settings, database: Database) -> uvicorn.Config:
-    from app.http.protocol import header_timeout
+    from app.http.protocol import protocol
     from app.main import create_app
 
     return uvicorn.Config(
-        create_app(settings, database),
+        create_app(settings, database).gateway,
         host=settings.host,
         port=settings.port,
-        http=header_timeout(settings.header_timeout_seconds),
+        http=protocol(settings.header_timeout_seconds),
         ws="none",
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=False,  # nothing here asks for the client's address or scheme
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
     )

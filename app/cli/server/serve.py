@@ -71,7 +71,7 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 def _prepare(settings: Settings) -> None:
     """Database and broker are there, and the tables are of this version."""
-    thrifty_memory()
+    limit_malloc_arenas()
     startup.check(settings, creates=True)
     from app.cli.server.migrations import migrate
 
@@ -81,7 +81,7 @@ def _prepare(settings: Settings) -> None:
         say(f"steward serve: warning: {problem}")
 
 
-def thrifty_memory() -> None:
+def limit_malloc_arenas() -> None:
     """Have threads share two heaps instead of having one each (glibc), which is what they'd cost most memory by."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library: it has no such knob

@@ -9,15 +9,20 @@ must leave no trace.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
 
+from app.kinds.contract.inputs import invalid
 from app.policies.artifact import Artifact
 
 Query = Mapping[str, list[str]]
 DEFAULT_ROLE = "default"
 """What is meant where no role is named: all that a workload with one policy has."""
+NO_STATE = (
+    "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
+    "with GET /decision?run=…"
+)
 
 
 class RolePolicy(NamedTuple):
@@ -162,3 +167,20 @@ class DecisionEngine(Protocol):
     def answer_states(self, compiled: Any, given: Sequence[Any], now: datetime) -> list[bytes]:
         """The decisions for states that are given in full, in order."""
         ...
+
+
+class DecidedInRuns:
+    """The part of an engine whose workloads are decided for in runs alone, since no query can hold their state."""
+
+    def parse_state(self, compiled: CompiledWorkload, query: Query) -> NoReturn:  # noqa: ARG002
+        """No query holds a state.
+
+        Raises:
+            InvalidInput: always; it says what to do instead.
+        """
+        snapshot = compiled.snapshot
+        raise invalid("/query/workload", NO_STATE.format(snapshot.spec.kind), snapshot.name)
+
+    def answer_states(self, compiled: CompiledWorkload, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
+        """None: ``parse_state`` gives none."""
+        return []

@@ -1,7 +1,6 @@
 """Input that a kind refuses, and what is read of it everywhere alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 LARGEST_ITERATION = 2**31 - 1
@@ -85,14 +84,10 @@ def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
     return found
 
 
-@contextmanager
-def of_query(parameters: Mapping[str, str]) -> Iterator[None]:
-    """What is refused within points at query parameters, named for the parts of a report that they stand for."""
-    try:
-        yield
-    except InvalidInput as error:
-        issues = []
-        for issue in error.errors:
-            _, part, *rest = issue.pointer.split("/")
-            issues.append(issue._replace(pointer="/".join(["/query", parameters.get(part, part), *rest])))
-        raise InvalidInput(issues) from error
+def of_query(refused: InvalidInput, parameters: Mapping[str, str]) -> InvalidInput:
+    """The same, pointing at the query parameters that stand for parts of a report, ``parameters`` by part."""
+    issues = []
+    for issue in refused.errors:
+        _, part, *rest = issue.pointer.split("/")
+        issues.append(issue._replace(pointer="/".join(["/query", parameters.get(part, part), *rest])))
+    return InvalidInput(issues)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue
 
-LONGEST_TOLD = 300
+LONGEST_SHOWN = 300
 """Characters of a name, a pointer or a value that a rejection tells."""
 
 
@@ -60,9 +60,9 @@ class Refused(NamedTuple):
     def cut(self) -> Refused:
         """The same, with no more of what was sent than is told."""
         pointer, message, value = self.issue
-        value = value[:LONGEST_TOLD] if isinstance(value, str) else value
-        issue = FieldIssue(pointer[:LONGEST_TOLD], message[:LONGEST_TOLD], value)
-        return Refused(self.execution[:LONGEST_TOLD], self.line, issue)
+        value = value[:LONGEST_SHOWN] if isinstance(value, str) else value
+        issue = FieldIssue(pointer[:LONGEST_SHOWN], message[:LONGEST_SHOWN], value)
+        return Refused(self.execution[:LONGEST_SHOWN], self.line, issue)
 
 
 class Reader(Protocol):

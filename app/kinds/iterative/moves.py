@@ -12,7 +12,7 @@ Indices = NDArray[np.integer]
 LARGEST_TABLE = 1_000_000  # entries of one table over actions; beyond it the goals' indices are computed every time
 
 
-class Place(NamedTuple):
+class GridPosition(NamedTuple):
     """Where B runs stand: row of the allocation grid, feature cell and next iteration, [B] each; levels, [B, R]."""
 
     here: Indices
@@ -22,9 +22,9 @@ class Place(NamedTuple):
 
 
 class Moves:
-    """The N actions of a projector's layout, from any place.
+    """The N actions of a projector's layout, from any position.
 
-    The tables hold what the functions below them compute, for every place there is.
+    The tables hold what the functions below them compute, for every position there is.
 
     Attributes:
         pause: seconds that a change takes, [N, 1].
@@ -45,45 +45,45 @@ class Moves:
         self._tabled = entries <= LARGEST_TABLE and projector.stride == 1
         self._tables: dict[tuple[int, bool], Array] = {}
 
-    def barrier(self, place: Place) -> Array:
+    def barrier(self, position: GridPosition) -> Array:
         """0 where an action is legal, −∞ where it isn't, [N, B]."""
         if self._barrier is None:
-            return self._blocked(place.levels)
-        return self._barrier.take(place.here, axis=1)
+            return self._blocked(position.levels)
+        return self._barrier.take(position.here, axis=1)
 
-    def remaining(self, metric: int, place: Place, *, logs: bool = False) -> Array:
+    def remaining(self, metric: int, position: GridPosition, *, logs: bool = False) -> Array:
         """The projector's ``remaining`` (or of the logs) at each goal, [N, B]; an illegal one stays where it is."""
         if not self._tabled:
-            return self._remaining(metric, place, logs)
+            return self._remaining(metric, position, logs)
         table = self._tables.get((metric, logs))
         if table is None:
             table = self._tables[metric, logs] = self._remaining(metric, self._everywhere(), logs)
         projector = self._projector
-        row = projector.row(place.here, place.cell, projector.rows) + place.iteration
+        row = projector.row(position.here, position.cell, projector.rows) + position.iteration
         return table.take(row, axis=1)
 
-    def rate(self, levels: Indices, worth: Array) -> Array:
-        """Σ of what each action's goal allocates × what a unit is ``worth`` [R, B], from ``levels`` [B, R] → [N, B]."""
-        held = np.empty_like(worth, self._projector.dtype, "C", shape=(len(worth) + 1, len(levels)))
-        held[1:] = worth
-        (worth * self._projector.units(levels).T).sum(axis=0, out=held[0])
+    def rate(self, levels: Indices, unit_values: Array) -> Array:
+        """Σ of what each action's goal allocates × ``unit_values`` [R, B], from ``levels`` [B, R] → [N, B]."""
+        held = np.empty_like(unit_values, self._projector.dtype, "C", shape=(len(unit_values) + 1, len(levels)))
+        held[1:] = unit_values
+        (unit_values * self._projector.units(levels).T).sum(axis=0, out=held[0])
         return self._units @ held
 
-    def goals(self, place: Place) -> Indices:
+    def goals(self, position: GridPosition) -> Indices:
         """Row of the allocation grid that each action leads to, [N, B]; an illegal one stays where it is."""
-        goals: Indices = place.here + self.steps * self._projector.layout.legal(place.levels)
+        goals: Indices = position.here + self.steps * self._projector.layout.legal(position.levels)
         return goals
 
     def _blocked(self, levels: Indices) -> Array:
         legal = self._projector.layout.legal(levels)
         return np.where(legal, 0, -np.inf).astype(self._projector.dtype)
 
-    def _remaining(self, metric: int, place: Place, logs: bool) -> Array:
+    def _remaining(self, metric: int, position: GridPosition, logs: bool) -> Array:
         read = self._projector.remaining_log if logs else self._projector.remaining
-        return read(metric, self.goals(place), place.cell, place.iteration)
+        return read(metric, self.goals(position), position.cell, position.iteration)
 
-    def _everywhere(self) -> Place:
+    def _everywhere(self) -> GridPosition:
         projector = self._projector
         shape = (len(projector.grid_levels), projector.cells, projector.rows)
         here, cell, row = (part.reshape(-1) for part in np.indices(shape))
-        return Place(here, cell, row, projector.grid_levels[here])
+        return GridPosition(here, cell, row, projector.grid_levels[here])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.moves import Place
+from app.kinds.iterative.moves import GridPosition
 from app.kinds.iterative.observation_names import AHEAD
 from app.kinds.iterative.preferences import Preferences, log_within, preferences_of
 from app.kinds.iterative.projector import Projector
@@ -51,15 +51,15 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     """
     given = preferences_of(projector, state) if given is None else given
     cell = projector.cell(state.features)
-    place = Place(projector.layout.index(state.levels), cell, state.iteration, state.levels)
+    position = GridPosition(projector.layout.index(state.levels), cell, state.iteration, state.levels)
     moves = projector.moves
-    expected = moves.barrier(place)
+    expected = moves.barrier(position)
     legal = expected == 0
-    course = _course(projector, state, lambda metric, logs: moves.remaining(metric, place, logs=logs))
+    projection = _projection(projector, state, lambda metric, logs: moves.remaining(metric, position, logs=logs))
     rate = moves.rate(state.levels, given.money * given.weights[1])
-    options = Options(place.here, moves.pause, moves.change, rate)
-    expected = _charge(projector, state, given, course, options, expected)
-    return View(_observation(projector, state, given, course, expected).T, legal.T, expected.T)
+    options = Options(position.here, moves.pause, moves.change, rate)
+    expected = _charge(projector, state, given, projection, options, expected)
+    return View(_observation(projector, state, given, projection, expected).T, legal.T, expected.T)
 
 
 def observe(projector: Projector, state: State) -> Array:
@@ -120,11 +120,11 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
         return read(metric, options.allocation, cell, state.iteration)
 
     total = np.zeros(options.allocation.shape, projector.dtype)
-    course = _course(projector, state, remaining)
-    return _charge(projector, state, given, course, options._replace(rate=options.rate * given.weights[1]), total)
+    projection = _projection(projector, state, remaining)
+    return _charge(projector, state, given, projection, options._replace(rate=options.rate * given.weights[1]), total)
 
 
-class _Course(NamedTuple):
+class _Projection(NamedTuple):
     """What the model expects of K allocations, if they are held to the end.
 
     Attributes:
@@ -138,43 +138,43 @@ class _Course(NamedTuple):
     logs: dict[int, Array]
 
 
-def _course(projector: Projector, state: State, remaining: Callable[[int, bool], Array]) -> _Course:
+def _projection(projector: Projector, state: State, remaining: Callable[[int, bool], Array]) -> _Projection:
     layout = projector.layout
-    course = _Course(np.maximum(layout.iterations - state.iteration, 1).astype(projector.dtype), {}, {})
+    projection = _Projection(np.maximum(layout.iterations - state.iteration, 1).astype(projector.dtype), {}, {})
     for index, metric in enumerate(layout.spec.metrics):
         if index == layout.seconds or (metric.target is not None and metric.scope == "run"):
-            course.rests[index] = remaining(index, False)
-            course.rests[index] *= np.exp(state.effect[:, index] + state.variance[:, index] / 2)  # a log-normal's mean
+            projection.rests[index] = remaining(index, False)
+            projection.rests[index] *= np.exp(state.effect[:, index] + state.variance[:, index] / 2)  # log-normal
         if metric.target is not None and metric.scope == "iteration":
-            course.logs[index] = remaining(index, True)
-            course.logs[index] /= course.left
-            course.logs[index] += state.effect[:, index]
-    return course
+            projection.logs[index] = remaining(index, True)
+            projection.logs[index] /= projection.left
+            projection.logs[index] += state.effect[:, index]
+    return projection
 
 
 def _charge(
-    projector: Projector, state: State, given: Preferences, course: _Course, options: Options, total: Array
+    projector: Projector, state: State, given: Preferences, projection: _Projection, options: Options, total: Array
 ) -> Array:
     """``total`` [K, B] less everything that is to be paid for; the options' rate is in the reward's unit."""
     layout = projector.layout
-    seconds = course.rests[layout.seconds] + options.pause
+    seconds = projection.rests[layout.seconds] + options.pause
     total -= seconds * options.rate
     total -= given.weights[2] * options.change
     for index, metric in enumerate(layout.spec.metrics):
         if metric.target is None or metric.weight == 0:
             continue
-        uncertain = state.variance[:, index] + projector.drift_variance[index] * (course.left / 3)
+        uncertain = state.variance[:, index] + projector.drift_variance[index] * (projection.left / 3)
         if metric.scope == "run":
-            rest = seconds if index == layout.seconds else course.rests[index]
-            size = rest * given.worth[index]
-            offset = state.elapsed[:, index] * given.worth[index] - 1
-            uncertain += projector.noise_variance[index] / course.left
+            rest = seconds if index == layout.seconds else projection.rests[index]
+            size = rest * given.inverse_targets[index]
+            offset = state.elapsed[:, index] * given.inverse_targets[index] - 1
+            uncertain += projector.noise_variance[index] / projection.left
             weight = given.weights[0] * projector.dtype.type(metric.weight)
         else:
-            size = np.exp(course.logs[index]) * given.worth[index]
+            size = np.exp(projection.logs[index]) * given.inverse_targets[index]
             offset = projector.dtype.type(-1)
             uncertain += projector.noise_variance[index]
-            weight = given.weights[0] * course.left * projector.dtype.type(metric.weight / layout.iterations)
+            weight = given.weights[0] * projection.left * projector.dtype.type(metric.weight / layout.iterations)
         missed = _miss(metric.goal, size + offset, size * (np.sqrt(uncertain) * MEAN_DEVIATION))
         missed *= weight
         total -= missed
@@ -198,11 +198,6 @@ MEAN_DEVIATION = math.sqrt(2 / math.pi)  # mean absolute over standard deviation
 _BUMP = (1.252056 * MEAN_DEVIATION, 0.291269 * MEAN_DEVIATION**2, 0.022768 * MEAN_DEVIATION**3)
 
 
-def expected_positive(mean: Array, spread: Array) -> Array:
-    """E[max(0, X)] for X normal with ``mean`` and standard deviation ``spread`` of one shape."""
-    return _miss("at_most", mean, spread * MEAN_DEVIATION)
-
-
 def expected_size(mean: Array, deviation: Array) -> Array:
     """E|X| for X normal with ``mean`` and mean absolute ``deviation`` of one shape.
 
@@ -222,7 +217,9 @@ def expected_size(mean: Array, deviation: Array) -> Array:
     return size
 
 
-def _observation(projector: Projector, state: State, given: Preferences, course: _Course, expected: Array) -> Array:
+def _observation(
+    projector: Projector, state: State, given: Preferences, projection: _Projection, expected: Array
+) -> Array:
     """[D, B]: one entry of all runs after another, as every entry is computed."""
     layout, dtype = projector.layout, projector.dtype
     out = np.empty_like(given.reference, dtype, shape=(layout.observation_size, len(state.iteration)))
@@ -232,7 +229,7 @@ def _observation(projector: Projector, state: State, given: Preferences, course:
     np.multiply(state.measured.T[projector.targeted], given.pace, out=out[resources:row])
     for index in projector.targeted:
         if layout.spec.metrics[index].scope == "run":
-            out[row] = _left(projector, state, index, course.rests[index])
+            out[row] = _left(projector, state, index, projection.rests[index])
             row += 1
     ratios = log_within(out[resources:row])
     ratios[np.isnan(ratios)] = 0  # before the first report

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from app.kinds.contract.engine import Query
-from app.kinds.contract.inputs import invalid, of_query, pairs, whole_number
+from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
 from app.kinds.iterative.decisions.query import PARTS
 from app.kinds.iterative.layout import Layout
@@ -53,8 +53,10 @@ def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:
     iteration = whole_number(query["iteration"], "iteration") if "iteration" in query else 0
     _check_iteration(iteration, layout)
     allocation, features = pairs(query, "allocation"), pairs(query, "feature")
-    with of_query(PARTS):
+    try:
         levels, _, encoded = layout.encode_report(allocation, dict.fromkeys(layout.metrics, 1.0), features)
+    except InvalidInput as refused:
+        raise of_query(refused, PARTS) from refused
     at, given = np.array(levels, np.int32), np.array(encoded)
     return {
         "allocation": layout.allocation_dict(at),

@@ -17,7 +17,7 @@ class Preferences(NamedTuple):
     """Derived from a state's targets, weights, prices and features alone. T metrics have a target.
 
     Attributes:
-        worth: 1/target, [M, B]; not a number where a metric has none.
+        inverse_targets: 1/target, [M, B]; not a number where a metric has none.
         pace: what an iteration's metric is measured against, 1/target or iterations/target, [T, B].
         reference: see ``reference_cost``, [B].
         weights: of the terms sla, cost and change, [3, B]; the second is per unit of money.
@@ -25,7 +25,7 @@ class Preferences(NamedTuple):
         entries: the observation's entries for features, targets, weights and prices, [·, B].
     """
 
-    worth: Array
+    inverse_targets: Array
     pace: Array
     reference: Array
     weights: Array
@@ -38,10 +38,10 @@ def preferences_of(projector: Projector, state: State) -> Preferences:
     reference = reference_cost(projector, state)
     weights = state.weights.T.copy()
     weights[1] /= reference
-    worth = 1 / state.targets.T
+    inverse_targets = 1 / state.targets.T
     return Preferences(
-        worth=worth,
-        pace=worth[projector.targeted] * projector.per_iteration,
+        inverse_targets=inverse_targets,
+        pace=inverse_targets[projector.targeted] * projector.per_iteration,
         reference=reference,
         weights=weights,
         money=state.prices.T * projector.hours_per_second,

@@ -80,11 +80,11 @@ class ProjectionTables:
         logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
         length = logs.mean(axis=0)
         length -= np.log(np.exp(length[:, self._bin]).mean(axis=1, keepdims=True))
-        told = np.clip(np.stack([length, logs[0] - logs[-1]]), -LOG_LIMIT, LOG_LIMIT)  # [2, C, I]
+        lengths = np.clip(np.stack([length, logs[0] - logs[-1]]), -LOG_LIMIT, LOG_LIMIT)  # [2, C, I]
         ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
         if self.bins == 1:
             ahead = ahead[:, :1] * 0
-        table = told[:, :, self._bin[np.minimum(ahead, self.layout.iterations)]]  # [2, C, AHEAD, K]
+        table = lengths[:, :, self._bin[np.minimum(ahead, self.layout.iterations)]]  # [2, C, AHEAD, K]
         table[:, :, ahead >= self.layout.iterations] = 0
         return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from app.kinds.contract.decision import Reason
-from app.kinds.contract.engine import Answered, Pending, Query, Shadow, Snapshot
+from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.nesting import TOO_DEEP, deep_place
@@ -23,13 +23,12 @@ from app.kinds.simulated.decision import ShadowAction
 from app.kinds.simulated.layout import NumberedLayout
 
 logger = logging.getLogger(__name__)
-NO_STATE = "workloads of kind {} are decided for in runs: start one with POST /runs, and read GET /decision?run=…"
 KEPT_BYTES = 200
 """Of a run's numbers, and of what holds them, about."""
 
 
 class Kept(NamedTuple):
-    """What is kept of a run.
+    """The state of a run between two reports.
 
     Attributes:
         iteration: that the next decision is for.
@@ -49,8 +48,8 @@ class Read(NamedTuple):
     action: int
 
 
-class Voice(NamedTuple):
-    """Who answers; and where it isn't the agent, why not: a code and words."""
+class Responder(NamedTuple):
+    """The policy that answers, its source in decisions, and without an agent the reason: a code and a text."""
 
     policy: Policy
     source: str
@@ -59,26 +58,26 @@ class Voice(NamedTuple):
 
 
 class Compiled:
-    """A snapshot, and who answers for it."""
+    """A snapshot ready to decide with: its layout, fallback heuristic and responder."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.layout: NumberedLayout = snapshot.layout
         self.heuristic = self.layout.baselines[0]
-        self.voice = self._voice()
+        self.responder = self._responder()
 
-    def _voice(self) -> Voice:
+    def _responder(self) -> Responder:
         snapshot, answers = self.snapshot, f"{self.heuristic.name} answers"
         if snapshot.artifact is not None:
-            return Voice(snapshot.artifact.policy, "agent")
+            return Responder(snapshot.artifact.policy, "agent")
         if snapshot.problem:
-            return Voice(self.heuristic, "fallback", "fallback", f"{snapshot.problem}; {answers}")
+            return Responder(self.heuristic, "fallback", "fallback", f"{snapshot.problem}; {answers}")
         if snapshot.model is None:
-            return Voice(self.heuristic, "heuristic", "no_model", f"no domain model yet, {answers}")
-        return Voice(self.heuristic, "heuristic", "no_agent", f"no agent is promoted, {answers}")
+            return Responder(self.heuristic, "heuristic", "no_model", f"no domain model yet, {answers}")
+        return Responder(self.heuristic, "heuristic", "no_agent", f"no agent is promoted, {answers}")
 
 
-class NumberedEngine:
+class NumberedEngine(DecidedInRuns):
     """Reports go into a layout's state, a policy chooses among its actions; many runs at once.
 
     Args:
@@ -92,16 +91,16 @@ class NumberedEngine:
         self._kind, self._report, self._fields = kind, report, tuple(decision.model_fields)
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Who answers."""
+        """The snapshot with the policy that answers."""
         return Compiled(snapshot)
 
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """The layout's initial action."""
         layout = compiled.layout
         kept = Kept(0, -1, tuple(float(column[0]) for column in layout.begin()))
-        voice = Voice(compiled.heuristic, "heuristic")
+        responder = Responder(compiled.heuristic, "heuristic")
         reason = Reason(code="first", text="the run has reported nothing yet")
-        return Answered(self._encoded(compiled, run, kept, layout.initial, voice, reason, now), kept)
+        return Answered(self._encoded(compiled, run, kept, layout.initial, responder, reason, now), kept)
 
     def decode(self, body: bytes) -> dict[str, Any]:
         """A report's fields, less the kind.
@@ -133,25 +132,25 @@ class NumberedEngine:
         state = layout.advance(before, [one.report.report for one in pending])
         rows = np.stack(state, axis=1).tolist()
         situation = Situation(layout, state, layout.seen(state))
-        voice, actions = self._chosen(compiled, situation)
+        responder, actions = self._chosen(compiled, situation)
         out = []
         for i, one in enumerate(pending):
             kept = Kept(one.iteration + 1, one.report.action, tuple(rows[i]))
-            reason = _reason(layout.explain(layout.state(*rows[i]), int(actions[i])), voice)
+            reason = _reason(layout.explain(layout.state(*rows[i]), int(actions[i])), responder)
             shadow = None if one.shadow is None else _consulted(compiled, situation, i, int(actions[i]), one.shadow)
-            decision = self._encoded(compiled, one.run, kept, int(actions[i]), voice, reason, now, shadow)
+            decision = self._encoded(compiled, one.run, kept, int(actions[i]), responder, reason, now, shadow)
             out.append(Answered(decision, kept))
         return out
 
-    def _chosen(self, compiled: Compiled, situation: Situation) -> tuple[Voice, NDArray[np.integer]]:
+    def _chosen(self, compiled: Compiled, situation: Situation) -> tuple[Responder, NDArray[np.integer]]:
         """Who answers, and the actions [B]; the heuristic where an agent's policy fails."""
         try:
-            return compiled.voice, compiled.voice.policy.act(situation).action
+            return compiled.responder, compiled.responder.policy.act(situation).action
         except Exception as error:
             logger.exception("workload %s: the policy failed", compiled.snapshot.name)
             words = f"the policy failed ({type(error).__name__}: {error}); {compiled.heuristic.name} answers"
-            voice = Voice(compiled.heuristic, "fallback", "fallback", words)
-            return voice, compiled.heuristic.act(situation).action
+            responder = Responder(compiled.heuristic, "fallback", "fallback", words)
+            return responder, compiled.heuristic.act(situation).action
 
     def _encoded(
         self,
@@ -159,21 +158,21 @@ class NumberedEngine:
         run: str,
         kept: Kept,
         action: int,
-        voice: Voice,
+        responder: Responder,
         reason: Reason,
         now: datetime,
         shadow: ShadowAction | None = None,
     ) -> bytes:
-        told = {
+        fields = {
             "run": run,
             "workload": compiled.snapshot.name,
             "kind": self._kind,
             "reported": kept.iteration - 1 if kept.iteration else None,
             "iteration": kept.iteration,
             "noop": action == kept.action,
-            "source": voice.source,
+            "source": responder.source,
             "agent": compiled.snapshot.agent_version,
-            "policy": voice.policy.name if kept.iteration else "initial",
+            "policy": responder.policy.name if kept.iteration else "initial",
             "reason": reason.model_dump(),
             "valid_for_iterations": int(kept.iteration < compiled.layout.iterations),
             "decided_at": timestamp(now),
@@ -181,14 +180,14 @@ class NumberedEngine:
             "shadow": None if shadow is None else shadow.model_dump(),
             **compiled.layout.allocated(action),
         }
-        return msgspec.json.encode({name: told[name] for name in self._fields})
+        return msgspec.json.encode({name: fields[name] for name in self._fields})
 
     def serialise(self, state: Kept) -> msgspec.Raw:
-        """Its numbers; nothing instead of not-a-number."""
+        """A JSON array ``[iteration, action, values]``; null for NaN."""
         return msgspec.Raw(msgspec.json.encode([state.iteration, state.action, state.values]))
 
     def restore(self, stored: list[Any]) -> Kept:
-        """What is kept of a run."""
+        """The state of an array that ``serialise`` gave; NaN for null."""
         iteration, action, values = stored
         return Kept(iteration, action, tuple(float("nan") if value is None else float(value) for value in values))
 
@@ -196,21 +195,9 @@ class NumberedEngine:
         """See ``KEPT_BYTES``."""
         return KEPT_BYTES + 32 * len(state.values)
 
-    def parse_state(self, compiled: Compiled, query: Query) -> NoReturn:  # noqa: ARG002
-        """No query holds a state.
 
-        Raises:
-            InvalidInput: always; it says what to do instead.
-        """
-        raise invalid("/query/workload", NO_STATE.format(self._kind), compiled.snapshot.name)
-
-    def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
-        """None: ``parse_state`` gives none."""
-        return []
-
-
-def _reason(own: Reason, voice: Voice) -> Reason:
-    return Reason(code=voice.code, text=f"{voice.preface}: {own.text}") if voice.preface else own
+def _reason(own: Reason, responder: Responder) -> Reason:
+    return Reason(code=responder.code, text=f"{responder.preface}: {own.text}") if responder.preface else own
 
 
 def _consulted(compiled: Compiled, situation: Situation, row: int, done: int, shadow: Shadow) -> ShadowAction:

@@ -44,17 +44,17 @@ class Predictor:
             users: empty where unknown, [N].
             history: the last run times of users, seconds.
         """
-        usual = {user: sum(times) / len(times) for user, times in history.items() if times}
+        usual = {user: sum(seconds) / len(seconds) for user, seconds in history.items() if seconds}
         own = np.array([usual.get(user, np.nan) for user in users]) if usual else np.full(len(estimate), np.nan)
-        told = {
+        seconds = {
             "mean": np.full(len(estimate), self.mean),
             "estimate": estimate,
             "ratio": self._shares(estimate, users) if self.family == "ratio" else estimate,
             "history": own,
         }[self.family]
         for fallback in (estimate, own, np.full(len(estimate), self.mean), np.full(len(estimate), UNKNOWN_SECONDS)):
-            told = np.where(np.isnan(told), fallback, told)
-        return np.fmax(np.fmin(told, estimate), 1e-3)
+            seconds = np.where(np.isnan(seconds), fallback, seconds)
+        return np.fmax(np.fmin(seconds, estimate), 1e-3)
 
     def _shares(self, estimate: Floats, users: Sequence[str]) -> Floats:
         return estimate * np.array([self.ratios.get(user, self.ratio) for user in users])

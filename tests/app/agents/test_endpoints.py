@@ -13,6 +13,7 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
+from app.errors import Invalid
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
@@ -243,6 +244,23 @@ def test_each_role_has_a_champion_and_a_history_of_its_own(
     assert client.get(f"/workloads/{workload}").json()["champions"] == {DEFAULT_ROLE: 1}
     refused = client.post(f"{path}/1/rollback", json=standby)
     assert (refused.status_code, "in role 'standby': a heuristic answers" in refused.json()["detail"]) == (409, True)
+
+
+def test_where_there_is_no_default_role_nothing_is_promoted_by_itself(
+    client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: ("prefill", "decode"))
+    publish_model(backend, workload)
+    path = f"/workloads/{workload}/agents"
+    answer = client.post(path)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/promote")
+    assert "prefill, decode" in answer.json()["detail"]
+    assert client.post(path, json={"promote": False}).status_code == 202
+    with pytest.raises(Invalid, match="no role 'default': role must be one of prefill, decode"):
+        publish_agent(backend, workload, promote=True)
+    assert client.get(path).json()["items"] == []
+    version = publish_agent(backend, workload)
+    assert client.post(f"{path}/{version}/promote", json={"role": "decode"}).json()["role"] == "decode"
 
 
 @pytest.mark.parametrize("verb", ["promote", "rollback"])

@@ -33,7 +33,7 @@ def limit(request: pytest.FixtureRequest) -> Iterator[CpuLimit]:
 def spinning() -> Iterator[psutil.Process]:
     with Child("app.demo.disturbance") as child:
         assert child.read() == {"ready": True}
-        assert child.ask(spin=True) == {"spin": True}
+        assert child.call(spin=True) == {"spin": True}
         yield psutil.Process(child.process.pid)
 
 

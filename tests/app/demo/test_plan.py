@@ -53,4 +53,4 @@ def test_the_deadline_leaves_slack_over_the_reference() -> None:
 def test_a_careful_person_takes_the_smallest_that_meets_the_deadline_with_margin(
     deadline: float, chosen: float
 ) -> None:
-    assert plan.careful_choice(PROFILE, 24, deadline) == chosen
+    assert plan.static_choice(PROFILE, 24, deadline) == chosen

@@ -61,7 +61,7 @@ def test_a_child_that_has_ended_is_an_error() -> None:
         child.process.kill()
         child.process.wait()
         with pytest.raises(ChildError, match="ended"):
-            child.ask(spin=True)
+            child.call(spin=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread of the child watches its parent")

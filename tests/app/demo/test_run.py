@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,12 +11,12 @@ from rich.console import Console
 
 from app.demo import plot, story
 from app.demo.api import Steward
-from app.demo.drive import Advice, Course, Managed, Row, Run, Static, drive
+from app.demo.drive import Advice, Managed, Row, Run, RunPlan, Static, drive
 from app.demo.plan import Measured
-from app.demo.show import Show, figures
+from app.demo.show import INDENT, Show, figures
 from app.demo.trainer import Trainer
 
-COURSE = Course(iterations=8, deadline=5.0, disturbed=range(3, 5))
+COURSE = RunPlan(iterations=8, deadline=5.0, disturbed=range(3, 5))
 
 
 class Played:
@@ -74,10 +75,10 @@ def api() -> Api:
 def managed(api: Api) -> tuple[Run, list[Row], Managed]:
     openings: list[Advice] = []
     rows: list[Row] = []
-    pilot = Managed(cast("Steward", api), "digits", openings.append)
-    run = drive("Steward", pilot, cast("Trainer", Played()), COURSE, rows.append)
+    controller = Managed(cast("Steward", api), "digits", openings.append)
+    run = drive("Steward", controller, cast("Trainer", Played()), COURSE, rows.append)
     assert [o.percent for o in openings] == [100]
-    return run, rows, pilot
+    return run, rows, controller
 
 
 def static(percent: float) -> Run:
@@ -85,10 +86,10 @@ def static(percent: float) -> Run:
 
 
 def test_decisions_are_obeyed_and_reported(api: Api) -> None:
-    run, rows, pilot = managed(api)
+    run, rows, controller = managed(api)
     assert [row.measured.percent for row in run.rows] == [100, 100, 100, 100, 200, 100, 100, 100]
     assert [report["allocation"]["cpu"] for report in api.reports] == [row.measured.percent for row in rows]
-    pilot.finish()
+    controller.finish()
     assert api.finished == "run of digits"
 
 
@@ -132,14 +133,32 @@ def test_the_neighbour_goes_when_a_run_breaks_off() -> None:
 def test_the_live_table_tells_iteration_cpu_seconds_decision_and_reason(api: Api) -> None:
     text = io.StringIO()
     show = Show(Console(file=text, width=140))
-    pilot = Managed(cast("Steward", api), "digits", show.head)
-    drive("Steward", pilot, cast("Trainer", Played()), COURSE, show.row)
+    controller = Managed(cast("Steward", api), "digits", show.head)
+    drive("Steward", controller, cast("Trainer", Played()), COURSE, show.row)
     lines = text.getvalue().splitlines()
     assert all(name in lines[0] for name in ("iteration", "cpu %", "seconds", "projected", "decision", "reason"))
     assert "first: 100 %" in lines[1]
     disturbed = next(line for line in lines if line.split()[:1] == ["3*"])
     assert "+100 → 200" in disturbed
     assert "projected 8 s against a target of 5 s" in disturbed
+
+
+def test_on_80_columns_reasons_stand_below_the_figures_in_whole_lines(api: Api) -> None:
+    text = io.StringIO()
+    show = Show(Console(file=text, width=80))
+    pilot = Managed(cast("Steward", api), "digits", show.head)
+    run = drive("Steward", pilot, cast("Trainer", Played()), COURSE, show.row)
+    lines = text.getvalue().splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert "reason" not in lines[0].split()
+    reason = f"{' ' * INDENT}agent: projected 8 s against a target of 5 s"
+    assert [line.rstrip() for line in lines].count(reason) == len(run.rows)
+    long = replace(run.rows[0], decided=replace(run.rows[0].decided, reason="holding is best because " * 6))
+    text.truncate(text.seek(0))
+    show.row(long)
+    _, *below = text.getvalue().rstrip().splitlines()
+    assert len(below) == 3  # of 150 characters
+    assert all(len(line.split()) > 4 for line in below[:-1])
 
 
 def test_the_picture_needs_no_network(api: Api, tmp_path: Path) -> None:

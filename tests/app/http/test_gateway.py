@@ -67,7 +67,7 @@ HOT = [
 @pytest.fixture
 def served(database: Database, slow: Slow) -> FastAPI:
     app = FastAPI()
-    app.state.settings, app.state.of_loop, app.state.registry = SETTINGS, {}, CollectorRegistry()
+    app.state.settings, app.state.registry = SETTINGS, CollectorRegistry()
     problems.install(app)
     app.router.routes[:0] = HOT
     _answering(app)

@@ -74,7 +74,7 @@ def test_the_last_trial_to_end_wakes_its_training(
     any_database: Database, training: str, announced: Announced, end: Callable[[Database, str], None]
 ) -> None:
     with any_database.reading() as session:
-        first, last = [found.job_id for found in sweeps.standings(session, training)]
+        first, last = [found.job_id for found in sweeps.trial_statuses(session, training)]
     outcome = sweeps.Outcome(0.1, -0.5, {}, b"policy")
     assert sweeps.rest(any_database, taken(any_database, first), outcome, b"kept", after(3))
     assert state(any_database, training) == "waiting"

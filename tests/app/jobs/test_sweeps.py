@@ -39,18 +39,18 @@ class Sweep:
 
     def open(self) -> list[str]:
         assert sweeps.open_trials(self.database, self.claim(self.id), OPENINGS, 0.25, b"plan")
-        return [trial.job_id for trial in self.standings()]
+        return [trial.job_id for trial in self.trial_statuses()]
 
     def rest(self, job_id: str, score: float, share: float = 0.25) -> bool:
         outcome = sweeps.Outcome(share, score, {"strength": 1.0}, b"policy")
         return sweeps.rest(self.database, self.claim(job_id), outcome, b"learner")
 
     def go_on(self, survivors: Sequence[str], stopped: dict[str, str], held: Lease | None = None) -> bool:
-        return sweeps.go_on(self.database, held or self.claim(self.id), survivors, stopped, 0.5)
+        return sweeps.resume_trials(self.database, held or self.claim(self.id), survivors, stopped, 0.5)
 
-    def standings(self) -> list[sweeps.Standing]:
+    def trial_statuses(self) -> list[sweeps.TrialStatus]:
         with self.database.reading() as session:
-            return sweeps.standings(session, self.id)
+            return sweeps.trial_statuses(session, self.id)
 
     def row(self, job_id: str) -> Job:
         with self.database.reading() as session:
@@ -71,7 +71,7 @@ def test_trials_are_opened_as_a_group_and_their_training_waits(training: Sweep) 
     assert training.groups == [(queue.TRIAL, trials)]
     row = training.row(training.id)
     assert (row.state, row.owner, row.attempts) == ("waiting", None, 0)
-    found = training.standings()
+    found = training.trial_statuses()
     assert [(one.number, one.algorithm, one.seed) for one in found] == [(0, "dqn", 7), (1, "ppo", 8), (2, "ppo", 9)]
     first = found[0]
     assert (first.rungs, first.until, first.share, first.score, first.ended) == (0, 0.25, 0.0, None, None)
@@ -80,17 +80,17 @@ def test_trials_are_opened_as_a_group_and_their_training_waits(training: Sweep) 
     assert (job.type, job.state, job.request) == ("trial", "queued", {"parent": training.id, "number": 1})
     assert training.events(trials[1]) == [{"state": "queued", "progress": 0.0}]
     with training.database.reading() as session:
-        one = sweeps.standing(session, trials[2])
+        one = sweeps.trial_status(session, trials[2])
         assert one is not None
         assert one.seed == 9
-        assert sweeps.standing(session, training.id) is None
+        assert sweeps.trial_status(session, training.id) is None
 
 
 def test_a_training_that_is_to_be_cancelled_opens_none_and_stays_with_its_worker(training: Sweep) -> None:
     held = training.claim(training.id)
     service.cancel(training.database, "default", training.id)
     assert not sweeps.open_trials(training.database, held, OPENINGS, 0.25, b"plan")
-    assert training.standings() == []
+    assert training.trial_statuses() == []
     assert training.row(training.id).state == "running"
 
 
@@ -98,9 +98,9 @@ def test_what_a_trial_tells_is_its_trainings_progress(training: Sweep) -> None:
     """Of two budgets' work, three eighths are done; two trials are at work on the rest, and judging takes a tenth."""
     trials = training.open()
     held = [training.claim(trial) for trial in trials[:2]]
-    told = [sweeps.Told(share, 2.0, 100.0, LIVE, 0.9) for share in (0.5, 0.25)]
+    told = [sweeps.TrialProgress(share, 2.0, 100.0, LIVE, 0.9) for share in (0.5, 0.25)]
     for lease, one in zip(held, told, strict=True):
-        assert sweeps.tell(training.database, lease, one, b"kept") is False
+        assert sweeps.report_progress(training.database, lease, one, b"kept") is False
     row = training.row(training.id)
     assert [row.progress, row.eta_seconds] == pytest.approx([0.9 * 0.375, 1.25 * 100 / 2 + 2])
     assert training.events(training.id)[-1] == {
@@ -109,26 +109,26 @@ def test_what_a_trial_tells_is_its_trainings_progress(training: Sweep) -> None:
         "eta_seconds": row.eta_seconds,
         **LIVE,
     }
-    assert (training.row(trials[1]).progress, training.standings()[1].share) == (0.25, 0.25)
+    assert (training.row(trials[1]).progress, training.trial_statuses()[1].share) == (0.25, 0.25)
     with training.database.reading() as session:
         assert session.get_one(Job, trials[0]).checkpoint == b"kept"
 
 
 def test_more_work_than_was_planned_is_no_more_than_all_and_an_unknown_speed_has_no_end(training: Sweep) -> None:
     held = training.claim(training.open()[0])
-    sweeps.tell(training.database, held, sweeps.Told(0.5, 0.4, 100.0, LIVE, 0.9), None)
+    sweeps.report_progress(training.database, held, sweeps.TrialProgress(0.5, 0.4, 100.0, LIVE, 0.9), None)
     row = training.row(training.id)
     assert [row.progress, row.eta_seconds] == pytest.approx([0.9, 2.0])
-    sweeps.tell(training.database, held, sweeps.Told(0.5, 0.4, None, LIVE, 0.9), None)
+    sweeps.report_progress(training.database, held, sweeps.TrialProgress(0.5, 0.4, None, LIVE, 0.9), None)
     assert training.row(training.id).eta_seconds is None
 
 
 def test_a_trial_that_is_to_be_cancelled_is_told_so(training: Sweep) -> None:
     held = training.claim(training.open()[0])
     service.cancel(training.database, "default", training.id)
-    told = sweeps.Told(0.5, 2.0, 100.0, LIVE, 0.9)
+    told = sweeps.TrialProgress(0.5, 2.0, 100.0, LIVE, 0.9)
     before = len(training.events(training.id))
-    assert sweeps.tell(training.database, held, told, None) is True
+    assert sweeps.report_progress(training.database, held, told, None) is True
     assert len(training.events(training.id)) == before  # its training has ended, and tells nothing any more
 
 
@@ -139,7 +139,7 @@ def test_the_last_trial_to_rest_wakes_its_training(training: Sweep) -> None:
         assert training.rest(trial, -0.1 * number)
     assert training.single == [(queue.TRAIN, training.id)]
     assert training.row(training.id).state == "queued"
-    found = training.standings()
+    found = training.trial_statuses()
     assert [(one.rungs, one.share, one.score, one.artifact) for one in found] == [
         (1, 0.25, -0.1 * number, b"policy") for number in range(3)
     ]
@@ -157,12 +157,12 @@ def test_survivors_go_on_and_the_others_end_for_a_reason(training: Sweep) -> Non
     assert [training.row(trial).state for trial in trials] == ["queued", "queued", "succeeded"]
     assert training.row(trials[0]).fence == fence + 1
     assert training.events(trials[0])[-1] == {"state": "queued"}
-    assert [one.until for one in training.standings()] == [0.5, 0.5, 0.25]
-    assert training.standings()[2].ended == "r" * 1024
+    assert [one.until for one in training.trial_statuses()] == [0.5, 0.5, 0.25]
+    assert training.trial_statuses()[2].ended == "r" * 1024
     assert training.row(trials[2]).result == {"score": -0.2, "ended": "r" * 2000}
     assert training.row(training.id).state == "waiting"
     assert training.rest(trials[0], -0.05, 0.5)
-    assert training.standings()[0].rungs == 2
+    assert training.trial_statuses()[0].rungs == 2
 
 
 def test_without_survivors_the_training_goes_on_at_once(training: Sweep) -> None:
@@ -172,7 +172,7 @@ def test_without_survivors_the_training_goes_on_at_once(training: Sweep) -> None
     training.single.clear()
     assert training.go_on([], dict.fromkeys(trials, ""))
     assert training.single == [(queue.TRAIN, training.id)]
-    assert [one.ended for one in training.standings()] == [None] * 3  # they went to their end
+    assert [one.ended for one in training.trial_statuses()] == [None] * 3  # they went to their end
     assert training.row(trials[0]).result == {"score": -0.1, "ended": None}
 
 
@@ -194,8 +194,8 @@ def test_a_trial_rests_no_more_once_its_training_is_over(training: Sweep) -> Non
     outcome = sweeps.Outcome(0.25, -0.1, {}, b"policy")
     assert sweeps.rest(training.database, held, outcome, b"learner") is True
     assert training.row(trials[0]).state == "cancelled"
-    assert training.standings()[0].score is None
-    assert training.standings()[0].failed == "cancelled"
+    assert training.trial_statuses()[0].score is None
+    assert training.trial_statuses()[0].failed == "cancelled"
 
 
 def test_why_a_trial_failed_is_known(training: Sweep) -> None:
@@ -204,4 +204,4 @@ def test_why_a_trial_failed_is_known(training: Sweep) -> None:
         for trial, error in zip(trials, ({"detail": "no memory"}, {}, None), strict=True):
             job = session.get_one(Job, trial)
             job.state, job.error = "failed", error
-    assert [one.failed for one in training.standings()] == ["no memory", "failed", "failed"]
+    assert [one.failed for one in training.trial_statuses()] == ["no memory", "failed", "failed"]

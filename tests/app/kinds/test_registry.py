@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from app import startup
 from app.database.engine import Database
-from app.database.tables import Workload
+from app.database.tables import Execution, Iteration, Run, Workload
 from app.kinds import registry
 from app.kinds.registry import KINDS, BrokenKind, MissingKind, discovered, read_spec
+from app.main import create_app
+from app.settings import Settings
 from app.workloads.snapshot import WorkloadCache
+from tests.app.samples.bodies import csv_of, upload_csv
 
 
 def point(name: str, value: str) -> EntryPoint:
@@ -53,21 +57,81 @@ def test_start_up_tells_it_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def orphan(backend: Database, workload: str) -> str:
-    """A workload of a kind that is not installed, beside one that is."""
+def run(client: TestClient, workload: str, spec: dict[str, Any]) -> str:
+    """A run of workload ``orphan``, which has a sample, too; it stands beside another workload."""
+    assert client.post("/workloads", json={**spec, "name": "orphan"}).status_code == 201
+    upload_csv(client, "orphan", csv_of({"a": 3}))
+    started: str = client.post("/runs", json={"workload": "orphan"}).json()["id"]
+    client.post("/runs", json={"workload": workload})
+    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+    assert client.put(f"/runs/{started}/iterations/0", json=report).status_code == 201
+    return started
+
+
+@pytest.fixture
+def orphan(backend: Database, run: str) -> str:
+    """That workload, whose kind is not installed any more."""
     with backend.session() as session:
-        session.add(Workload(tenant="default", name="orphan", kind="gone", spec={"kind": "gone", "name": "orphan"}))
+        row = session.query(Workload).filter_by(name="orphan").one()
+        row.kind, row.spec = "gone", {**row.spec, "kind": "gone"}
+        for kept in (session.get_one(Run, run), session.get_one(Iteration, (run, 0))):
+            kept.decision = {**kept.decision, "kind": "gone"}
     return "orphan"
 
 
 def test_what_is_stored_of_a_kind_that_is_gone_is_a_conflict_and_can_be_deleted(
-    client: TestClient, workload: str, orphan: str
+    backend: Database, settings: Settings, workload: str, orphan: str, run: str
 ) -> None:
-    for path in (f"/workloads/{orphan}", f"/decision?workload={orphan}", f"/workloads/{orphan}/samples"):
+    client = TestClient(create_app(settings, backend))
+    for path in (f"/workloads/{orphan}", f"/decision?workload={orphan}", f"/decision?run={run}", f"/runs/{run}"):
         answer = client.get(path)
         assert (answer.status_code, "'gone' is not installed" in answer.json()["detail"]) == (409, True)
+    answer = client.get(f"/workloads/{orphan}/samples", headers={"Accept": "text/csv"})
+    assert (answer.status_code, "'gone' is not installed" in answer.json()["detail"]) == (409, True)
     assert client.get(f"/workloads/{workload}").status_code == 200
     assert client.delete(f"/workloads/{orphan}").status_code == 204
+
+
+def test_lists_hold_what_is_stored_of_a_kind_that_is_gone(
+    client: TestClient, workload: str, orphan: str, run: str
+) -> None:
+    gone = "'gone' is not installed"
+    first, second = client.get("/workloads").json()["items"]
+    assert (first["name"], first["spec"]["iterations"], gone in first["problem"]) == (orphan, 90, True)
+    assert (second["name"], second["problem"]) == (workload, None)
+    (execution,) = client.get(f"/workloads/{orphan}/samples?reports=true").json()["items"]
+    assert (execution["execution"], execution["iterations"], gone in execution["problem"]) == ("a", 3, True)
+    (iteration,) = client.get(f"/runs/{run}/iterations").json()["items"]
+    assert (iteration["report"]["allocation"], gone in iteration["problem"]) == ({"gpus": 4.0}, True)
+    for nouns in ("models", "agents", "exogenous"):
+        assert client.get(f"/workloads/{orphan}/{nouns}").json()["items"] == []
+    page = client.get("/")
+    assert (page.status_code, page.text.count(gone.replace("'", "&#x27;"))) == (200, 2)
+    assert "steward_jobs" in client.get("/metrics").text
+
+
+def test_a_stored_row_that_is_broken_is_no_fault_of_the_callers(
+    client: TestClient, backend: Database, run: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with backend.session() as session:
+        row = session.query(Workload).filter_by(name="orphan").one()
+        row.spec = {name: part for name, part in row.spec.items() if name != "resources"}
+        session.get_one(Iteration, (run, 0)).decision = {"kind": "iterative"}
+    for path, field in (("/workloads/orphan", "/resources"), (f"/runs/{run}", "/allocation")):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["type"]) == (500, "/problems/broken-row")
+        assert f"{field}: Field required" in answer.json()["detail"]
+        assert f"{field}: Field required" in caplog.text
+    assert "/resources" in client.get("/workloads").json()["items"][0]["problem"]
+    assert "/allocation" in client.get(f"/runs/{run}/iterations").json()["items"][0]["problem"]
+    assert client.get("/").status_code == 200
+
+
+def test_a_stored_execution_that_is_broken_stands_in_its_list(client: TestClient, backend: Database, run: str) -> None:
+    with backend.session() as session:
+        session.query(Execution).one().summary = {"seconds": "long"}
+    (execution,) = client.get("/workloads/orphan/samples").json()["items"]
+    assert (execution["execution"], "/seconds" in execution["problem"]) == ("a", True)
 
 
 def test_a_change_that_cannot_be_loaded_ends_no_looking(

@@ -124,7 +124,7 @@ def test_an_ended_run_is_a_sample(client: TestClient, run: str) -> None:
 def test_a_state_in_full_is_reported_not_asked_for(client: TestClient, run: str) -> None:
     answer = client.get("/decision?workload=pool&iteration=1")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/query/workload")
-    assert "POST /runs" in answer.json()["detail"]
+    assert "of kind workflow are decided for in runs: start one with POST /runs" in answer.json()["detail"]
 
 
 def test_what_a_run_of_this_kind_has_not_is_refused(client: TestClient, run: str) -> None:

@@ -219,8 +219,8 @@ def test_what_lists_tell_is_computed_once(backend: Database, target: Target, mon
     monkeypatch.setattr(IterationSamples, "summary", counted)
 
     def seconds() -> list[float]:
-        found, codec = service.listed(backend, TENANT, target.workload_id, PageRequest(10))
-        return [codec.read(row, reports=False).seconds for row in found.rows]
+        found, told = service.listed(backend, TENANT, target.workload_id, PageRequest(10))
+        return [told(row).model_dump()["seconds"] for row in found.rows]
 
     expected = seconds()
     assert (expected, calls) == ([97.5, 64.0], [])

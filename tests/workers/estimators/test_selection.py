@@ -207,6 +207,6 @@ def test_a_family_without_form_has_to_be_better_where_executions_are_few(complex
     groups = np.array([0, 0, 1, 2, 3, 4])
     rows = Rows(np.ones((6, 1)), np.zeros(6), groups, np.zeros(6, np.intp))
     candidate = Candidate("any", np.array([1.0, -3.0, 1.0, 1.0, -1.0, 1.0]), 0, 0)
-    found = selection._cautious(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
+    found = selection._penalised(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
     np.testing.assert_allclose(found, factor * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
-    np.testing.assert_allclose(selection._cautious(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(selection._penalised(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))

@@ -64,13 +64,13 @@ def test_what_one_answer_must_lose_is_counted_by_hand() -> None:
         def action_name(self, action: int) -> str:
             return str(action)
 
-        def told(self, situation: Situation, row: int) -> dict[str, float]:
+        def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
             return {"row": row}
 
     seen = Demonstrations(Two(), Encoder("blind", lambda s: s.view), HeuristicPolicy({}), 10)  # type: ignore[arg-type]
     seen.rows, seen.masks = [np.zeros((2, 1), np.float32)], [np.ones((2, 2), np.bool_)]
     seen.losses, seen.count = [np.array([[0.0, 0.2], [0.4, 0.0]])], 2
-    seen.told = [(None, 0), (None, 1)]  # type: ignore[list-item]
+    seen.situations = [(None, 0), (None, 1)]  # type: ignore[list-item]
     found = _counted(Two(), seen, 0.05, 1.0, 5)  # type: ignore[arg-type]
     assert found["value_lost"] == pytest.approx(0.1 * 5)
     assert (found["conflicting_observations"], found["conflicting_states"]) == (1, 2)

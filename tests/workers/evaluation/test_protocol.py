@@ -133,12 +133,12 @@ def test_a_bad_policy_is_of_no_class(planted: Evaluation) -> None:
 
 
 def test_the_document_is_plain_and_whole(planted: Evaluation, problem: IterativeProblem) -> None:
-    told = planted.as_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    names = [one["name"] for one in told["policies"]]
+    details = planted.as_dict()
+    assert json.loads(json.dumps(details, allow_nan=False)) == details
+    names = [one["name"] for one in details["policies"]]
     assert names == ["memoriser", "told", "planner", "pid agent", *HEURISTICS, "optimum", "oracle", "tuner", "random"]
-    assert [level["level"] for level in told["levels"]] == ["train", "L0", "L1", "L2", "L3", "L4"]
-    for level in told["levels"]:
+    assert [level["level"] for level in details["levels"]] == ["train", "L0", "L1", "L2", "L3", "L4"]
+    for level in details["levels"]:
         assert level["available"]
         assert list(level["policies"]) == names
         for name, row in level["policies"].items():
@@ -150,12 +150,12 @@ def test_the_document_is_plain_and_whole(planted: Evaluation, problem: Iterative
         assert (best["normalised"], level["policies"]["random"]["normalised"]) == pytest.approx((1, 0))
         if level["level"] in {"train", "L0", "L1"}:
             terms = level["policies"]["planner"]["terms"]
-            weighted = -sum(told["term_weights"][term] * terms[term] for term in told["terms"])
+            weighted = -sum(details["term_weights"][term] * terms[term] for term in details["terms"])
             assert weighted == pytest.approx(level["policies"]["planner"]["return"]["mean"], rel=1e-4)
-    assert told["levels"][5]["wrappers"] == [
+    assert details["levels"][5]["wrappers"] == [
         *("seeds", "parameters", "held_out", "noise", "drift", "capacity", "failures")
     ]
-    assert [drawn["level"] for drawn in told["profiles"]] == ["L1", "L2", "L3", "L4"]
+    assert [drawn["level"] for drawn in details["profiles"]] == ["L1", "L2", "L3", "L4"]
 
 
 def test_returns_fall_as_more_is_random(planted: Evaluation) -> None:
@@ -221,10 +221,10 @@ def test_any_workload_goes_through(changes: dict[str, Any]) -> None:
     spec = planted_spec(**changes)
     problem = IterativeProblem(spec, planted_table(spec, effect=0.3), (planted_table(spec, effect=0.4),))
     settings = Settings(episodes=8, resamples=20, trials=2, tuning_episodes=4, demonstrations=2)
-    told = evaluate(problem, [Candidate("told", [Oracle()])], settings).as_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert candidate(Evaluation(told), "told")["class"] in {"none", "L0", "L1", "L2", "L3", "L4"}
-    assert all(level["available"] for level in told["levels"])
+    details = evaluate(problem, [Candidate("told", [Oracle()])], settings).as_dict()
+    assert json.loads(json.dumps(details, allow_nan=False)) == details
+    assert candidate(Evaluation(details), "told")["class"] in {"none", "L0", "L1", "L2", "L3", "L4"}
+    assert all(level["available"] for level in details["levels"])
 
 
 def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
@@ -242,9 +242,9 @@ def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
         if run.done:
             break
     resumed = run.result().as_dict()
-    for told in (whole, resumed):
-        told.pop("seconds")
-        told["tuner"].pop("seconds")
+    for details in (whole, resumed):
+        details.pop("seconds")
+        details["tuner"].pop("seconds")
     assert resumed == whole
     assert shares == sorted(shares)
     assert {"playing", "summing up", "done"} <= {phase for phase, _ in seen}
@@ -254,11 +254,11 @@ def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
 def test_artifacts_take_turns_over_the_seeds(small: IterativeProblem) -> None:
     settings = replace(SETTINGS, episodes=16, resamples=50, trials=0, level="L1")
     turns = [artifact("hold", SHORT), artifact("pid", SHORT)]
-    told = evaluate(small, [Candidate("agents", turns)], settings).as_dict()
-    rows = told["levels"][2]["policies"]
+    details = evaluate(small, [Candidate("agents", turns)], settings).as_dict()
+    rows = details["levels"][2]["policies"]
     mixed, hold, pid = (rows[name]["return"]["mean"] for name in ("agents", "hold", "pid"))
     assert min(hold, pid) < mixed < max(hold, pid)
-    assert told["tuner"]["reason"] == "no trials were asked for"
+    assert details["tuner"]["reason"] == "no trials were asked for"
     assert "tuner" not in rows
 
 

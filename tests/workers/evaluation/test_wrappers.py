@@ -22,7 +22,7 @@ from workers.evaluation.wrappers.held_out import HeldOut
 from workers.evaluation.wrappers.noise import Noise
 from workers.evaluation.wrappers.parameters import RANGES, Parameters
 from workers.evaluation.wrappers.seeds import Seeds
-from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
@@ -111,12 +111,12 @@ def test_undisturbed_all_episodes_are_one_and_seeds_part_them() -> None:
 @pytest.mark.parametrize("heuristic", ["hold", "model_predictive"])
 def test_at_l1_it_is_the_judges_court(heuristic: str) -> None:
     """Two independent samples of one distribution: means within four standard errors of their difference."""
-    court = Court(SPEC, TABLE, seed=5, episodes=4096).score(HEURISTICS[heuristic]).returns
+    evaluator = Evaluator(SPEC, TABLE, seed=5, episodes=4096).score(HEURISTICS[heuristic]).returns
     problem = IterativeProblem(SPEC, TABLE)
     here = play(problem.world(4096, 0), Level.SEEDS, 7, problem.player(HEURISTICS[heuristic])).returns
-    error = ((court.var() + here.var()) / 4096) ** 0.5
-    assert abs(court.mean() - here.mean()) < 4 * error
-    assert np.quantile(here, 0.1) == pytest.approx(np.quantile(court, 0.1), rel=0.1)
+    error = ((evaluator.var() + here.var()) / 4096) ** 0.5
+    assert abs(evaluator.mean() - here.mean()) < 4 * error
+    assert np.quantile(here, 0.1) == pytest.approx(np.quantile(evaluator, 0.1), rel=0.1)
 
 
 def test_parameters_stay_in_their_ranges_and_reach_the_state() -> None:

@@ -1,6 +1,7 @@
 """The ready-made learning half, on a toy: a walk on a line towards a target that each episode draws."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.evaluation.world import SimulatedWorld
 from workers.evaluation.wrappers.base import Conditions as Disturbances
 from workers.evaluation.wrappers.base import World
-from workers.inputs import Conditions, HoldOut, Workload
+from workers.inputs import Conditions, ExogenousSeries, HoldOut, Workload
 from workers.kinds.contract import Competing, Fitted, LearnedKind
 from workers.kinds.simulated import SimulatedKind
 from workers.learning.training.driver import Training
@@ -166,6 +167,21 @@ def test_it_is_evaluated_on_all_levels() -> None:
     assert report["candidates"][0]["aliasing"]["checked"] is False
     parameters = next(level for level in report["levels"] if level["level"] == "L2")
     assert "parameters" in parameters["wrappers"]
+
+
+def test_a_model_of_held_out_executions_is_fitted_with_the_series_from_outside() -> None:
+    asked: list[Workload] = []
+
+    class Weathered(Walking):
+        def fit(self, workload: Workload, seed: int) -> Fitted:
+            asked.append(workload)
+            return super().fit(workload, seed)
+
+    moments = np.arange(3.0)
+    series = {"wind": ExogenousSeries(moments, moments, moments, moments)}
+    Weathered().evaluation(replace(WORKLOAD, exogenous=series), HoldOut(executions=["w1", "w3", "w4"]), 0)
+    (given,) = asked
+    assert (given.exogenous, given.model, [name for name, _ in given.samples]) == (series, b"", ["w1", "w3", "w4"])
 
 
 def test_what_cannot_carry_a_model_is_no_l3() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import TRAINING
@@ -152,8 +152,8 @@ class Workload:
         )
         self.table = planted_table(self.spec, effect=0.3, noise=0.1)
         self.layout = Layout(self.spec)
-        self.court = Court(self.spec, self.table, seed, episodes)
-        self.optimum = float(self.court.score(solve(self.layout, self.table).policy).returns.mean())
+        self.evaluator = Evaluator(self.spec, self.table, seed, episodes)
+        self.optimum = float(self.evaluator.score(solve(self.layout, self.table).policy).returns.mean())
 
     def simulator(self, batch: int, seed: int) -> ExpectedSimulator:
         """Paid in expectation, as trainings are."""
@@ -161,4 +161,4 @@ class Workload:
 
     def gap(self, policy: Any) -> float:
         """What a policy leaves of the optimum's return, as a share of it, on the same episodes."""
-        return (self.optimum - float(self.court.score(policy).returns.mean())) / abs(self.optimum)
+        return (self.optimum - float(self.evaluator.score(policy).returns.mean())) / abs(self.optimum)

@@ -11,8 +11,8 @@ from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, decode, encode, named
+from workers.learning.execution.collector import Collector
 from workers.learning.execution.serial import Plan, Serial
-from workers.learning.execution.walk import Walk
 from workers.learning.imitation import demonstrate
 from workers.learning.spaces import reals
 
@@ -114,10 +114,14 @@ def test_a_gradient_applied_is_what_learning_does() -> None:
     agents, rng = [], np.random.default_rng(3)
     for _ in range(2):
         environment = environments.finite_horizon(32, 5)
-        agent, walk, draws = agent_for(environment, VARIANTS["a3c"]), Walk(environment), np.random.default_rng(9)
+        agent, collector, draws = (
+            agent_for(environment, VARIANTS["a3c"]),
+            Collector(environment),
+            np.random.default_rng(9),
+        )
         assert agent.differentiate(0.0) == ([], None)
         for _ in range(VARIANTS["a3c"].rollout):
-            agent.remember(walk.slab(agent, 0.0, draws))
+            agent.remember(collector.step(agent, 0.0, draws))
         agents.append(agent)
     one, other = agents
     stats = one.learn(0.2, rng)
@@ -146,11 +150,11 @@ def test_an_actor_that_takes_the_learners_parameters_acts_as_it_does() -> None:
 
 def test_rollouts_of_other_actors_are_refused_where_they_do_not_fit() -> None:
     environment = environments.finite_horizon(32, 0)
-    agent, walk = agent_for(environment, SMALL), Walk(environment)
-    agent.remember(walk.slab(agent, 0.0, np.random.default_rng(0)))
+    agent, collector = agent_for(environment, SMALL), Collector(environment)
+    agent.remember(collector.step(agent, 0.0, np.random.default_rng(0)))
     smaller = environments.finite_horizon(8, 0)
     with pytest.raises(ValueError, match="8 environments follows one of 32"):
-        agent.remember(Walk(smaller).slab(agent, 0.0, np.random.default_rng(0)))
+        agent.remember(Collector(smaller).step(agent, 0.0, np.random.default_rng(0)))
 
 
 def test_an_untrained_agent_does_what_it_is_advised_by_temperature() -> None:

@@ -15,7 +15,7 @@ from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.policy_gradient import (
     ActorCriticLoss,
     ClippedSurrogate,
-    Surprise,
+    NegativeLogLikelihood,
     Surrogate,
     ValueLoss,
 )
@@ -186,7 +186,7 @@ def test_the_surrogates_equal_their_formulas() -> None:
     np.testing.assert_allclose(clipped["divergence"], ratio - 1 - np.log(ratio), rtol=1e-3, atol=1e-5)
     outside = ((ratio > 1.2) & (given["advantage"] > 0)) | ((ratio < 0.8) & (given["advantage"] < 0))
     np.testing.assert_array_equal(clipped["cut"] > 0, outside)
-    np.testing.assert_allclose(Surprise().run(XP, {}, given)["loss"], -given["log_prob"])
+    np.testing.assert_allclose(NegativeLogLikelihood().run(XP, {}, given)["loss"], -given["log_prob"])
 
 
 def test_the_value_loss_and_its_clip() -> None:

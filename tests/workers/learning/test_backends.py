@@ -15,7 +15,7 @@ from gymnasium import spaces
 import workers.learning
 from workers.learning.agent import Agent, make_agent, settled
 from workers.learning.algorithms.base import Experience
-from workers.learning.algorithms.config import DQN, ActorCritic, Config, Memory, Network, Place
+from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Memory, Network
 from workers.learning.backends import Backend, BackendError, get_backend, resolve
 from workers.learning.build import Bound, Node, bind, complete, compose
 from workers.learning.components.base import Arrays, Component
@@ -165,14 +165,14 @@ def test_without_a_choice_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -
     def trial(backend: Backend) -> Callable[[], None]:
         raise AssertionError(backend.name)
 
-    assert resolve(Place(), trial) == Place(device="cpu")
+    assert resolve(DeviceConfig(), trial) == DeviceConfig(device="cpu")
 
 
 @pytest.mark.parametrize(("costs", "chosen"), [({"cpu": 1.0, "cuda": 3.0}, "cpu"), ({"cpu": 3.0, "cuda": 1.0}, "cuda")])
 def test_the_faster_place_is_chosen_by_measurement(
     costs: dict[str, float], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = [Place(device="cpu"), Place(device="cuda")]
+    places = [DeviceConfig(device="cpu"), DeviceConfig(device="cuda")]
     now, done = [0.0], []
     monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
     monkeypatch.setattr("workers.learning.backends.backend_of", lambda place: place.device)
@@ -184,11 +184,11 @@ def test_the_faster_place_is_chosen_by_measurement(
 
         return work
 
-    assert resolve(Place(), trial, lambda: now[0]).device == chosen
+    assert resolve(DeviceConfig(), trial, lambda: now[0]).device == chosen
 
 
 def test_an_agent_is_timed_where_it_may_run_on_more_than_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = [Place(device="cpu"), Place(device="cpu", compiled=False)]
+    places = [DeviceConfig(device="cpu"), DeviceConfig(device="cpu", compiled=False)]
     monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
     for config in LEARNERS:
         found = settled(config, reals(6), spaces.Discrete(3), None, slab=32)

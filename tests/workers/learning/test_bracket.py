@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from workers.learning.bracket import FIRST, REDUCTION, Bracket, Decision, Entry, Rival, Standing, best
+from workers.learning.bracket import FIRST, REDUCTION, Bracket, Decision, Entry, ReferenceScore, TrialRecord, best
 
 SCORES = some.floats(-10, 10, allow_nan=False)
 COURSES = some.integers(1, 20).flatmap(
@@ -16,41 +16,44 @@ COURSES = some.integers(1, 20).flatmap(
 )
 
 
-def fresh(trials: int) -> list[Standing]:
-    return [Standing(Entry(f"a{i}", i)) for i in range(trials)]
+def fresh(trials: int) -> list[TrialRecord]:
+    return [TrialRecord(Entry(f"a{i}", i)) for i in range(trials)]
 
 
 def step(
-    bracket: Bracket, standings: list[Standing], score: Callable[[int, int], float | None], rival: Rival | None = None
+    bracket: Bracket,
+    records: list[TrialRecord],
+    score: Callable[[int, int], float | None],
+    reference: ReferenceScore | None = None,
 ) -> Decision:
     """Everybody who goes on comes to the next comparison, keeping the best that it had; then they are compared."""
-    for i, known in enumerate(standings):
+    for i, known in enumerate(records):
         if known.ended is None:
             found = [s for s in (known.score, score(i, known.rungs)) if s is not None]
-            standings[i] = Standing(known.entry, known.rungs + 1, max(found, default=None))
-    decision = bracket.decide(standings, rival)
+            records[i] = TrialRecord(known.entry, known.rungs + 1, max(found, default=None))
+    decision = bracket.decide(records, reference)
     for i, reason in decision.stopped.items():
-        standings[i] = Standing(standings[i].entry, standings[i].rungs, standings[i].score, reason)
+        records[i] = TrialRecord(records[i].entry, records[i].rungs, records[i].score, reason)
     return decision
 
 
-def run(courses: list[list[float]], rival: Rival | None = None) -> list[Standing]:
-    bracket, standings = Bracket(len(courses)), fresh(len(courses))
-    while step(bracket, standings, lambda i, rung: courses[i][rung], rival).survivors:
-        assert len(standings) == len(courses)
-    return standings
+def run(courses: list[list[float]], reference: ReferenceScore | None = None) -> list[TrialRecord]:
+    bracket, records = Bracket(len(courses)), fresh(len(courses))
+    while step(bracket, records, lambda i, rung: courses[i][rung], reference).survivors:
+        assert len(records) == len(courses)
+    return records
 
 
-@given(COURSES, some.none() | some.builds(Rival, some.just("planner"), SCORES, some.booleans()))
+@given(COURSES, some.none() | some.builds(ReferenceScore, some.just("planner"), SCORES, some.booleans()))
 def test_what_is_published_is_the_best_of_all_that_was_compared(
-    courses: list[list[float]], rival: Rival | None
+    courses: list[list[float]], reference: ReferenceScore | None
 ) -> None:
-    standings = run(courses, rival)
-    chosen = best(standings, rival)
-    reached = [known.score for known in standings if known.score is not None]
-    published = rival.score if chosen is None and rival is not None else standings[chosen or 0].score
-    assert published == max([*reached, *([rival.score] if rival else [])])
-    assert all(known.ended is not None for known in standings)
+    records = run(courses, reference)
+    chosen = best(records, reference)
+    reached = [known.score for known in records if known.score is not None]
+    published = reference.score if chosen is None and reference is not None else records[chosen or 0].score
+    assert published == max([*reached, *([reference.score] if reference else [])])
+    assert all(known.ended is not None for known in records)
 
 
 @given(COURSES)
@@ -60,14 +63,14 @@ def test_it_is_the_same_every_time(courses: list[list[float]]) -> None:
 
 @given(COURSES)
 def test_nobody_is_stopped_who_was_better_than_one_that_went_on(courses: list[list[float]]) -> None:
-    bracket, standings = Bracket(len(courses)), fresh(len(courses))
+    bracket, records = Bracket(len(courses)), fresh(len(courses))
     while True:
-        decision = step(bracket, standings, lambda i, rung: courses[i][rung])
+        decision = step(bracket, records, lambda i, rung: courses[i][rung])
         if not decision.survivors:
             break
-        worst = min(standings[i].score or 0.0 for i in decision.survivors)
-        assert all((standings[i].score or 0.0) <= worst for i in decision.stopped)
-        assert len(decision.survivors) == bracket.field[standings[decision.survivors[0]].rungs]
+        worst = min(records[i].score or 0.0 for i in decision.survivors)
+        assert all((records[i].score or 0.0) <= worst for i in decision.stopped)
+        assert len(decision.survivors) == bracket.field[records[decision.survivors[0]].rungs]
 
 
 @pytest.mark.parametrize("trials", range(1, 30))
@@ -92,28 +95,28 @@ def test_three_share_a_budget_of_which_the_best_gets_most() -> None:
 
 
 def test_losers_are_told_when_and_why() -> None:
-    standings = fresh(3)
-    decision = step(Bracket(3), standings, lambda i, _: (-0.3, -0.1, -0.2)[i])
+    records = fresh(3)
+    decision = step(Bracket(3), records, lambda i, _: (-0.3, -0.1, -0.2)[i])
     assert decision.survivors == (1,)
     assert decision.stopped[0] == "number 3 of 3 after 10% of its budget, where 1 went on"
     assert decision.stopped[2].startswith("number 2 of 3")
 
 
 def test_an_exact_plan_ends_it_unless_somebody_is_above() -> None:
-    exact = Rival("planner", -0.1, exact=True)
+    exact = ReferenceScore("planner", -0.1, exact=True)
     decision = step(Bracket(3), fresh(3), lambda i, _: -0.2, exact)
     assert decision.survivors == ()
     assert "exactly optimal" in decision.stopped[0]
     assert step(Bracket(3), fresh(3), lambda i, _: -0.05, exact).survivors == (0,)
-    coarse = Rival("planner", -0.1, exact=False)
+    coarse = ReferenceScore("planner", -0.1, exact=False)
     assert step(Bracket(3), fresh(3), lambda i, _: -0.2, coarse).survivors == (0,)
 
 
 def test_a_trial_that_failed_holds_nobody_up() -> None:
-    standings = [Standing(Entry("a", 0), ended="its worker was lost"), *fresh(2)]
-    decision = step(Bracket(3), standings, lambda i, _: float(i))
+    records = [TrialRecord(Entry("a", 0), ended="its worker was lost"), *fresh(2)]
+    decision = step(Bracket(3), records, lambda i, _: float(i))
     assert decision.survivors == (2,)
-    everybody = [Standing(Entry("a", 0), ended="lost")] * 2
+    everybody = [TrialRecord(Entry("a", 0), ended="lost")] * 2
     assert Bracket(2).decide(everybody) == Decision((), {})
     assert best(everybody) is None
 

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 
 from workers.learning.backends import get_backend
-from workers.learning.components.exploration import ApeX, EpsilonGreedy, Ladder, Linear, Softmax
+from workers.learning.components.exploration import ApeX, EpsilonGreedy, GeometricSchedule, Linear, Softmax
 from workers.learning.components.n_step import NStep
 from workers.learning.components.optimiser import Adam, Synchroniser
 from workers.learning.components.replay import PrioritisedReplay, Replay, SumTree
@@ -112,7 +112,7 @@ def test_ape_x_ladder() -> None:
 
 
 def test_ladder_of_temperatures() -> None:
-    np.testing.assert_allclose(Ladder(1.0, 0.01).epsilon(0.3, 3), [1.0, 0.1, 0.01], rtol=1e-5)
+    np.testing.assert_allclose(GeometricSchedule(1.0, 0.01).epsilon(0.3, 3), [1.0, 0.1, 0.01], rtol=1e-5)
 
 
 def test_linear_schedule_ends_where_it_says() -> None:

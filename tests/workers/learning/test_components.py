@@ -26,7 +26,7 @@ from workers.learning.components.optimiser import Adam, Synchroniser
 from workers.learning.components.policy_gradient import (
     ActorCriticLoss,
     ClippedSurrogate,
-    Surprise,
+    NegativeLogLikelihood,
     Surrogate,
     ValueLoss,
 )
@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
     "v_trace": Case(lambda: VTrace(0.9, 0.8), TRAJECTORY),
     "normalise": Case(Normalise),
     "surrogate": Case(Surrogate),
-    "surprise": Case(Surprise),
+    "surprise": Case(NegativeLogLikelihood),
     "clipped_surrogate": Case(lambda: ClippedSurrogate(0.2)),
     "value_loss": Case(ValueLoss),
     "clipped_value_loss": Case(lambda: ValueLoss(0.3)),

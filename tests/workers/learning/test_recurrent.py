@@ -84,7 +84,7 @@ def test_rollouts_are_unrolled_as_they_were_acted() -> None:
     runner.advance()  # six slabs into the second rollout; an episode takes four
     agent, learner = runner.agent, runner.agent.learner
     assert isinstance(learner, ActorCriticLearner)
-    whole = agent.collect(runner.walk.slab(agent, 0.0, runner.rng))
+    whole = agent.collect(runner.collector.step(agent, 0.0, runner.rng))
     assert whole is not None
     batch = learner.examples(whole)
     given = {**learner.seen.feeds(batch), "mask": batch["mask"], "action": batch["action"]}

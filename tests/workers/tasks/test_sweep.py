@@ -88,9 +88,9 @@ def row(database: Database, job_id: str) -> Job:
         return session.get_one(Job, job_id)
 
 
-def trials(database: Database, job_id: str) -> list[sweeps.Standing]:
+def trials(database: Database, job_id: str) -> list[sweeps.TrialStatus]:
     with database.reading() as session:
-        return sweeps.standings(session, job_id)
+        return sweeps.trial_statuses(session, job_id)
 
 
 def states(database: Database, job_id: str) -> list[str]:
@@ -248,7 +248,7 @@ def test_a_fenced_out_trial_writes_nothing(any_database: Database, post: Post) -
     with pytest.raises(leases.LeaseLost):
         sweeps.rest(any_database, old, outcome, b"stale")
     with pytest.raises(leases.LeaseLost):
-        sweeps.tell(any_database, old, sweeps.Told(0.1, 1.0, 1.0, {}, 0.9), b"stale")
+        sweeps.report_progress(any_database, old, sweeps.TrialProgress(0.1, 1.0, 1.0, {}, 0.9), b"stale")
     assert trials(any_database, job)[0].score is None
     post.deliver()
     assert row(any_database, job).state == "succeeded"
@@ -332,7 +332,7 @@ class Compared(NamedTuple):
 def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None, now: float, kept: bytes) -> None:
     learner = SimpleNamespace(compared=lambda: Compared(now), share=0.5, report={"steps": 9})
     old = None if before is None else b"old"
-    stood = sweeps.Standing("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"strength": 1.0}, old)
+    stood = sweeps.TrialStatus("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"strength": 1.0}, old)
     given: Any = learner
     found = sweep._outcome(given, stood)
     assert (found.share, found.artifact, found.report["steps"]) == (0.5, kept, 9)

@@ -21,11 +21,11 @@ from workers.evaluation.report.reading import VERDICT
 Json = dict[str, Any]
 Plots = Sequence[tuple[str, str, Any]]
 SEQUENCE = "One sequence of jobs of those that it was judged on, the middle one by length and load."
-BESIDE, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
+COMPARISON, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
 DONE, REFUSED = 0, 1
 
 
-class Sheet(NamedTuple):
+class RenderedReport(NamedTuple):
     """A report whose plots are drawn, which takes seconds; the words around them may still change.
 
     Attributes:
@@ -44,7 +44,7 @@ class Sheet(NamedTuple):
             element("h1", top),
             element("p", tables.under(report)),
             section("Verdict", tables.verdict(report)),
-            section(BESIDE, tables.beside(report), tables.gains(report), self.plots.get(BESIDE, NONE)),
+            section(COMPARISON, tables.score_rows(report), tables.gains(report), self.plots.get(COMPARISON, NONE)),
             section("Terms of the return", tables.terms(report)),
             section("Who competed", tables.contenders(report)),
             section(CURVE, self.plots.get(CURVE, NONE)),
@@ -60,10 +60,10 @@ class Sheet(NamedTuple):
         return section("One sequence", element("p", SEQUENCE), plot.summary(schedules), *self.shown)
 
 
-def sheet(workload: str, report: Json) -> Sheet:
+def rendered(workload: str, report: Json) -> RenderedReport:
     """Draw the plots of a report."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
-    return Sheet(workload, own, plot.figures(_schedules(report), _points(report)))
+    return RenderedReport(workload, own, plot.figures(_schedules(report), _points(report)))
 
 
 def title(workload: str, report: Json) -> str:
@@ -76,20 +76,20 @@ def save(file: Path, workload: str, report: Json) -> None:
     plots = [*_own(report), *plot.drawn(_schedules(report), _points(report))]
 
     def page() -> str:
-        return sheet(workload, report).page(report)
+        return rendered(workload, report).page(report)
 
     plot.write(file, page, lambda: plot.stacked(title(workload, report), plots))
 
 
 def _own(report: Json) -> Plots:
     """How good it is, and how it learned."""
-    found, palette = tables.standing(report), tables.palette(report)
+    found, palette = tables.score_table(report), tables.palette(report)
     scores = {"policies": {name: {"return": interval} for name, interval in found.scores.items()}}
     learned = report.get("curve") or ()
     curve = [{"name": tables.AGENT, "curve": learned}] if len(learned) > 1 else []
     drawn = [
         (
-            BESIDE,
+            COMPARISON,
             f"Mean {found.measure} of each, with its interval",
             charts.returns(scores, palette, found.measure, least=found.least),
         ),

@@ -11,11 +11,11 @@ from workers.evaluation.report.wording import NOTHING, count, interval, number, 
 
 Json = dict[str, Any]
 AGENT, OPTIMUM = "agent", "optimum"
-TOLD = {"algorithm", "seed", "version", "promoted", "reason", "best_heuristic", "episodes", "sequences"}
-TOLD |= {"gap_to_optimum", "optimum_reason"}
+SHOWN = {"algorithm", "seed", "version", "promoted", "reason", "best_heuristic", "episodes", "sequences"}
+SHOWN |= {"gap_to_optimum", "optimum_reason"}
 
 
-class Standing(NamedTuple):
+class ScoreTable(NamedTuple):
     """What an agent is measured by, and everybody's score with its interval.
 
     Attributes:
@@ -30,36 +30,36 @@ class Standing(NamedTuple):
     scores: Mapping[str, Json]
 
 
-def standing(report: Json) -> Standing:
+def score_table(report: Json) -> ScoreTable:
     """Schedulers are told by their slowdown, all others by their return."""
     rules = report.get("heuristics") or {}
     for unit, loss in _losses(report).items():
         steps, learning = "steps of the search", "Loss while learning, as a share of the base strategy's,"
-        return Standing(unit, True, steps, learning, {AGENT: loss, **rules})
+        return ScoreTable(unit, True, steps, learning, {AGENT: loss, **rules})
     own = {AGENT: report.get("return"), OPTIMUM: report.get("optimum")}
     scores = {**{name: found for name, found in own.items() if found}, **rules}
-    return Standing("return", False, "environment steps", "Return while learning", scores)
+    return ScoreTable("return", False, "environment steps", "Return while learning", scores)
 
 
 def _losses(report: Json) -> dict[str, Json]:
     """What a scheduler is judged by, in words: mean bounded slowdown, or all terms of its workload's objective."""
-    told = report.get("terms") or {}
+    terms = report.get("terms") or {}
     units = {"slowdown": "bounded slowdown", "objective": "weighted terms of the objective"}
-    return {unit: told[term] for term, unit in units.items() if isinstance(told.get(term), dict)}
+    return {unit: terms[term] for term, unit in units.items() if isinstance(terms.get(term), dict)}
 
 
 def palette(report: Json) -> Palette:
     """The agent stands out from what it is compared with."""
     roles = {AGENT: "candidate", OPTIMUM: "optimum"}
-    names = dict.fromkeys([AGENT, *standing(report).scores])
+    names = dict.fromkeys([AGENT, *score_table(report).scores])
     return Palette([{"name": name, "role": roles.get(name, "heuristic")} for name in names])
 
 
 def under(report: Json) -> str:
     """Who it is, and what it was judged on."""
     judged = {noun: report[noun] for noun in ("episodes", "sequences") if noun in report}
-    told = [f"judged on {count(amount)} {noun}" for noun, amount in judged.items()]
-    return "; ".join([f"{report.get('algorithm')}, seed {report.get('seed')}", *told]) + "."
+    judged_on = [f"judged on {count(amount)} {noun}" for noun, amount in judged.items()]
+    return "; ".join([f"{report.get('algorithm')}, seed {report.get('seed')}", *judged_on]) + "."
 
 
 def verdict(report: Json) -> Markup:
@@ -68,9 +68,9 @@ def verdict(report: Json) -> Markup:
     return element("div", element("p", badge), element("p", str(report.get("reason", NOTHING))), class_="card")
 
 
-def beside(report: Json) -> Markup:
+def score_rows(report: Json) -> Markup:
     """Everybody's score, the best first."""
-    found = standing(report)
+    found = score_table(report)
     names = sorted(found.scores, key=lambda name: float(found.scores[name]["mean"]), reverse=not found.least)
     rows = [[_named(name, report), interval(dict(found.scores[name]))] for name in names]
     return table(["policy", f"mean {found.measure}"], rows, marked=[names.index(AGENT)] if AGENT in names else [])
@@ -119,7 +119,7 @@ def _trial(trial: Json) -> list[str]:
 def rest(report: Json) -> Markup:
     """All single figures that stand nowhere else."""
     single = {
-        name: value for name, value in report.items() if name not in TOLD and isinstance(value, int | float | str)
+        name: value for name, value in report.items() if name not in SHOWN and isinstance(value, int | float | str)
     }
     rows = [[name.replace("_", " "), _single(value)] for name, value in single.items()]
     return table(["what", "value"], rows) if rows else Markup("")

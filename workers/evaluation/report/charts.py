@@ -35,8 +35,8 @@ TERMS = ("#c92a2a", "#1971c2", "#f08c00", "#5f3dc4", "#2f9e44")
 def definition(chart: Any) -> Json:
     """A plot as Vega-Lite, in the style of all."""
     styled = chart.configure_view(stroke=None).configure_title(anchor="start", fontSize=13)
-    told: Json = styled.to_dict(validate=False)
-    return told
+    definition: Json = styled.to_dict(validate=False)
+    return definition
 
 
 def figure(chart: Any, caption: str) -> Markup:

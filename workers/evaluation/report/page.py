@@ -67,14 +67,14 @@ def _summary(report: Json, palette: Palette) -> list[Markup]:
 def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
     """Class, verdict, and at which level the way up ended and why."""
     title = next((str(p.get("title") or "") for p in policies if p["name"] == candidate["name"]), "")
-    told = f"{candidate['name']} ({title})" if title not in ("", candidate["name"]) else candidate["name"]
+    title = f"{candidate['name']} ({title})" if title not in ("", candidate["name"]) else candidate["name"]
     badge = element("span", "no class" if candidate["class"] == "none" else candidate["class"], class_="class")
-    ends = [x for x in candidate["levels"] if tables.standing(x, candidate["class"]) in ("failed", "unknown")]
+    ends = [x for x in candidate["levels"] if tables.level_status(x, candidate["class"]) in ("failed", "unknown")]
     why = [element("p", element("strong", f"Stopped at {x['level']}: "), x["reason"]) for x in ends[:1]]
     reasons = [element("li", element("strong", f"{x['level']}: "), str(x["reason"])) for x in candidate["levels"]]
     steps = element("details", element("summary", "Level by level"), element("ul", *reasons))
     return element(
-        "div", element("h3", badge, " ", told), element("p", candidate["verdict"]), *why, steps, class_="card"
+        "div", element("h3", badge, " ", title), element("p", candidate["verdict"]), *why, steps, class_="card"
     )
 
 
@@ -117,8 +117,8 @@ def _pictures(found: Json | None) -> list[Markup]:
     """The fixed episode as it was decided, where the kind draws it."""
     if not found or not found["schedules"]:
         return []
-    told = element("p", "One sequence of tasks, L0, as each of these decided it.")
-    shown = [told, plot.summary(found["schedules"]), *plot.figures(found["schedules"], found["points"])]
+    intro = element("p", "One sequence of tasks, L0, as each of these decided it.")
+    shown = [intro, plot.summary(found["schedules"]), *plot.figures(found["schedules"], found["points"])]
     return [section("The fixed episode", *shown)]
 
 

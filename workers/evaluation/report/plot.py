@@ -38,11 +38,11 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Any]) -
     if suffix == ".html":
         file.write_text(as_page(), encoding="utf-8")
     elif suffix == ".svg":
-        told = definition(as_chart())
-        file.write_text(vl_convert.vegalite_to_svg(told, allowed_base_urls=[]), encoding="utf-8")
+        chart = definition(as_chart())
+        file.write_text(vl_convert.vegalite_to_svg(chart, allowed_base_urls=[]), encoding="utf-8")
     else:
-        told = definition(as_chart())
-        file.write_bytes(vl_convert.vegalite_to_png(told, scale=SHARPNESS, allowed_base_urls=[]))
+        chart = definition(as_chart())
+        file.write_bytes(vl_convert.vegalite_to_png(chart, scale=SHARPNESS, allowed_base_urls=[]))
 
 
 def page(title: str, pictures: Sequence[Json]) -> str:
@@ -55,9 +55,9 @@ def summary(pictures: Sequence[Json]) -> Markup:
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
     for picture in pictures:
-        told = picture["figures"]
-        times = [number(told[name]) for name in ("slowdown", "wait", "makespan")]
-        rest = [percent(told["misses"]), percent(told["utilisation"]), number(told["cost"])]
+        figures = picture["figures"]
+        times = [number(figures[name]) for name in ("slowdown", "wait", "makespan")]
+        rest = [percent(figures["misses"]), percent(figures["utilisation"]), number(figures["cost"])]
         rows.append([picture["name"], count(picture["tasks"]), *times, *rest])
     return table([*head, "deadlines missed", "utilisation", "cost"], rows)
 
@@ -84,8 +84,8 @@ def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[st
         ),
     ]
     for picture in pictures:
-        told = f"{picture['name']}: what was chosen, over time"
-        found.append(("What the gate chose", told, schedules.choices(picture)))
+        caption = f"{picture['name']}: what was chosen, over time"
+        found.append(("What the gate chose", caption, schedules.choices(picture)))
     found += [("Gantt chart", _bars_caption(picture), schedules.gantt(picture)) for picture in pictures]
     return [(heading, caption, chart) for heading, caption, chart in found if chart is not None]
 
@@ -94,8 +94,8 @@ def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
     """Cost and makespan of each; none where nothing costs anything or there is nothing to compare."""
     own = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
     names = {point["name"] for point in own}
-    told = [*own, *(point for point in costs if point["name"] not in names)]
-    return told if len(told) > 1 and any(point["cost"] for point in told) else []
+    all_points = [*own, *(point for point in costs if point["name"] not in names)]
+    return all_points if len(all_points) > 1 and any(point["cost"] for point in all_points) else []
 
 
 def sections(pictures: Sequence[Json]) -> list[Markup]:
@@ -120,10 +120,10 @@ def stacked(title: str, plots: Sequence[tuple[str, str, Any]]) -> Any:
 
 def _bars_caption(picture: Json) -> str:
     found = picture["gantt"]
-    told = f"{picture['name']}: which task ran when, and where"
+    caption = f"{picture['name']}: which task ran when, and where"
     if found["whole"]:
-        return told
+        return caption
     shown = len({bar["task"] for bar in found["bars"]})
     later = found["from"] > picture["over_time"]["time"][0]
     which = "from the stretch that waited longest" if later else "the first"
-    return f"{told}; {count(shown)} of {count(picture['tasks'])} tasks, {which}"
+    return f"{caption}; {count(shown)} of {count(picture['tasks'])} tasks, {which}"

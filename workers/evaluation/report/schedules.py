@@ -12,7 +12,7 @@ from workers.evaluation.report.charts import OWN, RULES, WIDTH, data
 Json = dict[str, Any]
 COLOURS = (*OWN, *RULES)
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
-TALLEST = 420
+LARGEST_HEIGHT = 420
 GROUPS = 12  # workflows that colours can tell apart
 CHOICE_BINS = 80
 
@@ -24,7 +24,7 @@ class Clock:
         self.first = first
         _, self.seconds, self.unit = next(scale for scale in SCALES if last - first >= scale[0])
 
-    def told(self, seconds: float) -> float:
+    def elapsed(self, seconds: float) -> float:
         """How long after the first second."""
         return round((seconds - self.first) / self.seconds, 5)
 
@@ -41,8 +41,8 @@ def gantt(picture: Json) -> Any | None:
     clock = Clock(picture["over_time"]["time"][0], picture["over_time"]["time"][-1])
     rows = [
         {
-            "time": clock.told(bar["start"]),
-            "until": clock.told(bar["end"]),
+            "time": clock.elapsed(bar["start"]),
+            "until": clock.elapsed(bar["end"]),
             "low": bar["lane"],
             "high": bar["lane"] + bar["lanes"],
             "slowdown": bar["slowdown"],
@@ -64,7 +64,7 @@ def gantt(picture: Json) -> Any | None:
 
 
 def _height(lanes: int) -> float:
-    return float(min(max(lanes * 14, 120), TALLEST))
+    return float(min(max(lanes * 14, 120), LARGEST_HEIGHT))
 
 
 def _lanes(found: Json) -> alt.Axis:
@@ -77,7 +77,7 @@ def _borders(found: Json, clock: Clock, lanes: int) -> list[Any]:
     nodes = found["nodes"]
     if len(nodes) == 1:
         return []
-    from_second = clock.told(found["from"])
+    from_second = clock.elapsed(found["from"])
     rows = [{"low": node["first"], "middle": node["first"] + node["lanes"] / 2, "node": node["name"]} for node in nodes]
     scale = alt.Scale(domain=[0, lanes], nice=False)
     lines = alt.Chart(data(rows)).mark_rule(color="#ced4da").encode(y=alt.Y("low:Q", scale=scale))
@@ -114,7 +114,7 @@ def _lines(pictures: Sequence[Json], field: str, title: str, axis: alt.Axis, sca
     times = [picture["over_time"]["time"] for picture in pictures]
     clock = Clock(min(time[0] for time in times), max(time[-1] for time in times))
     rows = [
-        {"strategy": picture["name"], "time": clock.told(time), "value": value}
+        {"strategy": picture["name"], "time": clock.elapsed(time), "value": value}
         for picture in pictures
         for time, value in zip(picture["over_time"]["time"], picture["over_time"][field], strict=False)
     ]
@@ -161,9 +161,9 @@ def choices(picture: Json) -> Any | None:
         whole, below = sum(counts.values()), 0.0
         for name, number in counts.items():
             if number:
-                ends = clock.told(edges[min(start + wide, len(edges) - 1)])
+                ends = clock.elapsed(edges[min(start + wide, len(edges) - 1)])
                 share = number / whole
-                row = {"time": clock.told(edges[start]), "until": ends, "low": below, "high": below + share}
+                row = {"time": clock.elapsed(edges[start]), "until": ends, "low": below, "high": below + share}
                 rows.append({**row, "strategy": name})
                 below += share
     chart = alt.Chart(data(rows)).mark_rect()
@@ -181,7 +181,7 @@ def front(points: Sequence[Json]) -> Any | None:
     if not points:
         return None
     clock = Clock(0.0, max(point["makespan"] for point in points))
-    rows = [{"strategy": p["name"], "time": clock.told(p["makespan"]), "cost": p["cost"]} for p in points]
+    rows = [{"strategy": p["name"], "time": clock.elapsed(p["makespan"]), "cost": p["cost"]} for p in points]
     best = undominated(rows)
     scale = alt.Scale(zero=False, padding=20)
     base = alt.Chart(data(rows))

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
-def standing(level: Json, own_class: str) -> str:
+def level_status(level: Json, own_class: str) -> str:
     """How an agent stands at a level: passed, failed, unknown (it can't be judged), or beyond where it stopped."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
@@ -35,7 +35,7 @@ def ladder(candidates: Sequence[Json]) -> Markup:
 def _step(level: Json | None, own_class: str) -> Markup:
     if level is None:
         return safe(NOTHING)
-    how = standing(level, own_class)
+    how = level_status(level, own_class)
     return element("span", MARKS[how], class_=how, title=str(level["reason"]))
 
 
@@ -43,9 +43,9 @@ def levels(found: Sequence[Json]) -> Markup:
     """What each level switches on."""
     rows = []
     for level in found:
-        told = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"
+        text = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"
         switched = ", ".join(level.get("wrappers") or ()) or NOTHING
-        rows.append([level["level"], level["title"], told, switched, count(level.get("episodes") or 0)])
+        rows.append([level["level"], level["title"], text, switched, count(level.get("episodes") or 0)])
     return table(["level", "random is", "in words", "wrappers", "episodes"], rows)
 
 

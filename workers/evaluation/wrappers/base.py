@@ -36,8 +36,8 @@ class Conditions(NamedTuple):
     repeated: Floats
     capacity: Floats
 
-    def beside(self, other: "Conditions") -> "Conditions":
-        """Both at once."""
+    def combined(self, other: "Conditions") -> "Conditions":
+        """Both in one step: logs and shares add up, of capacities the lesser holds."""
         return Conditions(
             self.slowdown + other.slowdown,
             self.noise + other.noise,
@@ -47,19 +47,19 @@ class Conditions(NamedTuple):
 
 
 def neutral(batch: int, channels: int) -> Conditions:
-    """A step as the model has it."""
+    """Conditions without effect, for B episodes and C channels."""
     return Conditions(np.zeros(batch), np.zeros((batch, channels)), np.zeros(batch), np.ones(batch))
 
 
 class Disturbance(Protocol):
-    """Something that a world asks what is to happen."""
+    """A source of conditions, which a world calls before every episode and step."""
 
     def begin(self, world: "World") -> None:
         """New episodes are about to begin: draw what holds for all of each, and set up ``world``."""
         ...
 
     def conditions(self, world: "World") -> Conditions | None:
-        """A step is about to be taken; None where it is as ever."""
+        """Conditions of the step that is about to be taken; None where they are neutral."""
         ...
 
 
@@ -173,7 +173,7 @@ class Wrapper:
         return {}
 
     def recall(self, own: dict[str, NDArray[Any]]) -> None:
-        """Take back what ``own`` gave."""
+        """Restore what ``own`` gave."""
         vars(self).update({name: values.copy() for name, values in own.items()})
 
     def begin(self, world: World) -> None:

@@ -1,4 +1,4 @@
-"""L4: for a while, not everything that is asked for can be had."""
+"""L4: a part of the resources is unavailable for a stretch of an episode."""
 
 from typing import Any, ClassVar
 

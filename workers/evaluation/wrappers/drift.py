@@ -34,7 +34,7 @@ class Drift(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """Walk on."""
+        """Advance the random walk by one step."""
         self.now = self.now + 1
         deviation = self.per_episode / max(world.steps, 1) ** 0.5
         self.walk = self.walk + self.random.normal(0, deviation, world.batch)

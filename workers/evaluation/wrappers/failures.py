@@ -1,4 +1,4 @@
-"""L4: now and then a step fails on its way, and what was done of it is done again."""
+"""L4: steps fail at random, and the lost share of each is repeated."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""L4: more comes in than anybody has seen."""
+"""L4: a load above that of the samples."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""L4: measurements have heavier tails than any model of them."""
+"""L4: heavy-tailed measurement noise."""
 
 from typing import ClassVar
 

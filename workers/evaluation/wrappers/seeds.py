@@ -1,4 +1,4 @@
-"""L1: what a seed decides is drawn anew, and so is the order in which it comes."""
+"""L1: episodes are drawn from a seed of their own."""
 
 from typing import ClassVar
 

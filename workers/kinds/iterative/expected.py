@@ -1,4 +1,4 @@
-"""The simulator for learners: paid what was to be expected of a step, instead of what luck made of it."""
+"""The simulator for learners: the reward of a step is its expectation over noise."""
 
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class ExpectedSimulator(IterativeSimulator):
         self.outcomes = outcomes(nodes)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """As ever, but paid in expectation."""
+        """As ``IterativeSimulator.step``, with the expected reward [B]."""
         episodes = self._current()
         levels = step(self.layout, episodes.state.levels, actions)
         expected = expectation(self.projector, episodes.state, levels, episodes.given, self.outcomes)

@@ -81,16 +81,16 @@ class Iterative(SimulatedKind):
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model of the held-out executions alone."""
-        from workers.evaluation.hold_out import NOT_ASKED, not_asked
+        from workers.evaluation.hold_out import NOT_REQUESTED, not_requested
         from workers.kinds.iterative.evaluation.held_out import held_out_model
         from workers.kinds.iterative.evaluation.problem import NOTHING_HELD_OUT, IterativeProblem
 
         spec, table = workload.spec, _table(workload)
         if held_out is None:
-            return Evaluation(IterativeProblem(spec, table, without=NOT_ASKED), not_asked())
-        other, told = held_out_model(spec, workload.samples, held_out, seed)
+            return Evaluation(IterativeProblem(spec, table, without=NOT_REQUESTED), not_requested())
+        other, report = held_out_model(spec, workload.samples, held_out, seed)
         tables = () if other is None else (other,)
-        return Evaluation(IterativeProblem(spec, table, tables, told["reason"] or NOTHING_HELD_OUT), told)
+        return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
         """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""

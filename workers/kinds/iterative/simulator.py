@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
@@ -48,8 +47,10 @@ def described(
 
 def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
     """What ``described`` said: whether pay is in expectation, and the ranges; raises TypeError for unknown options."""
-    told: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    return bool(told.pop("expected", False)), Ranges(**told)
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
+    }
+    return bool(given.pop("expected", False)), Ranges(**given)
 
 
 STOCK = 4096  # beginnings drawn at once
@@ -84,26 +85,13 @@ class IterativeSimulator:
         shaped: bool = True,
     ) -> None:
         self.layout, self.batch, self.ranges, self.shaped = layout, batch, ranges, shaped
+        self.observation_space, self.action_space = layout.observation_space, layout.action_space
+        self.advice = advice_slice(layout)
         self.projector = Projector(layout, table, np.float32)
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
         self._episodes: _Episodes | None = None
         self._stock = self._open(0)
-
-    @property
-    def observation_space(self) -> spaces.Box:
-        """The layout's."""
-        return self.layout.observation_space
-
-    @property
-    def action_space(self) -> spaces.Discrete:
-        """The layout's."""
-        return self.layout.action_space
-
-    @property
-    def advice(self) -> slice:
-        """Where the outlook of each action stands."""
-        return advice_slice(self.layout)
 
     @property
     def state(self) -> State:
@@ -150,10 +138,10 @@ class IterativeSimulator:
 
     def get_state(self) -> dict[str, Any]:
         """The runs' rows, their true effects, and the generator."""
-        told: dict[str, Any] = {"random": self.random.bit_generator.state}
+        state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
-            told |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
-        return told
+            state |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
@@ -162,9 +150,7 @@ class IterativeSimulator:
         self._stock = self._restored(state["stock_rows"], state["stock_effect"])
 
     def _restored(self, rows: NDArray[np.float64], effect: Array) -> _Episodes:
-        runs = unpack(self.layout, rows)
-        runs = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
-        return self._seen(runs, effect)
+        return self._seen(restored(self.layout, rows), effect)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -264,6 +250,11 @@ class IterativeSimulator:
         taken = _rows(self._stock, slice(count))
         self._stock = _rows(self._stock, slice(count, None))
         return taken
+
+
+def restored(layout: Layout, rows: NDArray[np.float64]) -> State:
+    """The runs that ``pack`` gave the rows of, in the simulators' precision."""
+    return State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in unpack(layout, rows)))
 
 
 def ran(projector: Projector, before: State, levels: NDArray[np.integer], effect: Array, noise: Array) -> State:

@@ -9,6 +9,7 @@ held-out executions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
@@ -129,21 +130,22 @@ class SimulatedKind:
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model that is fitted on the held-out executions alone."""
         from workers.estimators.base import EstimationError
-        from workers.evaluation.hold_out import NOT_ASKED, choose, not_asked
+        from workers.evaluation.hold_out import NOT_REQUESTED, choose, not_requested
         from workers.kinds.simulated.problem import SimulatedProblem
 
         if held_out is None:
-            return Evaluation(SimulatedProblem(self, workload, without=NOT_ASKED), not_asked())
+            return Evaluation(SimulatedProblem(self, workload, without=NOT_REQUESTED), not_requested())
         data = dict(workload.samples)
         chosen = choose([*data], held_out, seed, fewest=FEWEST_HELD_OUT)
+        kept = [(name, data[name]) for name in chosen.names]
         try:
-            other = self.fit(Workload(workload.spec, samples=[(name, data[name]) for name in chosen.names]), seed)
+            other = self.fit(replace(workload, model=b"", samples=kept), seed)
         except EstimationError as error:
             reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
-            return Evaluation(SimulatedProblem(self, workload, without=reason), chosen.told(reason, None))
+            return Evaluation(SimulatedProblem(self, workload, without=reason), chosen.report(reason, None))
         count, unseen = len(chosen.names), chosen.unseen
         note = f"L3 follows a domain model of {count} executions; {unseen} of them no agent's model was fitted on."
-        return Evaluation(SimulatedProblem(self, workload, (other.model,)), chosen.told(None, note))
+        return Evaluation(SimulatedProblem(self, workload, (other.model,)), chosen.report(None, note))
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import Bare, Player
 from workers.evaluation.levels import TITLES, Level
-from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
 from workers.evaluation.wrappers.base import World
 from workers.inputs import Conditions, Workload
 
@@ -41,13 +41,13 @@ class SimulatedProblem:
         self.weights: Sequence[float] = kind.weights(workload)
         self.heuristics: Mapping[str, Policy] = kind.baselines(workload)
         self.entries = kind.entries(workload.spec)
-        self._planned: Yardstick | None = None
+        self._planned: LevelOptimum | None = None
 
     @property
-    def portrait(self) -> Portrait:
+    def heat_map_axes(self) -> HeatMapAxes:
         """See ``Problem``: actions by the first two entries of the observation."""
         x, y = self.entries[0], self.entries[min(1, len(self.entries) - 1)]
-        return Portrait(Axis(x, BINS), Axis(y, BINS), "number of the action")
+        return HeatMapAxes(Axis(x, BINS), Axis(y, BINS), "number of the action")
 
     def player(self, contender: bytes | Policy) -> Player:
         """See ``Problem``."""
@@ -70,13 +70,13 @@ class SimulatedProblem:
         """See ``Problem``."""
         return self.without if level is Level.COMPOSITION and not self.held_out else None
 
-    def optimum(self, level: Level, seed: int) -> Yardstick:
+    def optimum(self, level: Level, seed: int) -> LevelOptimum:
         """See ``Problem``: the kind's reference, which is exact where seeds alone differ."""
         del seed
         if self._planned is None:
             found = self._kind.reference(self._workload)
             policy = self._policy(found.artifact) if found.artifact else None
-            self._planned = Yardstick(policy, found.exact, reason=found.why_not or None)
+            self._planned = LevelOptimum(policy, found.exact, reason=found.why_not or None)
         alike = level in {Level.TRAIN, Level.SEEDS}
         return self._planned if alike else self._planned._replace(exact=False, reason=self._planned.reason or "planned")
 
@@ -84,7 +84,7 @@ class SimulatedProblem:
         """See ``Problem``; none."""
         return None
 
-    def knobs(self) -> Sequence[Knob]:
+    def tunables(self) -> Sequence[Tunable]:
         """See ``Problem``; none."""
         return ()
 
@@ -105,7 +105,7 @@ class SimulatedProblem:
         """See ``Problem``; nobody does."""
         return None
 
-    def told(self, situation: Situation, row: int) -> Mapping[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}

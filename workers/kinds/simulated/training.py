@@ -64,7 +64,7 @@ class SimulatedTraining:
         """See ``TrainingProblem``."""
         return float(self._played(self.load(artifact), self.seed + 1, VALIDATION_EPISODES).returns.mean())
 
-    def steadied(self, artifact: bytes) -> bytes:
+    def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: as it is."""
         return artifact
 
@@ -76,15 +76,15 @@ class SimulatedTraining:
         verdict = Judgement(_returns(agent), rules, present)
         names = self.kind.terms(self.workload)
         terms = dict(zip(names, map(float, agent.terms), strict=True))
-        return verdict.report() | {"terms": terms} | self._yardstick(verdict.returns, planned)
+        return verdict.report() | {"terms": terms} | self._to_optimum(verdict.returns, planned)
 
-    def _yardstick(self, agent: NDArray[np.float64], planned: Planned) -> dict[str, Any]:
+    def _to_optimum(self, agent: NDArray[np.float64], planned: Planned) -> dict[str, Any]:
         if not planned.exact:
             reason = planned.why_not or "the plan is not the exact optimum"
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": reason}
         optimum = _returns(self._judged(self.load(planned.artifact)))
-        told = mean_interval(optimum) | dict(planned.told)
-        return {"optimum": told, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
+        report = mean_interval(optimum) | dict(planned.details)
+        return {"optimum": report, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
 
     def _judged(self, policy: Policy) -> Scores:
         return self._played(policy, self.seed + 3, JUDGED_EPISODES)

@@ -72,20 +72,22 @@ class Workflow:
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; what is held out is played as it is, the rest by all levels but L3 and L4."""
-        from workers.evaluation.hold_out import NOT_ASKED, choose, not_asked
+        from workers.evaluation.hold_out import NOT_REQUESTED, choose, not_requested
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         traces = dict(workload.samples)
         if held_out is None:
-            return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], without=NOT_ASKED), not_asked())
+            return Evaluation(
+                WorkflowProblem(workload.spec, [*traces.values()], without=NOT_REQUESTED), not_requested()
+            )
         chosen = choose([*traces], held_out, seed, most=max(len(traces) - 1, 0))
         kept = [traces.pop(name) for name in chosen.names]
         note = (
             f"L3 and L4 play what was held out: {len(kept)} of the traces, of which {chosen.unseen} came after the "
             "agents were trained."
         )
-        told = chosen.told(None, note) if kept else chosen.told(ONE_TRACE, None)
-        return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], kept, ONE_TRACE), told)
+        report = chosen.report(None, note) if kept else chosen.report(ONE_TRACE, None)
+        return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], kept, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from workers.learning.algorithms import actor_graph as graph
+from workers.learning.algorithms.actor_inputs import SequenceInputs, StepInputs
 from workers.learning.algorithms.base import (
     Acted,
     Batch,
@@ -23,7 +24,6 @@ from workers.learning.algorithms.base import (
 from workers.learning.algorithms.buffers import RolloutBuffer
 from workers.learning.algorithms.config import ActorCritic
 from workers.learning.algorithms.network import NetworkLearner, learning_rate
-from workers.learning.algorithms.recollection import Glance, Recollection
 from workers.learning.backends.base import Array, Backend
 from workers.learning.components.exploration import Linear, Schedule
 from workers.learning.components.rollout import KEPT
@@ -50,10 +50,10 @@ class ActorCriticLearner(NetworkLearner):
         self.config, self.actions = config, int(actions.n)
         nodes, given = graph.nodes(config, actions, advice), graph.root_spaces(config, observation, actions)
         super().__init__(config, graph.inputs(config), nodes, given, advice, backend)
-        self.seen: Glance = (
-            Recollection(backend, config.rollout, config.recurrent)
+        self.seen: StepInputs = (
+            SequenceInputs(backend, config.rollout, config.recurrent)
             if config.recurrent
-            else Glance(backend, config.rollout)
+            else StepInputs(backend, config.rollout)
         )
         self.entropy = Linear(config.entropy.start, config.entropy.end, config.entropy.fraction)
 

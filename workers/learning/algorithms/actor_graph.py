@@ -13,7 +13,7 @@ from workers.learning.components.optimiser import Adam, Synchroniser
 from workers.learning.components.policy_gradient import (
     ActorCriticLoss,
     ClippedSurrogate,
-    Surprise,
+    NegativeLogLikelihood,
     Surrogate,
     ValueLoss,
 )
@@ -123,7 +123,7 @@ def _learning(config: ActorCritic) -> list[Node]:
             surrogate,
             {"log_prob": "chance.log_prob", "behaviour": "log_prob", "advantage": "advantage"},
         ),
-        Node("surprise", Surprise(), {"log_prob": "chance.log_prob"}),
+        Node("surprise", NegativeLogLikelihood(), {"log_prob": "chance.log_prob"}),
         Node("error", ValueLoss(config.value_clip), {"value": "critic.value", "target": "target", "old": "old"}),
         _summed("loss", config, "surrogate.loss"),
         _summed("cloned", config, "surprise.loss"),

@@ -123,7 +123,7 @@ class Buffer(Protocol):
         """Yield what is due to be learned from; each is drawn after what `correct` told of the one before."""
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Hear what came of a batch."""
+        """Take in the outcome of an update on a batch."""
 
     def entry(self, batch: int) -> Host:
         """Return an empty entry of `batch` environments."""
@@ -139,7 +139,7 @@ class Buffer(Protocol):
 
 
 class Learner(Protocol):
-    """What acts and learns, without a memory of its own.
+    """Acts and learns as pure functions of a ``State``.
 
     Attributes:
         backend: where its arrays are.
@@ -192,7 +192,7 @@ class Differentiable(Protocol):
 
 
 @runtime_checkable
-class Continuing(Protocol):
+class WarmStartable(Protocol):
     """A learner that can go on from what an earlier one exported."""
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
@@ -201,7 +201,7 @@ class Continuing(Protocol):
 
 @runtime_checkable
 class Imitating(Protocol):
-    """A learner that can learn from watching."""
+    """A learner that can learn from an expert's transitions."""
 
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator

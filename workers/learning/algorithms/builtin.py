@@ -5,19 +5,19 @@ from workers.learning.algorithms.base import Learner
 from workers.learning.algorithms.config import DQN, NAMED, ActorCritic, QTable
 from workers.learning.algorithms.dqn import ValueLearner
 from workers.learning.algorithms.q_table import TableLearner
-from workers.learning.algorithms.registry import ALONE, Algorithm, Surroundings
+from workers.learning.algorithms.registry import ALONE, AgentSpaces, Algorithm
 from workers.learning.backends.base import Backend
 
 
-def _values(config: DQN, seen: Surroundings, backend: Backend) -> Learner:
+def _values(config: DQN, seen: AgentSpaces, backend: Backend) -> Learner:
     return ValueLearner(config, *seen, backend)
 
 
-def _actor_critic(config: ActorCritic, seen: Surroundings, backend: Backend) -> Learner:
+def _actor_critic(config: ActorCritic, seen: AgentSpaces, backend: Backend) -> Learner:
     return ActorCriticLearner(config, *seen, backend)
 
 
-def _table(config: QTable, seen: Surroundings, backend: Backend) -> Learner:
+def _table(config: QTable, seen: AgentSpaces, backend: Backend) -> Learner:
     del backend
     return TableLearner(config, *seen)
 

@@ -26,7 +26,7 @@ from workers.learning.algorithms.network import NetworkLearner, learning_rate
 from workers.learning.backends.base import Array, Backend
 from workers.learning.build import Node
 from workers.learning.components.base import Component
-from workers.learning.components.exploration import ApeX, Ladder, Linear, Schedule
+from workers.learning.components.exploration import ApeX, GeometricSchedule, Linear, Schedule
 from workers.learning.components.quantile import mean_of_quantiles, spread
 from workers.learning.spaces import Space
 
@@ -38,7 +38,7 @@ def schedule(config: DQN) -> Schedule:
     """Return the ε-schedule of a config."""
     wanted = config.exploration
     if wanted.schedule == "softmax":
-        return Ladder(wanted.start, wanted.end)
+        return GeometricSchedule(wanted.start, wanted.end)
     return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
 
 

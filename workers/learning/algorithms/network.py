@@ -149,6 +149,8 @@ class NetworkLearner:
         found = {name: np.shape(value) for name, value in given.items()}
         if wanted != found:
             wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-            told = ", ".join(f"{name}: {found.get(name, 'none')} for {wanted.get(name, 'none')}" for name in wrong)
-            raise ValueError(f"the published network does not fit this agent's spaces and layers ({told})")
+            mismatches = ", ".join(
+                f"{name}: {found.get(name, 'none')} for {wanted.get(name, 'none')}" for name in wrong
+            )
+            raise ValueError(f"the published network does not fit this agent's spaces and layers ({mismatches})")
         return flatten({name: given.get(name, value) for name, value in own.items()})

@@ -3,7 +3,7 @@
 An algorithm from outside is a package with an entry point in this group: its name is what requests say, its value an
 `Algorithm`. Names are read from the metadata of what is installed; modules are imported when algorithms are asked for.
 Its config is a frozen msgspec Struct with a tag of its own, so that it goes to JSON and back; a field `place` of type
-`Place` lets it be learned on a GPU. `examples/munchausen` is one.
+`DeviceConfig` lets it be learned on a GPU. `examples/munchausen` is one.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ class UnknownAlgorithm(KeyError):
     """No installed package gives an algorithm of this name, or for this config."""
 
 
-class Surroundings(NamedTuple):
+class AgentSpaces(NamedTuple):
     """What an agent sees and does.
 
     Attributes:
@@ -49,7 +49,7 @@ class Algorithm:
     Attributes:
         name: what requests say; the entry point's.
         config: its defaults. All algorithms with configs of one type are built alike.
-        build: from config, surroundings and backend to a learner. Raises BuildError or ValueError where they don't fit.
+        build: from config, spaces and backend to a learner. Raises BuildError or ValueError where they don't fit.
         ranks: how many dimensions an observation may have: 1, a vector; 2, a set of candidates.
         executors: which can run it; those with actors need a learner that is `Differentiable`, or a buffer whose
             entries have fixed shapes.
@@ -57,16 +57,16 @@ class Algorithm:
 
     name: str
     config: Config
-    build: Callable[[Any, Surroundings, Backend], Learner]
+    build: Callable[[Any, AgentSpaces, Backend], Learner]
     ranks: frozenset[int] = frozenset({1, 2})
     executors: frozenset[str] = EVERYWHERE
 
-    def learner(self, config: Config, surroundings: Surroundings, backend: Backend) -> Learner:
+    def learner(self, config: Config, spaces: AgentSpaces, backend: Backend) -> Learner:
         """Build a learner by a config of this algorithm's type."""
-        rank = len(surroundings.observation.shape)
+        rank = len(spaces.observation.shape)
         if rank not in self.ranks:
             raise ValueError(f"{self.name} can't see observations of {rank} dimensions")
-        return self.build(config, surroundings, backend)
+        return self.build(config, spaces, backend)
 
 
 def names() -> tuple[str, ...]:

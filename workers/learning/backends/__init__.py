@@ -7,7 +7,7 @@ from typing import cast
 
 from msgspec import structs
 
-from workers.learning.algorithms.config.shared import Place
+from workers.learning.algorithms.config.shared import DeviceConfig
 from workers.learning.backends.base import Backend, BackendError
 
 BACKENDS = {
@@ -29,7 +29,7 @@ def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Ba
     return cast("Backend", found() if name == "numpy" else found(device, compiled=compiled))
 
 
-def candidates(place: Place) -> list[Place]:
+def candidates(place: DeviceConfig) -> list[DeviceConfig]:
     """Return the places that a config leaves open, each with a device; raises BackendError for none.
 
     Left open, it is any device that torch sees.
@@ -40,8 +40,8 @@ def candidates(place: Place) -> list[Place]:
 
 
 def resolve(
-    place: Place, trial: Callable[[Backend], Callable[[], None]], clock: Callable[[], float] = perf_counter
-) -> Place:
+    place: DeviceConfig, trial: Callable[[Backend], Callable[[], None]], clock: Callable[[], float] = perf_counter
+) -> DeviceConfig:
     """Settle what a config leaves open by measurement: the place on which `trial` takes the least time.
 
     `trial` prepares some work on a backend and returns what is to be timed: once to warm up, then the best of
@@ -54,7 +54,7 @@ def resolve(
     return min(found, key=lambda one: _seconds(trial(backend_of(one)), clock))
 
 
-def backend_of(place: Place) -> Backend:
+def backend_of(place: DeviceConfig) -> Backend:
     """Return the backend of a settled place."""
     return get_backend(LEARNS, place.device, compiled=place.compiled)
 

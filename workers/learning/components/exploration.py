@@ -43,7 +43,7 @@ class ApeX(Schedule):
         return _powers(self.base, self.steepness, batch)
 
 
-class Ladder(Schedule):
+class GeometricSchedule(Schedule):
     """A geometric ladder over the environments, from `start` to `end`, the same all along: temperatures."""
 
     def __init__(self, start: float, end: float) -> None:

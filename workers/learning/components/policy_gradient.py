@@ -43,7 +43,7 @@ class ClippedSurrogate(Surrogate):
         return {"loss": -xp.where(bounded < free, bounded, free), "divergence": ratio - 1.0 - moved, "cut": cut}
 
 
-class Surprise(Component):
+class NegativeLogLikelihood(Component):
     """−log π(action): the loss of who should do the same (behaviour cloning)."""
 
     takes: ClassVar = ("log_prob",)

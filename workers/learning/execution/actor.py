@@ -14,8 +14,8 @@ import msgspec
 from app.processes import die_with_parent
 from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution.distributed import Post, hire
-from workers.learning.execution.memory import Board, Field, Fields, SharedArrays
+from workers.learning.execution.distributed import Post, make_worker
+from workers.learning.execution.memory import Field, Fields, ParameterBuffer, SharedArrays
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -42,19 +42,19 @@ def read_job(file: int) -> Job:
         return msgspec.msgpack.decode(opened.read(), type=Job)
 
 
-def act(job: Job, board: Board, ring_file: int, free: int, filled: int) -> None:
+def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: int) -> None:
     """Fill slots until the learner is gone."""
-    worker, product = hire(decode(job.config), job.simulator, job.post)
+    worker, product = make_worker(decode(job.config), job.simulator, job.post)
     ring = SharedArrays(ring_fields(product.fields(), job.slots), ring_file).arrays
     version = 0
     while slot := os.read(free, 1):
-        news = board.read(version)
+        news = buffer.read(version)
         if news is not None:
             version, shown = news
             worker.agent.load(shown, product.shown)
         out = {name: array[slot[0]] for name, array in ring.items()}
-        product.produce(worker, board.progress, out)
-        out["told"][:] = worker.walk.tell()
+        product.produce(worker, buffer.progress, out)
+        out["told"][:] = worker.collector.take_counts()
         os.write(filled, slot)
 
 
@@ -64,7 +64,7 @@ def main(descriptors: list[str]) -> None:
     job = read_job(job_file)
     die_with_parent(job.parent)
     try:
-        act(job, Board(job.shown, board_file), ring_file, free, filled)
+        act(job, ParameterBuffer(job.shown, board_file), ring_file, free, filled)
     except BrokenPipeError:
         sys.exit(0)  # the learner has ended
 

@@ -136,8 +136,8 @@ class Paced:
 
 
 @dataclass
-class Tally:
-    """What a chunk is summed up from."""
+class ChunkTotals:
+    """Updates, episodes and returns of a chunk."""
 
     learned: list[LearnStats] = field(default_factory=list)
     paid: float = 0.0

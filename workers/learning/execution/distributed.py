@@ -2,8 +2,8 @@
 
 The ratio of updates to environment steps is that of a serial training: actors that are ahead wait (their rings are
 bounded), and a learner that is ahead does a slab of its own. So no core is idle, whichever side is the slower, and the
-first seconds, in which actors start, are used too. Every actor, and the learner's own walk, stands on its own rungs of
-the exploration ladder.
+first seconds, in which actors start, are used too. Every actor, and the learner's own collector, has its own
+exploration rates.
 """
 
 from abc import abstractmethod
@@ -19,10 +19,10 @@ from workers.learning.algorithms.config import Config
 from workers.learning.backends import LEARNS, get_backend
 from workers.learning.components.exploration import Schedule
 from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution.base import Plan, Tally
+from workers.learning.execution.base import ChunkTotals, Plan
+from workers.learning.execution.collector import Collector
 from workers.learning.execution.learner import Learner
 from workers.learning.execution.products import Arrays, Product, Worker, product_of, require_actors, shared_out
-from workers.learning.execution.walk import Walk
 
 
 class Delivery(NamedTuple):
@@ -74,7 +74,7 @@ class Rungs(Schedule):
         return self.ladder.epsilon(progress, batch * self.lanes)[self.lane :: self.lanes]
 
 
-def stand(agent: Agent, lane: int, lanes: int) -> None:
+def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
     """Put an agent on its rungs of the exploration ladder."""
     agent.schedule = Rungs(agent.schedule, lane, lanes)
 
@@ -88,7 +88,7 @@ class Post(NamedTuple):
     seed: int
 
 
-def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
+def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
     """Make an actor: simulator, agent, and what it delivers. Who needs no gradients acts on the NumPy backend."""
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
     environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
@@ -97,8 +97,8 @@ def hire(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, 
     product = product_of(config, agent, environment.batch, post.lanes)
     if product.differentiates:
         agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU: a learner's device is its own
-    stand(agent, post.lane, post.lanes)
-    return Worker(agent, Walk(environment), rng), product
+    set_exploration(agent, post.lane, post.lanes)
+    return Worker(agent, Collector(environment), rng), product
 
 
 class Distributed(Learner):
@@ -122,11 +122,11 @@ class Distributed(Learner):
         require_actors(config, self.name)
         config = shared_out(config, simulator.batch, lanes)
         super().__init__(config, simulator.make(), plan, seed, clock)
-        stand(self.agent, actors, lanes)
+        set_exploration(self.agent, actors, lanes)
         self.product = product_of(config, self.agent, simulator.batch, lanes)
         self.fleet = self._fleet(config, simulator, [Post(lane, lanes, 0, seed) for lane in range(actors)])
         self.deliveries = 0
-        self._own = Worker(self.agent, self.walk, self.rng)
+        self._own = Worker(self.agent, self.collector, self.rng)
 
     @abstractmethod
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
@@ -135,7 +135,7 @@ class Distributed(Learner):
     def _begin(self) -> None:
         self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)
 
-    def _turn(self, tally: Tally) -> None:
+    def _turn(self, tally: ChunkTotals) -> None:
         progress, delivery = self.progress, self.fleet.poll()
         if delivery is None:
             stats = self.product.contribute(self._own, progress)

@@ -9,7 +9,7 @@ import numpy as np
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import Config
 from workers.learning.execution import checkpoint as blob
-from workers.learning.execution.base import Live, Paced, Plan, Tally
+from workers.learning.execution.base import ChunkTotals, Live, Paced, Plan
 from workers.learning.execution.multi_agent import IndependentAgents
 from workers.learning.joint_simulator import JointSimulator, Seen
 
@@ -46,7 +46,7 @@ class Joint(Paced):
             self.agents.forget()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
-        tallies = {name: Tally() for name in self.live}
+        tallies = {name: ChunkTotals() for name in self.live}
         while self.steps - before < self.plan.chunk_steps and self.progress < pause:
             self._turn(tallies)
             self.elapsed = self.clock() - started
@@ -55,7 +55,7 @@ class Joint(Paced):
             self.live[name] = tally.live(self.steps, self.live[name].updates + tally.updates, pace)
         return self.live
 
-    def _turn(self, tallies: Mapping[str, Tally]) -> None:
+    def _turn(self, tallies: Mapping[str, ChunkTotals]) -> None:
         progress, seen = self.progress, self.seen
         acted = self.agents.act(seen, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})
@@ -89,8 +89,8 @@ class Joint(Paced):
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
         arrays.update(simulated)
         for name, seen in self.seen.items():
-            told = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
-            arrays.update({f"seen.{name}/{key}": value for key, value in told.items()})
+            stored = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
+            arrays.update({f"seen.{name}/{key}": value for key, value in stored.items()})
         live = {name: asdict(own) for name, own in self.live.items()}
         values = {"agents": agents, "environment": plain, "steps": self.steps, "elapsed": self.elapsed, "live": live}
         return blob.pack(arrays, values)
@@ -101,8 +101,8 @@ class Joint(Paced):
         self.agents.restore(blob.part(arrays, "agents."), values["agents"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
         for name in self.seen:
-            told = blob.part(arrays, f"seen.{name}/")
-            self.seen[name] = Seen(told["observation"], told["mask"])
-            self.returns[name] = told["returns"]
+            stored = blob.part(arrays, f"seen.{name}/")
+            self.seen[name] = Seen(stored["observation"], stored["mask"])
+            self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
         self.live = {name: Live(**own) for name, own in values["live"].items()}

@@ -1,4 +1,4 @@
-"""What every executor has in its own process: the agent, a walk of its own, and one chunk after the other."""
+"""What every executor has in its own process: the agent, a collector of its own, and one chunk after the other."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import numpy as np
 from workers.learning.agent import make_agent
 from workers.learning.algorithms.config import Config
 from workers.learning.execution import checkpoint as blob
-from workers.learning.execution.base import Live, Paced, Plan, Tally
-from workers.learning.execution.walk import Walk
+from workers.learning.execution.base import ChunkTotals, Live, Paced, Plan
+from workers.learning.execution.collector import Collector
 from workers.learning.simulator import Simulator
 
 
@@ -36,19 +36,19 @@ class Learner(Paced):
         )
         self.steps, self.updates, self.elapsed = 0, 0, 0.0
         self.live = Live()
-        self.walk = Walk(environment)
+        self.collector = Collector(environment)
 
     def advance(self) -> Live:
         """Do one chunk; return its figures."""
         self._begin()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
-        self.walk.tell()
-        tally = Tally()
+        self.collector.take_counts()
+        tally = ChunkTotals()
         while self.steps - before < self.plan.chunk_steps and self.progress < pause:
             self._turn(tally)
             self.elapsed = self.clock() - started
-        tally.end(*self.walk.tell())
+        tally.end(*self.collector.take_counts())
         self.updates += tally.updates
         self.live = tally.live(self.steps, self.updates, (self.steps - before) / max(self.elapsed - begun, 1e-9))
         return self.live
@@ -57,7 +57,7 @@ class Learner(Paced):
         """Make ready for a chunk."""
 
     @abstractmethod
-    def _turn(self, tally: Tally) -> None:
+    def _turn(self, tally: ChunkTotals) -> None:
         """Take some steps, learn from them, and count both."""
 
     def checkpoint(self) -> bytes:
@@ -66,7 +66,7 @@ class Learner(Paced):
         arrays = {f"agent.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
         arrays.update(simulated)
-        arrays.update(observation=self.walk.observation, mask=self.walk.mask, returns=self.walk.returns)
+        arrays.update(observation=self.collector.observation, mask=self.collector.mask, returns=self.collector.returns)
         return blob.pack(
             arrays,
             {
@@ -85,11 +85,13 @@ class Learner(Paced):
         arrays, values = blob.unpack(data)
         self.agent.restore(blob.part(arrays, "agent."), values["agent"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
-        walk = self.walk
-        walk.observation, walk.mask, walk.returns = (arrays[name] for name in ("observation", "mask", "returns"))
+        collector = self.collector
+        collector.observation, collector.mask, collector.returns = (
+            arrays[name] for name in ("observation", "mask", "returns")
+        )
         self.rng.bit_generator.state = values["rng"]
         self.steps, self.updates, self.elapsed = values["steps"], values["updates"], values["elapsed"]
         self.live = Live(**values["live"])
 
     def close(self) -> None:
-        """Let go of processes and memory; here is nothing to let go of."""
+        """Release processes and memory; nothing where there is one process."""

@@ -67,8 +67,8 @@ class SharedArrays:
             self.arrays = {}
 
 
-class Board:
-    """What the learner shows to all: its parameters [P] and progress.
+class ParameterBuffer:
+    """The learner's parameters [P] and progress in shared memory: one process writes, actors read.
 
     A version that is odd is being written; who reads looks at it before and after, and reads again if it has changed.
     (A processor that reorders stores may still show a mixture of two versions that are one update apart: as harmless as

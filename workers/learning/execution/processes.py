@@ -23,9 +23,9 @@ from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.actor import Job, ring_fields
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post
-from workers.learning.execution.memory import Board, Fields, SharedArrays, nameless
+from workers.learning.execution.memory import Fields, ParameterBuffer, SharedArrays, nameless
 
-STILLBORN = 4  # actors in a row that may end before they have delivered anything
+MOST_FAILED_STARTS = 4  # actors in a row that may end before they have delivered anything
 ROOT = Path(__file__).resolve().parents[3]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -33,12 +33,12 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Actor:
     """An actor process as its learner sees it: a ring, and the pipes that say which of its slots are whose."""
 
-    def __init__(self, job: Job, delivered: Fields, board: Board) -> None:
+    def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
         self.ring = SharedArrays(ring_fields(delivered, job.slots))
-        told, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
+        job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
         os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
-        given = (told, board.shared.file, self.ring.file, free_end, filled_end)
+        given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "workers.learning.execution.actor", *map(str, given)],
             pass_fds=given,
@@ -47,7 +47,7 @@ class Actor:
             env=_environment(),
             start_new_session=True,  # an interrupt at the terminal is for the learner, which then ends its actors
         )
-        for file in (told, free_end, filled_end):
+        for file in (job_file, free_end, filled_end):
             os.close(file)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ def _environment() -> dict[str, str]:
 
 
 class ProcessFleet:
-    """Actor processes, their rings and the board; see `Fleet`.
+    """Actor processes, their rings and the parameter buffer; see `Fleet`.
 
     Args:
         jobs: one for each actor.
@@ -92,7 +92,7 @@ class ProcessFleet:
     def __init__(self, jobs: list[Job], delivered: Fields) -> None:
         self.jobs, self.delivered = jobs, delivered
         self.replaced, self._stillborn = 0, 0
-        self._board: Board | None = None
+        self._board: ParameterBuffer | None = None
         self._actors: list[Actor] = []
         self._waiting: deque[tuple[Actor, int]] = deque()
         self._pipes = selectors.DefaultSelector()
@@ -109,9 +109,9 @@ class ProcessFleet:
         return bool(self._actors) and all(actor.delivered for actor in self._actors)
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Write to the board; at first, start the actors."""
+        """Write to the parameter buffer; at first, start the actors."""
         if self._board is None:
-            self._board = Board(len(parameters))
+            self._board = ParameterBuffer(len(parameters))
             self._board.write(parameters, progress)
             for job in self.jobs:
                 self._start(job)
@@ -150,7 +150,7 @@ class ProcessFleet:
         self._pipes.unregister(actor.filled)
         self._actors.remove(actor)
         actor.close()
-        if self._stillborn >= STILLBORN:
+        if self._stillborn >= MOST_FAILED_STARTS:
             status = actor.process.returncode
             raise ExecutionError(f"{self._stillborn} actors in a row ended before they delivered anything: {status}")
         post = actor.post._replace(generation=actor.post.generation + 1)
@@ -190,8 +190,8 @@ class Processes(Distributed):
     fleet: ProcessFleet
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        told, shown = encode(config), len(self.agent.parameters(self.product.shown))
-        jobs = [Job(os.getpid(), told, simulator, post, shown, self.product.slots) for post in posts]
+        config_bytes, shown = encode(config), len(self.agent.parameters(self.product.shown))
+        jobs = [Job(os.getpid(), config_bytes, simulator, post, shown, self.product.slots) for post in posts]
         return ProcessFleet(jobs, self.product.fields())
 
 

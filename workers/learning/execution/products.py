@@ -21,25 +21,25 @@ from workers.learning.algorithms.base import LearnStats
 from workers.learning.algorithms.config import DQN, ActorCritic, Config
 from workers.learning.algorithms.registry import algorithm_of
 from workers.learning.execution.base import ExecutionError
+from workers.learning.execution.collector import Collector
 from workers.learning.execution.memory import Field, Fields
-from workers.learning.execution.walk import Walk
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass
 class Worker:
-    """Who acts: an agent, where it walks, and what it draws from."""
+    """An agent, its collector of transitions, and its random generator."""
 
     agent: Agent
-    walk: Walk
+    collector: Collector
     rng: np.random.Generator
 
     def gather(self, progress: float) -> Arrays | None:
         """Act for one entry of the buffer; None where that takes longer at first."""
         entry = None
         for _ in range(self.agent.buffer.slabs):
-            entry = self.agent.collect(self.walk.slab(self.agent, progress, self.rng))
+            entry = self.agent.collect(self.collector.step(self.agent, progress, self.rng))
         return entry
 
     def remember(self, progress: float) -> None:

@@ -17,8 +17,8 @@ from workers.learning.algorithms.config import Config, encode
 from workers.learning.algorithms.registry import decode
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Plan
-from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, hire
-from workers.learning.execution.processes import STILLBORN, spare_cores
+from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, make_worker
+from workers.learning.execution.processes import MOST_FAILED_STARTS, spare_cores
 
 LOCAL = {"num_cpus": None, "include_dashboard": False, "log_to_driver": False, "configure_logging": False}
 
@@ -34,14 +34,14 @@ class RemoteActor:
     """What runs on the cluster: acts when asked, on the parameters that it is sent."""
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, post: Post) -> None:
-        self.worker, self.product = hire(decode(config), simulator, post)
+        self.worker, self.product = make_worker(decode(config), simulator, post)
 
     def produce(self, shown: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
         """Return one delivery, and the returns' sum and the number of the episodes that ended."""
         self.worker.agent.load(np.array(shown), self.product.shown)
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
-        return out, *self.worker.walk.tell()
+        return out, *self.worker.collector.take_counts()
 
 
 class RayFleet:
@@ -58,7 +58,7 @@ class RayFleet:
         self.ray, self.config, self.simulator, self.posts, self.slots = _ray(), config, simulator, posts, slots
         self.replaced, self._stillborn = 0, 0
         self.actors: dict[int, Any] = {}
-        self._asked: dict[Any, int] = {}  # what is in flight → lane
+        self._in_flight: dict[Any, int] = {}  # what is in flight → lane
         self._delivered: set[int] = set()
         self._parameters = np.zeros(0, np.float32)
         self._shown: Any = None
@@ -80,21 +80,21 @@ class RayFleet:
         self.posts[post.lane] = post
         self.actors[post.lane] = remote.remote(self.config, self.simulator, post)
         for _ in range(self.slots):
-            self._ask(post.lane)
+            self._submit(post.lane)
 
-    def _ask(self, lane: int) -> None:
+    def _submit(self, lane: int) -> None:
         if self._shown is None:
             self._shown = self.ray.put(self._parameters)
-        self._asked[self.actors[lane].produce.remote(self._shown, self._progress)] = lane
+        self._in_flight[self.actors[lane].produce.remote(self._shown, self._progress)] = lane
 
     def poll(self) -> Delivery | None:
         """Take what an actor has answered; replace those who have ended."""
-        if not self._asked:
+        if not self._in_flight:
             return None
-        answered, _ = self.ray.wait(list(self._asked), num_returns=1, timeout=0)
+        answered, _ = self.ray.wait(list(self._in_flight), num_returns=1, timeout=0)
         if not answered:
             return None
-        lane = self._asked.pop(answered[0])
+        lane = self._in_flight.pop(answered[0])
         try:
             arrays, paid, episodes = self.ray.get(answered[0])
         except self.ray.exceptions.RayActorError as error:
@@ -106,9 +106,9 @@ class RayFleet:
 
     def _replace(self, lane: int, error: Exception) -> None:
         self._stillborn += lane not in self._delivered
-        if self._stillborn >= STILLBORN:
+        if self._stillborn >= MOST_FAILED_STARTS:
             raise ExecutionError(f"{self._stillborn} actors in a row ended before they delivered anything") from error
-        self._asked = {request: other for request, other in self._asked.items() if other != lane}
+        self._in_flight = {request: other for request, other in self._in_flight.items() if other != lane}
         self._delivered.discard(lane)
         post = self.posts[lane]
         self._start(post._replace(generation=post.generation + 1))
@@ -118,13 +118,13 @@ class RayFleet:
         """Ask the actor for the next, if it is still there."""
         lane = next((lane for lane, actor in self.actors.items() if actor is delivery.token), None)
         if lane is not None:
-            self._ask(lane)
+            self._submit(lane)
 
     def close(self) -> None:
         """Kill the actors; end the cluster too, if it was started here."""
         for actor in self.actors.values():
             self.ray.kill(actor)
-        self.actors, self._asked = {}, {}
+        self.actors, self._in_flight = {}, {}
         if self._owner:
             self._owner = False
             self.ray.shutdown()

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from workers.learning.algorithms.config import Config
 from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution.base import Live, Plan, Tally
+from workers.learning.execution.base import ChunkTotals, Live, Plan
 from workers.learning.execution.learner import Learner
 
 
@@ -21,9 +21,9 @@ class Serial(Learner):
         if not self.plan.keep_memory:
             self.agent.forget()
 
-    def _turn(self, tally: Tally) -> None:
+    def _turn(self, tally: ChunkTotals) -> None:
         progress = self.progress
-        self.agent.remember(self.walk.slab(self.agent, progress, self.rng))
+        self.agent.remember(self.collector.step(self.agent, progress, self.rng))
         self.steps += self.environment.batch
         tally.learn(self.agent.learn(progress, self.rng))
 

@@ -127,7 +127,7 @@ class _Flow:
         if self.variables.setdefault(owner, needed) != needed:
             raise SpaceMismatchError(
                 f"node {node.name!r}: component {node.component.name!r} is shared with {owner!r}, but its inputs here "
-                f"({_told(inputs)}) ask for other variables"
+                f"({_described(inputs)}) ask for other variables"
             )
         self.owners[node.name] = owner
         self.order.append(node)
@@ -139,7 +139,7 @@ def _source(wire: str) -> str:
     return wire.rpartition(".")[0]
 
 
-def _told(inputs: Spaces) -> str:
+def _described(inputs: Spaces) -> str:
     return ", ".join(f"{port!r}: {space}" for port, space in inputs.items())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.learning.bracket import Bracket, Decision, Standing
+from workers.learning.bracket import Bracket, Decision, TrialRecord
 from workers.learning.execution import Executor
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.conclude import Contender, conclude
@@ -43,7 +43,7 @@ class Competition:
         found = entries(request)
         self.bracket = Bracket(len(found)) if found else None
         self.trials = [Trial(problem, request, entry, Bracket(len(found)), clock) for entry in found]
-        self.standings = [Standing(entry) for entry in found]
+        self.records = [TrialRecord(entry) for entry in found]
         self.candidates: list[Candidate | None] = [None] * len(found)
         self._planned: Planned | None = None
 
@@ -63,8 +63,8 @@ class Competition:
     @property
     def _at_work(self) -> int | None:
         """The trial that learns next: of those that go on, the first that has come least far."""
-        present = [i for i, standing in enumerate(self.standings) if standing.ended is None]
-        return min(present, key=lambda i: self.standings[i].rungs, default=None)
+        present = [i for i, record in enumerate(self.records) if record.ended is None]
+        return min(present, key=lambda i: self.records[i].rungs, default=None)
 
     @property
     def _learned(self) -> float:
@@ -84,8 +84,8 @@ class Competition:
     def live(self) -> dict[str, Any]:
         """How many trials there are, and the last chunk of the one at work."""
         at_work = self._at_work or 0
-        told = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
-        return told if not self.trials else told | {"trial": at_work} | self.trials[at_work].live
+        live = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
+        return live if not self.trials else live | {"trial": at_work} | self.trials[at_work].live
 
     def _plan(self) -> bool:
         self._planned = self.problem.plan()
@@ -99,26 +99,26 @@ class Competition:
         trial, bracket = self.trials[at_work], self.trials[at_work].bracket
         trial.prepare(self._planned)
         trial.advance()
-        rungs = self.standings[at_work].rungs
+        rungs = self.records[at_work].rungs
         if trial.share >= bracket.shares[rungs]:
             tried, before = trial.compared(), self.candidates[at_work]
             kept = tried if before is None or tried.validation > before.validation else before
             self.candidates[at_work] = kept
-            self.standings[at_work] = Standing(trial.entry, rungs + 1, kept.validation)
+            self.records[at_work] = TrialRecord(trial.entry, rungs + 1, kept.validation)
             self._compare(bracket)
         return self._at_work is None
 
     def _compare(self, bracket: Bracket) -> None:
         """Stop the losers, once every trial that is still there has reached the same rung."""
-        if len({standing.rungs for standing in self.standings if standing.ended is None}) > 1:
+        if len({record.rungs for record in self.records if record.ended is None}) > 1:
             return
-        rival = self._planned.rival if self._planned is not None and self.request.plans else None
-        self._stop(bracket.decide(self.standings, rival))
+        reference = self._planned.reference if self._planned is not None and self.request.plans else None
+        self._stop(bracket.decide(self.records, reference))
 
     def _stop(self, decision: Decision) -> None:
         for i, reason in decision.stopped.items():
-            known = self.standings[i]
-            self.standings[i] = Standing(known.entry, known.rungs, known.score, reason)
+            known = self.records[i]
+            self.records[i] = TrialRecord(known.entry, known.rungs, known.score, reason)
 
     def conclude(self) -> TrainedAgent:
         """See `Trainer`."""
@@ -129,7 +129,7 @@ class Competition:
     def _contender(self, i: int) -> Contender:
         trial, kept = self.trials[i], self.candidates[i]
         report = trial.report | ({} if kept is None else {"strength": kept.strength})
-        return Contender(self.standings[i], trial.share, None if kept is None else kept.artifact, report)
+        return Contender(self.records[i], trial.share, None if kept is None else kept.artifact, report)
 
     def close(self) -> None:
         """Let go of processes and memory."""
@@ -144,17 +144,17 @@ class Competition:
         files |= {f"kept.{i}": kept.artifact for i, kept in enumerate(self.candidates) if kept is not None}
         if self._planned is not None:
             files["planned"] = self._planned.pack()
-        told = [[standing.rungs, standing.score, standing.ended] for standing in self.standings]
+        rows = [[record.rungs, record.score, record.ended] for record in self.records]
         strengths = [None if kept is None else [kept.validation, kept.strength] for kept in self.candidates]
         arrays = {name: np.frombuffer(data, np.uint8) for name, data in files.items()}
-        return blob.pack(arrays, {"standings": told, "kept": strengths})
+        return blob.pack(arrays, {"standings": rows, "kept": strengths})
 
     def restore(self, data: bytes) -> None:
         """Go on from a checkpoint of the same request."""
         arrays, values = blob.unpack(data)
-        for i, (trial, told, kept) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
+        for i, (trial, row, kept) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
             trial.restore(arrays[f"trial.{i}"].tobytes())
-            self.standings[i] = Standing(trial.entry, *told)
+            self.records[i] = TrialRecord(trial.entry, *row)
             if kept is not None:
                 self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), *kept)
         if "planned" in arrays:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from workers.learning.bracket import Standing, best
+from workers.learning.bracket import TrialRecord, best
 from workers.learning.training.driver import TrainedAgent
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, Request, Untrainable
@@ -15,7 +15,7 @@ from workers.learning.training.request import PLANNER, Request, Untrainable
 class Contender:
     """A trial at its end, with its best policy and what is to be reported of it."""
 
-    standing: Standing
+    record: TrialRecord
     share: float
     artifact: bytes | None
     report: dict[str, Any] = field(default_factory=dict)
@@ -39,28 +39,28 @@ def conclude(
         Untrainable: nothing can be published.
     """
     begun = clock()
-    standings = [contender.standing for contender in contenders]
-    rival = planned.rival if request.plans else None
-    chosen = best(standings, rival)
-    if chosen is None and rival is None:
-        raise Untrainable(_nothing(request, standings, planned))
-    name = PLANNER if chosen is None else standings[chosen].entry.algorithm
-    drawn = request.seed if chosen is None else standings[chosen].entry.seed
-    artifact = problem.steadied(_artifact(contenders, planned, chosen))
+    records = [contender.record for contender in contenders]
+    reference = planned.reference if request.plans else None
+    chosen = best(records, reference)
+    if chosen is None and reference is None:
+        raise Untrainable(_nothing(request, records, planned))
+    name = PLANNER if chosen is None else records[chosen].entry.algorithm
+    drawn = request.seed if chosen is None else records[chosen].entry.seed
+    artifact = problem.calibrate(_artifact(contenders, planned, chosen))
     verdict = problem.judge(artifact, planned, champion)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
-    report |= _learned(contenders, chosen if chosen is not None else best(standings))
-    report |= {"candidates": _candidates(standings, planned if request.plans else None)}
+    report |= _learned(contenders, chosen if chosen is not None else best(records))
+    report |= {"candidates": _candidates(records, planned if request.plans else None)}
     report |= {"strength": 1.0 if chosen is None else contenders[chosen].report["strength"]}
     report |= {"parent": None if request.start is None else request.start.version}
     report |= {"bracket": _bracket(contenders, planned if request.plans else None, chosen)}
     return TrainedAgent(artifact, report | {"judging_seconds": clock() - begun})
 
 
-def _nothing(request: Request, standings: Sequence[Standing], planned: Planned) -> str:
-    if not standings:
+def _nothing(request: Request, records: Sequence[TrialRecord], planned: Planned) -> str:
+    if not records:
         return f"the planner can't plan this workload: {planned.why_not}"
-    reasons = "; ".join(dict.fromkeys(f"{s.entry.algorithm}: {s.ended}" for s in standings))
+    reasons = "; ".join(dict.fromkeys(f"{s.entry.algorithm}: {s.ended}" for s in records))
     return f"no trial of {request.algorithm} came to anything: {reasons}"
 
 
@@ -82,14 +82,14 @@ def _learned(contenders: Sequence[Contender], best_learner: int | None) -> dict[
     return {**contenders[best_learner].report, **effort}
 
 
-def _candidates(standings: Sequence[Standing], planned: Planned | None) -> dict[str, float]:
+def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict[str, float]:
     """Validation returns by algorithm: of its best seed."""
     found: dict[str, float] = {}
-    for standing in standings:
-        if standing.score is not None:
-            name = standing.entry.algorithm
-            found[name] = max(standing.score, found.get(name, standing.score))
-    if planned is not None and planned.rival is not None:
+    for record in records:
+        if record.score is not None:
+            name = record.entry.algorithm
+            found[name] = max(record.score, found.get(name, record.score))
+    if planned is not None and planned.reference is not None:
         found[PLANNER] = planned.score
     return found
 
@@ -98,14 +98,14 @@ def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: i
     """Every trial: how far it came, how good it was, and why it went no further."""
     rows = [
         {
-            "algorithm": contender.standing.entry.algorithm,
-            "seed": contender.standing.entry.seed,
-            "rungs": contender.standing.rungs,
+            "algorithm": contender.record.entry.algorithm,
+            "seed": contender.record.entry.seed,
+            "rungs": contender.record.rungs,
             "share": contender.share,
             "steps": contender.report.get("environment_steps", 0),
             "seconds": contender.report.get("seconds", 0.0),
-            "score": contender.standing.score,
-            "ended": contender.standing.ended or None,
+            "score": contender.record.score,
+            "ended": contender.record.ended or None,
             "chosen": position == chosen,
         }
         for position, contender in enumerate(contenders)
@@ -119,7 +119,7 @@ def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: i
                 "share": 1.0,
                 "steps": 0,
                 "seconds": None,
-                "score": None if planned.rival is None else planned.score,
+                "score": None if planned.reference is None else planned.score,
                 "ended": planned.why_not or None,
                 "chosen": chosen is None,
             }

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.kinds.contract.policy import Policy
-from workers.learning.bracket import Rival
+from workers.learning.bracket import ReferenceScore
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.request import PLANNER
@@ -20,34 +20,34 @@ class Planned:
     Attributes:
         score: its mean return on the validation episodes.
         exact: whether it is the optimum, so that no learner can be better.
-        told: what the kind's judge has to know of it, plain values.
+        details: what the kind's judge has to know of it, plain values.
     """
 
     artifact: bytes = b""
     score: float = 0.0
     exact: bool = False
     why_not: str = ""
-    told: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def rival(self) -> Rival | None:
+    def reference(self) -> ReferenceScore | None:
         """The plan as what learners have to beat."""
-        return Rival(PLANNER, self.score, self.exact) if self.artifact else None
+        return ReferenceScore(PLANNER, self.score, self.exact) if self.artifact else None
 
     def pack(self) -> bytes:
         """As bytes, for a checkpoint."""
-        told = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.told)}
-        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, told)
+        values = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.details)}
+        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values)
 
     @classmethod
     def unpack(cls, data: bytes) -> "Planned":
         """Undo `pack`; raises CheckpointError."""
-        arrays, told = blob.unpack(data)
-        return cls(arrays["artifact"].tobytes(), told["score"], told["exact"], told["why_not"], told["told"])
+        arrays, values = blob.unpack(data)
+        return cls(arrays["artifact"].tobytes(), values["score"], values["exact"], values["why_not"], values["told"])
 
 
 class TrainingProblem(Protocol):
-    """One workload, as the learners of one training see it: what they learn in, and who tells how good they are.
+    """One workload, as the learners of one training see it: what they learn in, and how their policies are scored.
 
     All is drawn from the training's seed: the same request, the same problem.
 
@@ -83,7 +83,7 @@ class TrainingProblem(Protocol):
         """Mean return on the validation episodes, as the service would let it decide."""
         ...
 
-    def steadied(self, artifact: bytes) -> bytes:
+    def calibrate(self, artifact: bytes) -> bytes:
         """The artifact as it would be published: with what the kind settles after learning, such as a hysteresis."""
         ...
 

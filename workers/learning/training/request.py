@@ -6,7 +6,7 @@ import msgspec
 
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import DQN, Config, Imitation, QTable
-from workers.learning.algorithms.config.shared import Place
+from workers.learning.algorithms.config.shared import DeviceConfig
 from workers.learning.bracket import Entry
 
 PLANNER = "planner"
@@ -91,7 +91,7 @@ def configured(algorithm: str, request: Request, tabular: tuple[int, ...]) -> Co
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)
     if hasattr(config, "place"):
-        config = msgspec.structs.replace(config, place=msgspec.convert({"device": request.device}, Place))
+        config = msgspec.structs.replace(config, place=msgspec.convert({"device": request.device}, DeviceConfig))
     if isinstance(config, DQN) and request.imitate is not None:
         return msgspec.structs.replace(config, imitation=Imitation())
     return config

@@ -103,9 +103,9 @@ class Trial:
 
     def advance(self) -> None:
         """Learn for a chunk, about half a second, or up to the next rung."""
-        told = self.runner.advance()
-        if told.episode_return is not None:
-            self.curve.append((told.steps, told.episode_return))
+        stats = self.runner.advance()
+        if stats.episode_return is not None:
+            self.curve.append((stats.steps, stats.episode_return))
 
     def compared(self) -> Candidate:
         """What has been learned so far, at the strength that does best."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER
-from app.kinds.iterative.decisions.reasons import Place, in_words
+from app.kinds.iterative.decisions.reasons import AllocationText, in_words
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.projector import Projector
@@ -36,16 +36,16 @@ class Compiled:
         self.projector = Projector(self.layout, snapshot.model or uninformed(self.layout))
         self.heuristic = default_heuristic(self.projector).name
         self.artifact: Artifact | None = snapshot.artifact
-        self.source, self.preface = self._standing()
+        self.source, self.preface = self._responder()
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
         self.unknown = [float("nan")] * len(self.layout.metrics)
-        self.place = lru_cache(maxsize=4096)(self._place)
-        self.terms = lru_cache(maxsize=128)(self._standing_terms)
+        self.allocation_text = lru_cache(maxsize=4096)(self._allocation_text)
+        self.terms = lru_cache(maxsize=128)(self._workload_terms)
         self.fresh = lru_cache(maxsize=128)(self._fresh)
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
-    def _standing(self) -> tuple[str, tuple[str, str]]:
+    def _responder(self) -> tuple[str, tuple[str, str]]:
         snapshot, name = self.snapshot, self.heuristic
         if snapshot.artifact is not None:
             return "agent", ("", "")
@@ -80,15 +80,15 @@ class Compiled:
         bounds = self.layout.spec.features
         return all(bound.minimum <= value <= bound.maximum for bound, value in zip(bounds, features, strict=True))
 
-    def _place(self, index: int) -> Place:
+    def _allocation_text(self, index: int) -> AllocationText:
         allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
-        return Place(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation))
+        return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation))
 
     def _delta(self, before: int, after: int) -> msgspec.Raw:
         grid = self.projector.grid_levels
         return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
 
-    def _standing_terms(self, batch: int) -> tuple[Array, Array]:
+    def _workload_terms(self, batch: int) -> tuple[Array, Array]:
         """The workload's weights and prices for each of B runs, [B, 3] and [B, R]; not to be written to."""
         return np.tile(self.layout.weights, (batch, 1)), np.tile(self.layout.prices, (batch, 1))
 

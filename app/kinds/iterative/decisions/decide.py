@@ -20,7 +20,7 @@ from app.kinds.contract.text import timestamp
 from app.kinds.iterative.decisions import reasons
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
-from app.kinds.iterative.decisions.reasons import Circumstances, Reason
+from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
 from app.kinds.iterative.decisions.shadow import consulted
 from app.kinds.iterative.heuristics import first_allocation
@@ -73,12 +73,14 @@ def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: d
 
 
 def _fallback(compiled: Compiled, state: State, subject: Subject, now: datetime, failure: str) -> bytes:
-    told = f"the policy failed ({failure})"
+    failed = f"the policy failed ({failure})"
     try:
-        return _answered(compiled, state, [subject], now, None, f"{told}; {compiled.heuristic} answers")[0]
+        return _answered(compiled, state, [subject], now, None, f"{failed}; {compiled.heuristic} answers")[0]
     except Exception:
         logger.exception("workload %s: the heuristic failed too", compiled.snapshot.name)
-        return _held(compiled, state, subject, now, f"{told}, and so did {compiled.heuristic}; the allocation is held")
+        return _held(
+            compiled, state, subject, now, f"{failed}, and so did {compiled.heuristic}; the allocation is held"
+        )
 
 
 def _answered(
@@ -92,10 +94,10 @@ def _answered(
     steps = _steps(compiled, state, subjects, artifact)
     if failure:
         return _render(
-            compiled, state, steps, subjects, now, _Voice("fallback", compiled.heuristic, "fallback", failure)
+            compiled, state, steps, subjects, now, _Responder("fallback", compiled.heuristic, "fallback", failure)
         )
     name = artifact.policy.name if artifact else compiled.heuristic
-    return _render(compiled, state, steps, subjects, now, _Voice(compiled.source, name, *compiled.preface))
+    return _render(compiled, state, steps, subjects, now, _Responder(compiled.source, name, *compiled.preface))
 
 
 def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
@@ -115,8 +117,8 @@ def row(state: State, index: int) -> State:
     return State(*parts)
 
 
-class _Voice(NamedTuple):
-    """Who answers, and why not the agent: a code and words, empty when there is nothing to explain."""
+class _Responder(NamedTuple):
+    """Source and policy of decisions, and without an agent the reason: a code and a text; empty with one."""
 
     source: str
     policy: str
@@ -125,18 +127,20 @@ class _Voice(NamedTuple):
 
 
 def _render(
-    compiled: Compiled, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, voice: _Voice
+    compiled: Compiled, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, responder: _Responder
 ) -> list[bytes]:
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause)
-    told = circumstances(compiled, state, seen, hold, after)
+    contexts = decision_contexts(compiled, state, seen, hold, after)
     intended = after if steps.chosen is steps.levels else compiled.layout.index(steps.chosen)
     moment = timestamp(now)
     predictions = _predictions(compiled, seen)
     out = []
-    for i, (subject, circumstance) in enumerate(zip(subjects, told, strict=True)):
-        source, reason = _reason(compiled, steps, i, circumstance, voice, compiled.place(int(intended[i])).words)
+    for i, (subject, context) in enumerate(zip(subjects, contexts, strict=True)):
+        source, reason = _reason(
+            compiled, steps, i, context, responder, compiled.allocation_text(int(intended[i])).words
+        )
         done = steps.verdict[i] == Verdict.FINISHED
         decision = EncodedDecision(
             run=subject.run,
@@ -144,12 +148,12 @@ def _render(
             kind="iterative",
             reported=subject.reported,
             iteration=int(state.iteration[i]),
-            allocation=compiled.place(int(after[i])).encoded,
+            allocation=compiled.allocation_text(int(after[i])).encoded,
             delta=compiled.delta(int(hold[i]), int(after[i])),
-            noop=not circumstance.moved,
+            noop=not context.moved,
             source=source,
             agent=compiled.snapshot.agent_version,
-            policy=voice.policy,
+            policy=responder.policy,
             reason=EncodedReason(reason.code, reason.text),
             predicted={} if done else predictions[i],
             valid_for_iterations=0 if done else 1,
@@ -161,24 +165,26 @@ def _render(
 
 
 def _reason(
-    compiled: Compiled, steps: Steps, i: int, circumstance: Circumstances, voice: _Voice, intended: str
+    compiled: Compiled, steps: Steps, i: int, context: DecisionContext, responder: _Responder, intended: str
 ) -> tuple[str, Reason]:
     """Who answers, and the reason: of the guard if it spoke, else of the policy, after whatever is to be said first."""
     verdict = steps.verdict[i]
     if verdict == Verdict.FINISHED:
-        return voice.source, reasons.complete(compiled.layout)
-    own = reasons.explain(compiled.layout, circumstance)
+        return responder.source, reasons.complete(compiled.layout)
+    own = reasons.explain(compiled.layout, context)
     if verdict == Verdict.WITHIN_NOISE:
-        return "guard", reasons.within_noise(own, circumstance, intended)
+        return "guard", reasons.within_noise(own, context, intended)
     if verdict == Verdict.OUTSIDE_EXPERIENCE:
-        ways = [way for way, runs in steps.outside.items() if runs[i]]
-        return "guard", reasons.outside_experience(own, ways, compiled.heuristic)
-    if voice.preface:
-        return voice.source, Reason(voice.code, f"{voice.preface}: {own.text}")
-    return voice.source, own
+        causes = [cause for cause, runs in steps.outside.items() if runs[i]]
+        return "guard", reasons.outside_experience(own, causes, compiled.heuristic)
+    if responder.preface:
+        return responder.source, Reason(responder.code, f"{responder.preface}: {own.text}")
+    return responder.source, own
 
 
-def circumstances(compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels) -> list[Circumstances]:
+def decision_contexts(
+    compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels
+) -> list[DecisionContext]:
     """Each decision in plain numbers, told by the metric that is nearest to missing its target, or furthest beyond."""
     rows = np.arange(len(hold))
     worst = seen.excess[0].argmax(axis=1)
@@ -193,8 +199,15 @@ def circumstances(compiled: Compiled, state: State, seen: Forecast, hold: Levels
         after.tolist(),
     )
     return [
-        Circumstances(
-            metric, target, projected, excess, cost, here != there, compiled.place(here), compiled.place(there)
+        DecisionContext(
+            metric,
+            target,
+            projected,
+            excess,
+            cost,
+            here != there,
+            compiled.allocation_text(here),
+            compiled.allocation_text(there),
         )
         for metric, target, projected, excess, cost, here, there in zip(*columns, strict=True)
     ]
@@ -218,18 +231,20 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
     seen = forecast(projector, state, hold, after, np.zeros(1))
-    told = circumstances(compiled, state, seen, hold, after)[0]
+    context = decision_contexts(compiled, state, seen, hold, after)[0]
     informed = projector.table.informed
-    reason = reasons.first(layout, told) if informed else reasons.first_without_model(told, compiled.snapshot.problem)
+    reason = (
+        reasons.first(layout, context) if informed else reasons.first_without_model(context, compiled.snapshot.problem)
+    )
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,
         kind="iterative",
         reported=None,
         iteration=int(state.iteration[0]),
-        allocation=told.decided.encoded,
+        allocation=context.decided.encoded,
         delta=compiled.delta(int(hold[0]), int(after[0])),
-        noop=not told.moved,
+        noop=not context.moved,
         source="heuristic",
         agent=compiled.snapshot.agent_version,
         policy="static_best" if informed else "initial",
@@ -250,7 +265,7 @@ def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, tex
         kind="iterative",
         reported=subject.reported,
         iteration=int(state.iteration[0]),
-        allocation=compiled.place(here).encoded,
+        allocation=compiled.allocation_text(here).encoded,
         delta=compiled.delta(here, here),
         noop=True,
         source="fallback",

@@ -77,15 +77,15 @@ class IterativeEngine:
         return [Answered(*parts) for parts in zip(decisions, pack(after), strict=True)]
 
     def serialise(self, state: NDArray[np.float64]) -> msgspec.Raw:
-        """The row; nothing instead of not-a-number."""
+        """The row [S] as a JSON array of numbers, null for NaN."""
         return msgspec.Raw(msgspec.json.encode(state.tolist()))
 
     def restore(self, stored: list[Any]) -> NDArray[np.float64]:
-        """The row."""
+        """The row [S], float64; NaN for null."""
         return np.array(stored, np.float64)
 
     def weight(self, state: NDArray[np.float64]) -> int:
-        """Bytes of the row."""
+        """Bytes of the row's numbers."""
         return state.nbytes
 
     def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.engine import Query
-from app.kinds.contract.inputs import LARGEST_ITERATION, invalid, of_query, pairs, whole_number
+from app.kinds.contract.inputs import LARGEST_ITERATION, InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.given_state import GivenState
@@ -68,8 +68,10 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
     and optionally ``total=iteration_seconds:380`` (sums over the run so far) and ``target=iteration_seconds:1500``."""
     iteration = _iteration(query["iteration"], compiled.layout.iterations)
     given = [pairs(query, part) for part in ("allocation", "metric", "feature")]
-    with of_query(PARTS):
+    try:
         levels, metrics, features = compiled.encode(*given)
+    except InvalidInput as refused:
+        raise of_query(refused, PARTS) from refused
     totals = _by_metric(compiled, query, "total") if "total" in query else compiled.unknown
     targets = _by_metric(compiled, query, "target") if "target" in query else compiled.unknown
     return GivenState(iteration, levels, metrics, features, totals, targets)

@@ -29,14 +29,14 @@ from app.kinds.iterative.spec import SECONDS, Metric
 TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
-class Place(NamedTuple):
+class AllocationText(NamedTuple):
     """An allocation as it is answered: encoded, and in words."""
 
     encoded: msgspec.Raw
     words: str
 
 
-class Circumstances(NamedTuple):
+class DecisionContext(NamedTuple):
     """One decision in plain numbers; pairs are (hold the present allocation, take the decided one).
 
     Attributes:
@@ -51,8 +51,8 @@ class Circumstances(NamedTuple):
     excess: Sequence[float]
     cost: Sequence[float]
     moved: bool
-    present: Place
-    decided: Place
+    present: AllocationText
+    decided: AllocationText
 
 
 class Reason(NamedTuple):
@@ -62,80 +62,81 @@ class Reason(NamedTuple):
     text: str
 
 
-def explain(layout: Layout, told: Circumstances) -> Reason:
+def explain(layout: Layout, context: DecisionContext) -> Reason:
     """The reason of a policy's own step."""
-    if told.metric < 0:
-        return _untargeted(told)
-    metric = layout.spec.metrics[told.metric]
-    hold, chosen = told.excess
-    opening = against(metric, told)
+    if context.metric < 0:
+        return _untargeted(context)
+    metric = layout.spec.metrics[context.metric]
+    hold, chosen = context.excess
+    opening = against(metric, context)
     if hold > TOLERANCE:
-        return _missing(metric, told, opening)
-    if not told.moved:
+        return _missing(metric, context, opening)
+    if not context.moved:
         return Reason("on_track", opening)
-    reached = f"{_brings(told)} {quantity(told.projected[1], metric)}"
-    if told.cost[1] < told.cost[0]:
+    reached = f"{_brings(context)} {quantity(context.projected[1], metric)}"
+    if context.cost[1] < context.cost[0]:
         code = "slack_to_save_cost" if chosen <= TOLERANCE else "trade_off"
-        return Reason(code, f"{opening}; {reached} and save {_saved(told)} of the remaining cost")
+        return Reason(code, f"{opening}; {reached} and save {_saved(context)} of the remaining cost")
     return Reason("margin", f"{opening} leaves little margin; {reached}")
 
 
-def _missing(metric: Metric, told: Circumstances, opening: str) -> Reason:
+def _missing(metric: Metric, context: DecisionContext, opening: str) -> Reason:
     code = "deadline_at_risk" if metric.scope == "run" else "target_at_risk"
-    if not told.moved:
+    if not context.moved:
         return Reason(
             code,
-            f"{opening} if nothing changes; no step now is worth more than {told.present.words} for the next iteration",
+            f"{opening} if nothing changes; "
+            f"no step now is worth more than {context.present.words} for the next iteration",
         )
-    reached = f"{_brings(told)} {quantity(told.projected[1], metric)}"
-    if told.excess[1] < told.excess[0]:
+    reached = f"{_brings(context)} {quantity(context.projected[1], metric)}"
+    if context.excess[1] < context.excess[0]:
         return Reason(code, f"{opening}; {reached}")
-    return Reason("trade_off", f"{opening}; {reached} and save {_saved(told)} of the remaining cost")
+    return Reason("trade_off", f"{opening}; {reached} and save {_saved(context)} of the remaining cost")
 
 
-def _untargeted(told: Circumstances) -> Reason:
-    if not told.moved:
-        return Reason("on_track", f"no metric has a target; {told.present.words} cost least")
-    if told.cost[1] < told.cost[0]:
-        text = f"no metric has a target; {told.decided.words} save {_saved(told)} of the remaining cost"
+def _untargeted(context: DecisionContext) -> Reason:
+    if not context.moved:
+        return Reason("on_track", f"no metric has a target; {context.present.words} cost least")
+    if context.cost[1] < context.cost[0]:
+        text = f"no metric has a target; {context.decided.words} save {_saved(context)} of the remaining cost"
         return Reason("slack_to_save_cost", text)
-    return Reason("trade_off", f"no metric has a target; {told.decided.words} instead of {told.present.words}")
+    return Reason("trade_off", f"no metric has a target; {context.decided.words} instead of {context.present.words}")
 
 
-def against(metric: Metric, told: Circumstances) -> str:
+def against(metric: Metric, context: DecisionContext) -> str:
     """“projected 1,912 s against a target of 1,800 s”."""
     subject = "projected" if metric.name == SECONDS and metric.scope == "run" else f"{metric.name} projected at"
     bound = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}[metric.goal]
-    projected = quantity(told.projected[0], metric)
-    return f"{subject} {projected} against {bound} {quantity(told.target, metric)}"
+    projected = quantity(context.projected[0], metric)
+    return f"{subject} {projected} against {bound} {quantity(context.target, metric)}"
 
 
-def first(layout: Layout, told: Circumstances) -> Reason:
+def first(layout: Layout, context: DecisionContext) -> Reason:
     """The reason of a run's initial allocation, chosen by the model."""
-    decided = told.decided.words
-    if told.metric < 0:
+    decided = context.decided.words
+    if context.metric < 0:
         return Reason("initial", f"{decided} to start with; no metric has a target")
-    metric = layout.spec.metrics[told.metric]
-    projection = against(metric, told._replace(projected=[told.projected[1]]))
-    if told.excess[1] <= TOLERANCE:
+    metric = layout.spec.metrics[context.metric]
+    projection = against(metric, context._replace(projected=[context.projected[1]]))
+    if context.excess[1] <= TOLERANCE:
         return Reason("initial", f"{decided} cost least of what meets the target: {projection}")
     return Reason("initial", f"{decided} are worth most by the model: {projection}")
 
 
-def first_without_model(told: Circumstances, problem: str = "") -> Reason:
+def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
     """The reason of a run's initial allocation before any domain model, or with one that can't be used."""
     why = problem or "no domain model yet"
-    return Reason("no_model", f"{told.decided.words} as the workload's initial allocation; {why}")
+    return Reason("no_model", f"{context.decided.words} as the workload's initial allocation; {why}")
 
 
 def complete(layout: Layout) -> Reason:
-    """Nothing is left to decide."""
+    """The reason of the decision after the last iteration."""
     return Reason("complete", f"all {layout.iterations:,} iterations are reported; nothing is left to decide")
 
 
-def within_noise(own: Reason, told: Circumstances, intended: str) -> Reason:
-    """A change was not worth it."""
-    text = f"{own.text}; what {intended} would gain is within the noise, so {told.present.words} stay"
+def within_noise(own: Reason, context: DecisionContext, intended: str) -> Reason:
+    """The reason why ``intended`` is not taken: its gain is within the model's noise."""
+    text = f"{own.text}; what {intended} would gain is within the noise, so {context.present.words} stay"
     return Reason("within_noise", text)
 
 
@@ -149,18 +150,18 @@ _OUTSIDE = {
 }
 
 
-def outside_experience(own: Reason, ways: Sequence[str], heuristic: str) -> Reason:
-    """The policy was not asked, for it can't know."""
-    told = ", ".join(_OUTSIDE.get(way, way) for way in ways)
-    return Reason("outside_experience", f"{told}, so {heuristic} answers: {own.text}")
+def outside_experience(own: Reason, causes: Sequence[str], heuristic: str) -> Reason:
+    """The reason of ``heuristic``'s action for a state outside of the policy's experience, by ``causes``."""
+    causes = ", ".join(_OUTSIDE.get(cause, cause) for cause in causes)
+    return Reason("outside_experience", f"{causes}, so {heuristic} answers: {own.text}")
 
 
-def _brings(told: Circumstances) -> str:
-    return f"{told.decided.words} bring it to"
+def _brings(context: DecisionContext) -> str:
+    return f"{context.decided.words} bring it to"
 
 
-def _saved(told: Circumstances) -> str:
-    before, after = told.cost
+def _saved(context: DecisionContext) -> str:
+    before, after = context.cost
     return f"{100 * (before - after) / before:.0f} %" if before > after else "nothing"
 
 

@@ -24,16 +24,16 @@ logger = logging.getLogger(__name__)
 def consulted(
     compiled: Compiled, situation: Situation, done: NDArray[np.integer], shadows: Sequence[Shadow | None]
 ) -> list[EncodedShadow | None]:
-    """What each run's shadow would have decided consulted the actions ``done`` [B]; None where a run has none."""
-    told: list[EncodedShadow | None] = [None] * len(shadows)
+    """What each run's shadow would have decided, compared with the actions ``done`` [B]; None where a run has none."""
+    encoded: list[EncodedShadow | None] = [None] * len(shadows)
     for shadow in {id(one): one for one in shadows if one is not None}.values():
         rows = [i for i, one in enumerate(shadows) if one is shadow]
-        for row, entry in zip(rows, _asked(compiled, situation, done, shadow, np.array(rows)), strict=True):
-            told[row] = entry
-    return told
+        for row, entry in zip(rows, _consulted(compiled, situation, done, shadow, np.array(rows)), strict=True):
+            encoded[row] = entry
+    return encoded
 
 
-def _asked(
+def _consulted(
     compiled: Compiled,
     situation: Situation,
     done: NDArray[np.integer],
@@ -69,9 +69,11 @@ def _steps(
     """The shadow's guarded steps, and what the domain model expects of each over the step that was taken."""
     action = guard.decide(situation, made).action
     levels = step(compiled.layout, situation.state.levels, action)
-    index, places = np.arange(len(action)), compiled.layout.index(levels)
+    index, rows = np.arange(len(action)), compiled.layout.index(levels)
     gain = situation.view.outlook[index, action] - situation.view.outlook[index, done]
     return [
-        EncodedShadow(version, compiled.place(int(place)).encoded, agrees=bool(same), gain=float(won), problem=None)
-        for place, same, won in zip(places, action == done, gain, strict=True)
+        EncodedShadow(
+            version, compiled.allocation_text(int(row)).encoded, agrees=bool(same), gain=float(won), problem=None
+        )
+        for row, same, won in zip(rows, action == done, gain, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The last word on every decision: what a policy chose is followed only where it can be answered for."""
+"""The guard: replaces a policy's action whose gain is within the noise, or whose state is outside of its experience."""
 
 from enum import IntEnum
 from typing import NamedTuple

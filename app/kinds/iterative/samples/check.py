@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 ITERATION = "/iteration"
 
 
-class Fault(NamedTuple):
-    """The first thing wrong with an execution: its row, and the offending field."""
+class RowIssue(NamedTuple):
+    """The first error of an execution: index of its row, and the offending field."""
 
     row: int
     issue: FieldIssue
@@ -50,7 +50,7 @@ class Checker:
         """Number of columns C."""
         return len(self.pointers)
 
-    def fault(self, data: Floats) -> Fault | None:
+    def fault(self, data: Floats) -> RowIssue | None:
         """What is wrong with an execution, [n, C] with n ≤ the spec's iterations; None when nothing is."""
         good = np.abs(data) <= LARGEST_NUMBER  # neither are infinities, nor what is no number
         good[:, 0] &= data[:, 0] == self._count[: len(data)]
@@ -64,7 +64,7 @@ class Checker:
         if good.all():
             return None
         row, column = divmod(int(np.argmin(good)), self.columns)
-        return Fault(row, self._issue(data, row, column))
+        return RowIssue(row, self._issue(data, row, column))
 
     def _issue(self, data: Floats, row: int, column: int) -> FieldIssue:
         value = plain(data[row, column])

@@ -87,28 +87,28 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
     """One file, from reading to uploading; what is worth telling is added to ``found``."""
-    told: Json = {"file": str(path), "format": options.format}
-    found.append(told)
+    entry: Json = {"file": str(path), "format": options.format}
+    found.append(entry)
     try:
         reading = _read(path, options)
-        told |= _told(reading)
+        entry |= _summary(reading)
         if options.export is not None:
-            told["exported"] = _export(reading, path, options, options.export)
+            entry["exported"] = _export(reading, path, options, options.export)
         if options.workload is not None:
-            told["uploaded"] = _upload(reading, path, options, options.workload)
+            entry["uploaded"] = _upload(reading, path, options, options.workload)
     except InvalidInput as error:
-        told["errors"] = [_issue(issue) for issue in error.errors]
+        entry["errors"] = [_issue(issue) for issue in error.errors]
         for issue in error.errors:
             hint = "; --sort sorts them" if issue.message.startswith(OUT_OF_ORDER) else ""
             notes.print(Text(f"{path}: {_words(issue)}{hint}", "red"), soft_wrap=True)
         return REFUSED
     except (RefusedError, UnreachableError, OSError) as error:
-        told["errors"] = [{"pointer": "", "message": str(error), "value": None}]
+        entry["errors"] = [{"pointer": "", "message": str(error), "value": None}]
         notes.print(Text(f"{path}: {error}", "red"), soft_wrap=True)
         return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
     finally:
-        if "tasks" in told and not options.as_json:
-            _show(reading, told, output)
+        if "tasks" in entry and not options.as_json:
+            _show(reading, entry, output)
     return DONE
 
 
@@ -120,7 +120,7 @@ def _read(path: Path, options: Options) -> Reading:
     return reading
 
 
-def _told(reading: Reading) -> Json:
+def _summary(reading: Reading) -> Json:
     return {
         "name": reading.name,
         **summary(reading.trace).model_dump(),
@@ -152,14 +152,14 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
     headers = {"Content-Type": form.media_type, "Content-Encoding": "gzip"}
     name = options.name or _called(path)
     with Service(options.url) as service:
-        told = service.call(
+        reply = service.call(
             "POST",
             f"/workloads/{workload}/samples",
             params={"execution": name},
             content=gzip.compress(text.encode(), 6, mtime=0),
             headers=headers,
         )
-    return {"workload": workload, "execution": name, "duplicate": told["duplicate"] == 1}
+    return {"workload": workload, "execution": name, "duplicate": reply["duplicate"] == 1}
 
 
 def _called(path: Path) -> str:
@@ -169,20 +169,20 @@ def _called(path: Path) -> str:
     return path.name
 
 
-def _show(reading: Reading, told: Json, output: Console) -> None:
-    output.print(Text(f"{told['file']}" + (f" ({reading.name})" if reading.name else ""), "bold"), soft_wrap=True)
+def _show(reading: Reading, entry: Json, output: Console) -> None:
+    output.print(Text(f"{entry['file']}" + (f" ({reading.name})" if reading.name else ""), "bold"), soft_wrap=True)
     for line in words(reading):
         output.print(Text(f"  {line}"), soft_wrap=True)
     for sentence in reading.lacks:
         output.print(Text(f"  lacks: {sentence}"), soft_wrap=True)
     for warning in reading.warnings:
         output.print(Text(f"  warning: {_words(warning)}", "yellow"), soft_wrap=True)
-    if "exported" in told:
-        without = "; ".join(told["exported"]["without"])
-        line = f"  written: {told['exported']['file']}" + (f", without {without}" if without else "")
+    if "exported" in entry:
+        without = "; ".join(entry["exported"]["without"])
+        line = f"  written: {entry['exported']['file']}" + (f", without {without}" if without else "")
         output.print(Text(line), soft_wrap=True)
-    if "uploaded" in told:
-        kept = told["uploaded"]
+    if "uploaded" in entry:
+        kept = entry["uploaded"]
         state = "was there already" if kept["duplicate"] else "uploaded"
         output.print(Text(f"  {state}: execution {kept['execution']} of workload {kept['workload']}"), soft_wrap=True)
 

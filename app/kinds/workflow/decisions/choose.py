@@ -1,4 +1,4 @@
-"""Asking an agent: on one machine it picks task after task, as it was trained; on several nodes it gives an order."""
+"""Choices of an agent's policy: on one machine the tasks that start, on several nodes the order of the ready tasks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.kinds.workflow.scheduling.strategies import ranking
 from app.kinds.workflow.spec import Spec
 
 
-def ask(policy: Picker, situation: QueueSituation, spec: Spec) -> Choice:
-    """What a policy says of the ready tasks; on one machine also what starts."""
+def choose_by(policy: Picker, situation: QueueSituation, spec: Spec) -> Choice:
+    """Scores of the ready tasks by a policy; on one machine also which of them start."""
     mechanism = MECHANISMS.index(spec.backfilling)
     ready = situation.ready[np.argsort(situation.queue.submit[situation.ready], kind="stable")]
     fill = None if spec.backfill_order == "fcfs" else ranking(spec.backfill_order, situation)

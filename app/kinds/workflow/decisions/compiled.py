@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from app.kinds.contract.engine import Snapshot
-from app.kinds.workflow.decisions.choose import ask
+from app.kinds.workflow.decisions.choose import choose_by
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.policies.artifact import SHIPPED, artifact
 from app.kinds.workflow.predictor import Predictor
@@ -25,7 +25,7 @@ class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
-        standing: name of the strategy and mechanism that answer without a champion, or when it fails.
+        heuristic: name of the strategy and mechanism that answer without a champion, or when it fails.
         shipped: the scheduler that comes with the package, where the spec wants an agent from the beginning.
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
         preface: code and words of why no agent answers; empty when one does.
@@ -38,15 +38,15 @@ class Compiled:
         spec = self.layout.spec
         strategy = DEFAULT_STRATEGY if spec.strategy == AGENT else spec.strategy
         self.shipped = shipped() if spec.strategy == AGENT else None
-        self.standing = f"{strategy}+{spec.backfilling}"
+        self.heuristic = f"{strategy}+{spec.backfilling}"
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
-        self.source, self.preface = self._standing()
+        self.source, self.preface = self._responder()
 
-    def _standing(self) -> tuple[str, tuple[str, str]]:
+    def _responder(self) -> tuple[str, tuple[str, str]]:
         if self.snapshot.artifact is not None:
             return "agent", ("", "")
         if self.snapshot.problem:
-            return "fallback", ("fallback", f"{self.snapshot.problem}; {self.standing} answers")
+            return "fallback", ("fallback", f"{self.snapshot.problem}; {self.heuristic} answers")
         if self.shipped is not None:
             return "agent", ("", "")
         return "heuristic", ("", "")
@@ -69,6 +69,6 @@ class Compiled:
         spec, policy = self.layout.spec, given.policy
 
         def choose(situation: QueueSituation) -> Choice:
-            return ask(policy, situation, spec)
+            return choose_by(policy, situation, spec)
 
         return choose

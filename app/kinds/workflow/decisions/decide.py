@@ -55,11 +55,11 @@ def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) ->
             logger.exception("workload %s: deciding failed", snapshot.name)
             return _nothing(compiled, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
         logger.exception("workload %s: agent %s failed", snapshot.name, snapshot.agent_version)
-        failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.standing} answers"
+        failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.heuristic} answers"
         return _fallen_back(compiled, situation, subject, now, failed)
-    name = agent.policy.name if agent else compiled.standing
-    told = reason(situation, decided, compiled.preface)
-    return _encoded(compiled, situation, decided, subject, now, (compiled.source, name, told)), decided.state
+    name = agent.policy.name if agent else compiled.heuristic
+    why = reason(situation, decided, compiled.preface)
+    return _encoded(compiled, situation, decided, subject, now, (compiled.source, name, why)), decided.state
 
 
 def _fallen_back(
@@ -71,8 +71,8 @@ def _fallen_back(
         logger.exception("workload %s: the strategy failed too", compiled.snapshot.name)
         text = f"{failure}, and failed too ({type(error).__name__}: {error})"
         return _nothing(compiled, situation.state, subject, now, text), situation.state
-    told = reason(situation, decided, ("fallback", failure))
-    return _encoded(compiled, situation, decided, subject, now, ("fallback", compiled.standing, told)), decided.state
+    why = reason(situation, decided, ("fallback", failure))
+    return _encoded(compiled, situation, decided, subject, now, ("fallback", compiled.heuristic, why)), decided.state
 
 
 def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
@@ -94,9 +94,9 @@ def _encoded(
     decided: Decided,
     subject: Subject,
     now: datetime,
-    voice: tuple[str, str, EncodedQueueReason],
+    responder: tuple[str, str, EncodedQueueReason],
 ) -> bytes:
-    names, source, policy, told = situation.layout.names, *voice
+    names, source, policy, why = situation.layout.names, *responder
     start, release = decided.renting
     placements = _placements(situation, decided)
     decision = EncodedQueueDecision(
@@ -112,7 +112,7 @@ def _encoded(
         source=source,
         agent=compiled.snapshot.agent_version,
         policy=policy,
-        reason=told,
+        reason=why,
         warnings=[EncodedWarning(*warning) for warning in subject.warnings],
         valid_for_iterations=1,
         decided_at=timestamp(now),
@@ -159,7 +159,7 @@ def _nothing(
         noop=True,
         source="heuristic" if begun else "fallback",
         agent=compiled.snapshot.agent_version,
-        policy=compiled.standing,
+        policy=compiled.heuristic,
         reason=EncodedQueueReason(code, text, spec.strategy, spec.backfilling),
         warnings=[EncodedWarning(*warning) for warning in subject.warnings],
         valid_for_iterations=1,

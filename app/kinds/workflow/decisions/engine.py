@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import msgspec
 
-from app.kinds.contract.engine import Answered, Pending, Query, Snapshot
-from app.kinds.contract.inputs import FieldIssue, invalid
+from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
+from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.kind import RunStart
 from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.decide import Subject, answer, begun
@@ -17,12 +17,6 @@ from app.kinds.workflow.decisions.report import EncodedQueue, decode
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.plausibility import implausible
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
-
-NO_STATE = (
-    "workloads of kind workflow are decided for in runs: start one with POST /runs, report its queue whole as "
-    "iteration 0, and read the answer again with GET /decision?run=…"
-)
-
 
 TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES = 500, 150, 250
 """Of numbers, texts and what holds them, as measured."""
@@ -35,7 +29,7 @@ class Read(NamedTuple):
     warnings: tuple[FieldIssue, ...]
 
 
-class WorkflowEngine:
+class WorkflowEngine(DecidedInRuns):
     """A run's state is its queue; reading a report is advancing it."""
 
     quick = False
@@ -64,7 +58,7 @@ class WorkflowEngine:
         return Read(after, tuple(implausible(after, report)))
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
-        """One after the other."""
+        """Decide run by run, in the order of ``pending``."""
         return [
             Answered(
                 *answer(
@@ -88,15 +82,3 @@ class WorkflowEngine:
         inputs = sum(map(len, queue.inputs)) if queue.linked else 0
         remembered = len(state.ended) + len(state.history) + len(state.nodes)
         return len(queue) * TASK_BYTES + inputs * INPUT_BYTES + remembered * REMEMBERED_BYTES
-
-    def parse_state(self, compiled: Compiled, query: Query) -> NoReturn:  # noqa: ARG002
-        """No query holds a queue.
-
-        Raises:
-            InvalidInput: always; it says what to do instead.
-        """
-        raise invalid("/query/workload", NO_STATE, compiled.snapshot.name)
-
-    def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
-        """None: ``parse_state`` gives none."""
-        return []

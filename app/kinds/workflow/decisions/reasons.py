@@ -80,9 +80,9 @@ def _starts(situation: QueueSituation, decided: Decided) -> str:
     if decided.choice.estimates:
         ranked = sorted(decided.choice.estimates.items(), key=lambda item: item[1])
         against = f" ({', '.join(f'{name} {number(value)}' for name, value in ranked[:2])} expected)"
-    told = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
+    shown = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
     started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}{against}"
-    return f"{started}{': ' + told if told else ''}{behind}"
+    return f"{started}{': ' + shown if shown else ''}{behind}"
 
 
 def _waits(decided: Decided, window: EncodedWindow | None) -> str:
@@ -106,6 +106,6 @@ def _nodes(situation: QueueSituation, decided: Decided) -> str:
     parts = []
     for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):
         if nodes:
-            told = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
-            parts.append(f"{told} {word}")
+            shown = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
+            parts.append(f"{shown} {word}")
     return "; ".join(parts)

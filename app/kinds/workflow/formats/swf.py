@@ -122,8 +122,8 @@ def _ordered(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
     issue = FieldIssue(table.where(row, "submit"), f"{OUT_OF_ORDER}, but {before}", float(submit[row]))
     if not sort:
         refuse([issue])
-    told = f"{counted(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"
-    warnings.append(issue._replace(message=told))
+    message = f"{counted(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"
+    warnings.append(issue._replace(message=message))
     return table.take(np.lexsort((table.cells[:, JOB], submit)))
 
 

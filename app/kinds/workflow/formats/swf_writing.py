@@ -41,8 +41,8 @@ def write_swf(
     )
     for job, submit, waited, runtime, processors, kibibytes, estimate, user, preceding in zip(*columns, strict=True):
         measured = f"{job} {submit} {waited} {runtime} {processors} {UNKNOWN} {kibibytes}"
-        asked = f"{processors} {estimate} {kibibytes} {COMPLETED} {user}"
-        yield f"{measured} {asked} {UNKNOWN} {UNKNOWN} {UNKNOWN} {UNKNOWN} {preceding} {UNKNOWN}\n"
+        requested = f"{processors} {estimate} {kibibytes} {COMPLETED} {user}"
+        yield f"{measured} {requested} {UNKNOWN} {UNKNOWN} {UNKNOWN} {UNKNOWN} {preceding} {UNKNOWN}\n"
 
 
 def swf_omits(trace: Trace) -> tuple[str, ...]:

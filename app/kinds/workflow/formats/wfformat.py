@@ -219,7 +219,7 @@ def _too_large(trace: Trace, machines: tuple[int, ...], where: Where) -> list[Fi
 
 def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
     tasks = trace.tasks
-    told = document.measured(None)
+    measured = document.measured(None)
     silent = int((trace.data == 0).sum())
     edges = len(trace.data)
     which = "no edge has" if silent == edges else f"{counted(silent, 'edge')} of {edges:,} without"
@@ -228,7 +228,7 @@ def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
         *share_lacking(int(np.isnan(trace.runtime).sum()), tasks, "task", "a run time", "they can't be simulated"),
         *share_lacking(tasks, tasks, "task", "an estimate", "exact run times are planned with"),
         *share_lacking(
-            sum(t.processors is None for t in told), tasks, "task", "a core count", "they take one processor"
+            sum(t.processors is None for t in measured), tasks, "task", "a core count", "they take one processor"
         ),
         *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "task", "memory", "memory does not limit them"),
         *((f"{which} data: transfers along it take no time",) if silent else ()),

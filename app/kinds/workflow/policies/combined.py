@@ -15,14 +15,14 @@ Member = StrategyPolicy | ScorerPolicy
 MEMBERS: dict[str, type[Member]] = {"strategy": StrategyPolicy, "scorer": ScorerPolicy}
 
 
-def told(member: Member) -> dict[str, Any]:
+def member_config(member: Member) -> dict[str, Any]:
     """A member as a part of another config."""
     kind = next(name for name, family in MEMBERS.items() if isinstance(member, family))
     return {"policy": kind, "config": member.config}
 
 
-def rebuilt(found: dict[str, Any], arrays: Arrays, prefix: str) -> Member:
-    """The member that ``told`` told of, with the arrays whose names begin with ``prefix``.
+def build_member(found: dict[str, Any], arrays: Arrays, prefix: str) -> Member:
+    """The member that ``member_config`` described, with the arrays whose names begin with ``prefix``.
 
     Raises:
         IncompatibleArtifact: it is of another kind, or its arrays do not fit.
@@ -50,7 +50,7 @@ class PortfolioPolicy:
     @property
     def config(self) -> dict[str, Any]:
         """Its members', and the state that the gate reads."""
-        return {"members": [told(member) for member in self.members], "state": list(STATE)}
+        return {"members": [member_config(member) for member in self.members], "state": list(STATE)}
 
     @property
     def arrays(self) -> Arrays:
@@ -67,7 +67,7 @@ class PortfolioPolicy:
         Raises:
             IncompatibleArtifact: the parts do not fit together.
         """
-        members = tuple(rebuilt(found, arrays, f"{i}.") for i, found in enumerate(config["members"]))
+        members = tuple(build_member(found, arrays, f"{i}.") for i, found in enumerate(config["members"]))
         gate, margin = arrays.get("gate", np.zeros(0)), arrays.get("margin", np.zeros(0))
         if (
             tuple(config["state"]) != STATE
@@ -108,7 +108,7 @@ class InspectorPolicy:
     @property
     def config(self) -> dict[str, Any]:
         """Base and network."""
-        return {"base": told(self.base), "network": told(self.network)}
+        return {"base": member_config(self.base), "network": member_config(self.network)}
 
     @property
     def arrays(self) -> Arrays:
@@ -123,10 +123,10 @@ class InspectorPolicy:
         Raises:
             IncompatibleArtifact: the parts do not fit together.
         """
-        network = rebuilt(config["network"], arrays, "network.")
+        network = build_member(config["network"], arrays, "network.")
         if not isinstance(network, ScorerPolicy):
             raise IncompatibleArtifact("an inspector is a network")
-        return cls(rebuilt(config["base"], arrays, "base."), replace(network))
+        return cls(build_member(config["base"], arrays, "base."), replace(network))
 
     def pick(self, view: View) -> Pick:
         """The base's pick, or −1."""

@@ -32,45 +32,45 @@ def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | 
 
     Tasks that have not ended are left out: nothing is known of their run times. Edges to them are left out too.
     """
-    told: dict[str, Task] = {}
+    tasks_by_id: dict[str, Task] = {}
     for report in reports:
-        _queued(told, report.get("queued", ()), report["now"])
-        _running(told, report.get("running", ()), report["now"])
-        _finished(told, report.get("finished", ()))
-    ended = [task for task in told.values() if "end" in task]
+        _queued(tasks_by_id, report.get("queued", ()), report["now"])
+        _running(tasks_by_id, report.get("running", ()), report["now"])
+        _finished(tasks_by_id, report.get("finished", ()))
+    ended = [task for task in tasks_by_id.values() if "end" in task]
     ended.sort(key=lambda task: task["submit"])
     return _log(layout, ended) if ended else None
 
 
-def _described(told: dict[str, Task], task: Mapping[str, Any], now: float) -> Task:
+def _described(tasks_by_id: dict[str, Task], task: Mapping[str, Any], now: float) -> Task:
     """A task as it was first described; one that ended under an identifier that is used again is told apart."""
-    if "end" in told.get(task["id"], ()):
-        before = told.pop(task["id"])
-        before["id"] = f"{before['id']}~{len(told)}"
-        told[before["id"]] = before
-    if task["id"] not in told:
+    if "end" in tasks_by_id.get(task["id"], ()):
+        before = tasks_by_id.pop(task["id"])
+        before["id"] = f"{before['id']}~{len(tasks_by_id)}"
+        tasks_by_id[before["id"]] = before
+    if task["id"] not in tasks_by_id:
         begun = task.get("start")
         submit = task.get("submit")
-        told[task["id"]] = {**task, "submit": (now if begun is None else begun) if submit is None else submit}
-    return told[task["id"]]
+        tasks_by_id[task["id"]] = {**task, "submit": (now if begun is None else begun) if submit is None else submit}
+    return tasks_by_id[task["id"]]
 
 
-def _queued(told: dict[str, Task], tasks: Iterable[Mapping[str, Any]], now: float) -> None:
+def _queued(tasks_by_id: dict[str, Task], tasks: Iterable[Mapping[str, Any]], now: float) -> None:
     for task in tasks:
-        known = _described(told, task, now)
+        known = _described(tasks_by_id, task, now)
         known.pop("begun", None)
 
 
-def _running(told: dict[str, Task], tasks: Iterable[Mapping[str, Any]], now: float) -> None:
+def _running(tasks_by_id: dict[str, Task], tasks: Iterable[Mapping[str, Any]], now: float) -> None:
     for task in tasks:
-        known = _described(told, task, now)
+        known = _described(tasks_by_id, task, now)
         if "begun" not in known:
             known["begun"], known["where"] = task["start"], task["node"]
 
 
-def _finished(told: dict[str, Task], tasks: Iterable[Mapping[str, Any]]) -> None:
+def _finished(tasks_by_id: dict[str, Task], tasks: Iterable[Mapping[str, Any]]) -> None:
     for task in tasks:
-        known = told[task["id"]]
+        known = tasks_by_id[task["id"]]
         if "begun" not in known:
             known["begun"], known["where"] = task["start"], task["node"]
         known["end"] = task["end"]

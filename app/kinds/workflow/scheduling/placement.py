@@ -56,23 +56,23 @@ class Fleet(NamedTuple):
 class Rule(NamedTuple):
     """In which order tasks are placed, and which node each one gets.
 
-    Of the nodes on which a task ends by its ``latest``, it gets the one of the smallest ``hurry * (end + bias) +
-    thrift * money``, where money is what the node's bill grows by; if there is none, that of the smallest
+    Of the nodes on which a task ends by its ``latest``, it gets the one of the smallest ``time_weight * (end + bias) +
+    cost_weight * money``, where money is what the node's bill grows by; if there is none, that of the smallest
     ``end + bias``.
 
     Attributes:
         order: all tasks, every one after its parents, [N].
         bias: seconds, added to the end on each node; infinite where a task must not run, [N, M].
         latest: seconds, [N].
-        hurry: worth of a second.
-        thrift: worth of a unit of money.
+        time_weight: weight of a second.
+        cost_weight: weight of a unit of money.
     """
 
     order: Indices
     bias: Floats
     latest: Floats
-    hurry: float
-    thrift: float
+    time_weight: float
+    cost_weight: float
 
 
 class Plan(NamedTuple):
@@ -207,9 +207,9 @@ def offer(
     worth = end + rule.bias[task, j]
     if end > rule.latest[task]:
         return True, worth
-    if rule.thrift > 0:
+    if rule.cost_weight > 0:
         more = bill(fleet, j, min(begun[j], at), max(ended[j], end)) - bill(fleet, j, begun[j], ended[j])
-        return False, rule.hurry * worth + rule.thrift * more
+        return False, rule.time_weight * worth + rule.cost_weight * more
     return False, worth
 
 

@@ -135,7 +135,7 @@ def level(given: Problem) -> Rule:
 
 def cheapest(given: Problem) -> Rule:
     """In HEFT's order, each task where the bill grows least."""
-    return heft(given)._replace(hurry=INSTANT, thrift=1.0)
+    return heft(given)._replace(time_weight=INSTANT, cost_weight=1.0)
 
 
 def deadline(given: Problem) -> Rule:

@@ -16,8 +16,8 @@ MADE = ("heft", "cpop", "peft", "level")
 Placer = Callable[[Problem, Rule], Plan]
 
 
-class Taste(NamedTuple):
-    """A learned rule.
+class LearnedRule(NamedTuple):
+    """Weights of a learned rule of placement.
 
     Attributes:
         transfer: what transfers count in ranks, 1 in HEFT's.
@@ -38,65 +38,67 @@ class Taste(NamedTuple):
     share: float
 
 
-TASTES = (
-    Taste(1.0, 0.0, 0.76, 0.13, 1.11, 0.22, 1.0),
-    Taste(2.97, 0.17, 0.3, 0.15, 0.13, 0.0, 1.0),
-    Taste(1.0, 0.73, 0.71, 0.63, 0.62, 0.0, 1.0),
-    Taste(0.7, 0.49, 0.94, 0.0, 0.0, 0.0, 1.0),
-    Taste(2.9, 0.0, 0.06, 0.0, 0.93, 0.0, 1.0),
-    Taste(0.8, 0.0, 0.47, 0.0, 0.0, 0.33, 1.0),
-    Taste(1.11, 0.91, 0.92, 0.38, 0.06, 0.0, 0.86),
-    Taste(1.55, 0.26, 0.79, 0.0, 0.84, 0.0, 0.41),
-    Taste(2.9, 0.55, 0.0, -0.49, 0.0, 0.0, 1.0),
-    Taste(1.0, 0.75, 0.62, 0.01, 0.0, 0.0, 1.0),
-    Taste(1.29, 0.0, 0.95, -0.07, 0.0, 0.71, 0.15),
-    Taste(2.81, 0.0, 0.96, 0.95, 0.82, 0.0, 1.0),
-    Taste(0.22, 0.0, 0.0, 0.0, 0.0, 0.0, 0.41),
-    Taste(1.69, 0.94, 0.0, 0.0, 0.3, 0.0, 1.0),
-    Taste(1.0, 0.42, 0.61, 0.37, 1.23, 0.0, 1.0),
-    Taste(0.5, 0.0, 0.93, -0.16, 0.0, 0.0, 1.0),
+LEARNED_RULES = (
+    LearnedRule(1.0, 0.0, 0.76, 0.13, 1.11, 0.22, 1.0),
+    LearnedRule(2.97, 0.17, 0.3, 0.15, 0.13, 0.0, 1.0),
+    LearnedRule(1.0, 0.73, 0.71, 0.63, 0.62, 0.0, 1.0),
+    LearnedRule(0.7, 0.49, 0.94, 0.0, 0.0, 0.0, 1.0),
+    LearnedRule(2.9, 0.0, 0.06, 0.0, 0.93, 0.0, 1.0),
+    LearnedRule(0.8, 0.0, 0.47, 0.0, 0.0, 0.33, 1.0),
+    LearnedRule(1.11, 0.91, 0.92, 0.38, 0.06, 0.0, 0.86),
+    LearnedRule(1.55, 0.26, 0.79, 0.0, 0.84, 0.0, 0.41),
+    LearnedRule(2.9, 0.55, 0.0, -0.49, 0.0, 0.0, 1.0),
+    LearnedRule(1.0, 0.75, 0.62, 0.01, 0.0, 0.0, 1.0),
+    LearnedRule(1.29, 0.0, 0.95, -0.07, 0.0, 0.71, 0.15),
+    LearnedRule(2.81, 0.0, 0.96, 0.95, 0.82, 0.0, 1.0),
+    LearnedRule(0.22, 0.0, 0.0, 0.0, 0.0, 0.0, 0.41),
+    LearnedRule(1.69, 0.94, 0.0, 0.0, 0.3, 0.0, 1.0),
+    LearnedRule(1.0, 0.42, 0.61, 0.37, 1.23, 0.0, 1.0),
+    LearnedRule(0.5, 0.0, 0.93, -0.16, 0.0, 0.0, 1.0),
 )
 
 
-class Outlook(NamedTuple):
-    """What learned rules look at: optimistic cost table [N, M], least run time of each task [N], nodes by speed [M]."""
+class RuleInputs(NamedTuple):
+    """Inputs of learned rules: optimistic cost table [N, M], least run time of each task [N], nodes by speed [M]."""
 
     table: Floats
     least: Floats
     place: Floats
 
 
-def outlook(given: Problem) -> Outlook:
-    """What all learned rules share."""
+def rule_inputs(given: Problem) -> RuleInputs:
+    """The inputs that all learned rules share, from a problem."""
     cost = given.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)
     place = np.argsort(np.argsort(total, kind="stable"), kind="stable")
-    return Outlook(optimistic(given.graph, cost, given.along), cost.min(axis=1), (place + 1) / len(place))
+    return RuleInputs(optimistic(given.graph, cost, given.along), cost.min(axis=1), (place + 1) / len(place))
 
 
-def learned(given: Problem, seen: Outlook, taste: Taste) -> Rule:
-    """The rule of ``taste``."""
-    average = (1 - taste.fastest) * given.average + taste.fastest * seen.least
-    along = taste.transfer * given.along
-    priority = (1 - taste.optimism) * upward(given.graph, average, along)
-    priority += taste.optimism * (seen.table.mean(axis=1) + average)
-    if taste.depth:
-        priority += taste.depth * downward(given.graph, average, along)
+def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule) -> Rule:
+    """The rule of placement with the weights of ``learned_rule``."""
+    average = (1 - learned_rule.fastest) * given.average + learned_rule.fastest * seen.least
+    along = learned_rule.transfer * given.along
+    priority = (1 - learned_rule.optimism) * upward(given.graph, average, along)
+    priority += learned_rule.optimism * (seen.table.mean(axis=1) + average)
+    if learned_rule.depth:
+        priority += learned_rule.depth * downward(given.graph, average, along)
     fits = np.isfinite(given.work.cost)
     wasted = np.where(fits, given.work.cost, 0.0) - np.where(fits, seen.least[:, None], 0.0)
-    bias = taste.foresight * seen.table + taste.waste * wasted
-    used = seen.place <= max(taste.share, 1 / len(seen.place)) + 1e-9
+    bias = learned_rule.foresight * seen.table + learned_rule.waste * wasted
+    used = seen.place <= max(learned_rule.share, 1 / len(seen.place)) + 1e-9
     bias[~fits] = np.inf
     bias[np.outer((fits & used).any(axis=1), ~used)] = np.inf
     count = len(priority)
     return Rule(first_ready(given.graph, priority), bias, np.full(count, np.inf), 1.0, 0.0)
 
 
-def rules(given: Problem, tastes: tuple[Taste, ...] = TASTES) -> list[Rule]:
-    """The published rules and those of ``tastes``."""
-    seen = outlook(given)
-    return [STRATEGIES[name](given) for name in MADE] + [learned(given, seen, taste) for taste in tastes]
+def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES) -> list[Rule]:
+    """The published rules and ``learned_rules``."""
+    seen = rule_inputs(given)
+    return [STRATEGIES[name](given) for name in MADE] + [
+        learned(given, seen, learned_rule) for learned_rule in learned_rules
+    ]
 
 
 def length(plan: Plan) -> float:
@@ -113,14 +115,14 @@ def money(given: Problem, plan: Plan) -> float:
     return float(sum(bill(given.fleet, j, first[j], last[j]) for j in range(nodes)))
 
 
-def frugal(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
+def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
     """Rules that look at money: the cheapest node, and deadlines of so many times the longest way through the tasks."""
     longest = upward(given.graph, given.average, given.along).max(initial=0.0)
     due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]
     return [STRATEGIES["cheapest"](given), *(STRATEGIES["deadline"](each) for each in due)]
 
 
-def best(given: Problem, placer: Placer, tastes: tuple[Taste, ...] = TASTES) -> tuple[Plan, Rule]:
+def best(given: Problem, placer: Placer, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES) -> tuple[Plan, Rule]:
     """The shortest plan of all rules, and its rule; HEFT's if none is shorter."""
-    played = [(placer(given, rule), rule) for rule in rules(given, tastes)]
+    played = [(placer(given, rule), rule) for rule in rules(given, learned_rules)]
     return min(played, key=lambda made: length(made[0]))

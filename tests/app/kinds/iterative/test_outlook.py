@@ -10,7 +10,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation, default_heuristic, first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
-from app.kinds.iterative.observation import advice_slice, expected_positive, view
+from app.kinds.iterative.observation import MEAN_DEVIATION, advice_slice, expected_size, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin
 from tests.planted import planted_spec, planted_table
@@ -117,10 +117,10 @@ def test_best_allocation_does_not_depend_on_how_many_are_asked_at_once(monkeypat
 
 
 @given(st.floats(-3, 3), st.floats(0.01, 2))
-def test_expected_positive_part(mean: float, spread: float) -> None:
-    exact = spread * norm.pdf(mean / spread) + mean * norm.cdf(mean / spread)
-    got = expected_positive(np.array([[mean]]), np.array([[spread]]))[0, 0]
-    assert got == pytest.approx(exact, abs=1e-4 * max(spread, abs(mean)))
+def test_the_expected_size_of_a_normal_number(mean: float, spread: float) -> None:
+    exact = 2 * spread * norm.pdf(mean / spread) + mean * (2 * norm.cdf(mean / spread) - 1)
+    got = expected_size(np.array([mean]), np.array([spread * MEAN_DEVIATION]))[0]
+    assert got == pytest.approx(exact, abs=1e-4 * spread)
 
 
 def test_the_advice_is_the_outlook_against_the_best() -> None:

@@ -14,7 +14,7 @@ from tests.workers.evaluation.report.sample import UNAVAILABLE, report
 from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import Markup, element, joined, table
 from workers.evaluation.report.page import page
-from workers.evaluation.report.tables import standing
+from workers.evaluation.report.tables import level_status
 from workers.evaluation.report.wording import interval, listed, number, percent, percents
 
 NASTY = "<script>alert('x')</script>\"&{{1+1}}"
@@ -131,10 +131,10 @@ def test_a_page_of_nothing_but_reasons_is_still_a_page() -> None:
 
 def test_a_level_beyond_the_class_is_no_pass() -> None:
     passed = {"level": "L4", "passed": True, "advantage": {}}
-    assert standing(passed, "L4") == "passed"
-    assert standing(passed, "L2") == "beyond"
-    assert standing({**passed, "passed": False}, "L2") == "failed"
-    assert standing({**passed, "passed": False, "advantage": None}, "L2") == "unknown"
+    assert level_status(passed, "L4") == "passed"
+    assert level_status(passed, "L2") == "beyond"
+    assert level_status({**passed, "passed": False}, "L2") == "failed"
+    assert level_status({**passed, "passed": False, "advantage": None}, "L2") == "unknown"
 
 
 def test_figures_have_as_many_digits_as_carry_something() -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, ExecutorContract, simulator
 from workers.learning.algorithms.config import DQN, QTable
 from workers.learning.execution import ExecutionError, Plan, make_executor, products
-from workers.learning.execution.memory import NAME, Board, Field, SharedArrays
+from workers.learning.execution.memory import NAME, Field, ParameterBuffer, SharedArrays
 from workers.plugins import PluginError
 
 PARENT = """
@@ -141,14 +141,14 @@ def test_another_process_sees_shared_arrays() -> None:
 
 
 def test_the_board_shows_whole_versions_only() -> None:
-    board = Board(1000)
-    assert board.read(0) is None
-    board.write(np.full(1000, 1.5, np.float32), 0.25)
-    version, shown = board.read(0) or (0, np.zeros(0))
+    buffer = ParameterBuffer(1000)
+    assert buffer.read(0) is None
+    buffer.write(np.full(1000, 1.5, np.float32), 0.25)
+    version, shown = buffer.read(0) or (0, np.zeros(0))
     assert shown.tolist() == [1.5] * 1000
-    assert board.progress == 0.25
-    assert board.read(version) is None
-    board.close()
+    assert buffer.progress == 0.25
+    assert buffer.read(version) is None
+    buffer.close()
 
 
 def test_a_simulator_made_from_its_description_is_the_same() -> None:

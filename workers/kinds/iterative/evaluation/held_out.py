@@ -19,10 +19,10 @@ class HeldOutModel(NamedTuple):
     """The domain model of the held-out executions, or None where they can't carry one; and what to say of it."""
 
     table: ModelTable | None
-    told: dict[str, Any]
+    report: dict[str, Any]
 
 
-def held_out_model(spec: Spec, samples: Samples, asked: HoldOut, seed: int) -> HeldOutModel:
+def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) -> HeldOutModel:
     """Choose executions, and fit a domain model on them alone."""
     data, layout = dict(samples), Layout(spec)
 
@@ -36,13 +36,13 @@ def held_out_model(spec: Spec, samples: Samples, asked: HoldOut, seed: int) -> H
             return False
         return True
 
-    chosen = choose([*data], asked, seed, fewest=FEWEST_EXECUTIONS, carries=carries)
+    chosen = choose([*data], request, seed, fewest=FEWEST_EXECUTIONS, carries=carries)
     try:
         fitted = fit_domain_model(spec, taken(chosen.names), seed)
     except EstimationError as error:
         reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
-        return HeldOutModel(None, chosen.told(reason, None))
-    return HeldOutModel(fitted.table, chosen.told(None, _note(chosen)))
+        return HeldOutModel(None, chosen.report(reason, None))
+    return HeldOutModel(fitted.table, chosen.report(None, _note(chosen)))
 
 
 def _note(chosen: Chosen) -> str:

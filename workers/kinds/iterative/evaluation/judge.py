@@ -43,7 +43,7 @@ class Scores:
         return interval(self.returns)
 
 
-class Court:
+class Evaluator:
     """Episodes of one workload under its model, the same ones for every policy."""
 
     def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int = EPISODES) -> None:
@@ -92,33 +92,33 @@ def judge(
         champion: what answers now; it must be beaten to be replaced.
         optimum: the solved problem where the caller has it; else it is solved here. A coarser plan is no yardstick.
     """
-    court = Court(spec, table, seed, episodes)
-    agent = court.score_artifact(load(artifact))
-    rules = {name: court.score(rule).returns for name, rule in HEURISTICS.items()}
-    present = _present(court, champion)
+    evaluator = Evaluator(spec, table, seed, episodes)
+    agent = evaluator.score_artifact(load(artifact))
+    rules = {name: evaluator.score(rule).returns for name, rule in HEURISTICS.items()}
+    present = _present(evaluator, champion)
     verdict = Judgement(agent.returns, rules, None if present is None else present.returns)
     terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
-    return verdict.report() | {"terms": terms_paid, **_yardstick(court, agent, optimum)}
+    return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum)}
 
 
-def _present(court: Court, champion: bytes | None) -> Scores | None:
+def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
     if champion is None:
         return None
     artifact = load(champion)
-    check(artifact, court.layout)
-    return court.score_artifact(artifact)
+    check(artifact, evaluator.layout)
+    return evaluator.score_artifact(artifact)
 
 
-def _yardstick(court: Court, agent: Scores, optimum: Optimum | None) -> dict[str, Any]:
+def _to_optimum(evaluator: Evaluator, agent: Scores, optimum: Optimum | None) -> dict[str, Any]:
     """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
     if optimum is None or not optimum.exact:
         try:
-            optimum = solve(court.layout, court.table)
+            optimum = solve(evaluator.layout, evaluator.table)
         except NoOptimum as error:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
-    scores = court.score(optimum.policy)
-    told = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
-    return {"optimum": told, "gap_to_optimum": gap(agent.returns, scores.returns), "optimum_reason": None}
+    scores = evaluator.score(optimum.policy)
+    optimum_report = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
+    return {"optimum": optimum_report, "gap_to_optimum": gap(agent.returns, scores.returns), "optimum_reason": None}
 
 
 def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
@@ -127,13 +127,13 @@ def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, epi
     Every candidate is played on the same episodes; one is accepted while its return is not below the first's by more
     than a tenth of a per cent, or is not significantly below it at all.
     """
-    court, made = Court(spec, table, seed, episodes), load(artifact)
+    evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
     candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
-    chosen = candidates[_steadiest([court.score_artifact(candidate).returns for candidate in candidates])]
-    return save(chosen.policy, court.layout, chosen.experience)
+    chosen = candidates[_largest_hysteresis([evaluator.score_artifact(candidate).returns for candidate in candidates])]
+    return save(chosen.policy, evaluator.layout, chosen.experience)
 
 
-def _steadiest(returns: Sequence[NDArray[np.float64]]) -> int:
+def _largest_hysteresis(returns: Sequence[NDArray[np.float64]]) -> int:
     """The last of the candidates up to which every one is as good as the first."""
     accepted = 0
     for index, values in enumerate(returns):

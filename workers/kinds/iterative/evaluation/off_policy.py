@@ -167,10 +167,10 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
             before = ours._replace(features=moment.features)
             action = decide(Situation(projector, before, view(projector, before)), artifact).action
             levels = step(projector.layout, before.levels, action)
-        told = expect(projector, before, levels, moment.features)
-        metrics = np.exp(told.logs + residual)
-        metrics[:, seconds] += told.pause
-        ours = advance(projector, before, levels, metrics, moment.features, told)
+        expected = expect(projector, before, levels, moment.features)
+        metrics = np.exp(expected.logs + residual)
+        metrics[:, seconds] += expected.pause
+        ours = advance(projector, before, levels, metrics, moment.features, expected)
         total += reward(before.weights, terms(projector, before, ours))
     return total
 
@@ -187,13 +187,13 @@ def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str
     runs = len(ratios)
     draws = rng.integers(0, runs, (RESAMPLES, runs))
 
-    def told(estimate: Any) -> dict[str, float]:
+    def interval(estimate: Any) -> dict[str, float]:
         return bootstrap_interval(estimate(np.arange(runs)), np.array([estimate(draw) for draw in draws]))
 
     return {
-        "per_decision": told(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
-        "weighted": told(lambda rows: weighted(ratios[rows], trace.rewards[rows])),
-        "doubly_robust": told(
+        "per_decision": interval(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
+        "weighted": interval(lambda rows: weighted(ratios[rows], trace.rewards[rows])),
+        "doubly_robust": interval(
             lambda rows: doubly_robust(ratios[rows], trace.rewards[rows], trace.taken_value[rows], values[rows])
         ),
         "effective_sample_size": size,

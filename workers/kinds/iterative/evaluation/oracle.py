@@ -1,4 +1,4 @@
-"""A policy that is told everything that is to come: what knowing the future would be worth.
+"""A policy that knows the future of its episodes: an upper bound for policies that do not.
 
 What is left of a run is then a shortest path, but for targets on a run's sum. Those are priced: the price at which the
 sum meets its target is bisected for each run (a Lagrangian relaxation, see ``hindsight``). The oracle knows what each
@@ -35,7 +35,7 @@ class Oracle:
         self._future: _Future | None = None
 
     def watch(self, world: IterativeWorld) -> None:
-        """Look behind the scenes of ``world``, whose episodes are about to begin."""
+        """Read the future of the episodes that begin next in ``world``."""
         self._world, self._future = world, None
 
     def act(self, situation: Situation) -> Choice:
@@ -86,7 +86,7 @@ class _Future:
         self.summed = [i for i in projector.targeted if self.layout.spec.metrics[i].scope == "run"]
         self._moves()
         ahead = _foreseen(world, self.layout.iterations - self.first)
-        self.stages = [self._stage(world, self.first + k, *told) for k, told in enumerate(ahead)]
+        self.stages = [self._stage(world, self.first + k, *forecast) for k, forecast in enumerate(ahead)]
         self.plans = [self._planned(None), *self._priced()]
 
     def _moves(self) -> None:

@@ -24,7 +24,7 @@ from app.policies.artifact import Artifact
 from app.policies.table import TablePolicy, cell
 from workers.evaluation.arena import Bare, Move, Player
 from workers.evaluation.levels import TITLES, Level
-from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
 from workers.evaluation.wrappers.base import World
 from workers.kinds.iterative.evaluation.hindsight import hindsight
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, plan
@@ -62,7 +62,7 @@ class Static:
     name: str = "static"
 
     def act(self, situation: Situation) -> Choice:
-        """One step nearer."""
+        """The action that comes nearest to ``goal``."""
         levels = situation.state.levels
         return Choice(action_towards(situation.projector.layout, levels, np.broadcast_to(self.goal, levels.shape)))
 
@@ -84,7 +84,7 @@ class IterativeProblem:
         self.projector = Projector(self.layout, table, np.float32)
         self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
         self.entries = self.layout.observation_names
-        self._known: dict[int, Yardstick] = {}
+        self._known: dict[int, LevelOptimum] = {}
 
     def player(self, contender: bytes | Policy) -> Player:
         """See ``Problem``."""
@@ -115,29 +115,29 @@ class IterativeProblem:
         except NoOptimum as error:
             return str(error)
 
-    def optimum(self, level: Level, seed: int) -> Yardstick:
+    def optimum(self, level: Level, seed: int) -> LevelOptimum:
         """See ``Problem``."""
         if level is Level.FIXED:
             return self._fixed(seed)
         planned = self._planned
         if isinstance(planned, str):
-            return Yardstick(reason=planned)
+            return LevelOptimum(reason=planned)
         if level in {Level.TRAIN, Level.SEEDS}:
             coarse = None if planned.exact else f"solved on a coarser grid, {planned.grid}, than a yardstick needs"
-            return Yardstick(planned.policy, planned.exact, planned.expected, planned.error, coarse)
+            return LevelOptimum(planned.policy, planned.exact, planned.expected, planned.error, coarse)
         changed = {Level.PARAMETERS: "they change", Level.COMPOSITION: "the model changes"}
         reason = OTHER_PARAMETERS.format(changed.get(level, "the environment changes"))
-        return Yardstick(planned.policy, reason=reason)
+        return LevelOptimum(planned.policy, reason=reason)
 
-    def _fixed(self, seed: int) -> Yardstick:
+    def _fixed(self, seed: int) -> LevelOptimum:
         if seed not in self._known:
             try:
                 found = hindsight(self.world(1, seed))
                 exact = found.error <= EXACT * abs(found.expected)
                 reason = None if exact else f"the best that was found; {found.error:.5f} more may be possible"
-                self._known[seed] = Yardstick(found.policy, exact, found.expected, found.error, reason)
+                self._known[seed] = LevelOptimum(found.policy, exact, found.expected, found.error, reason)
             except ValueError as error:
-                self._known[seed] = Yardstick(reason=str(error))
+                self._known[seed] = LevelOptimum(reason=str(error))
         return self._known[seed]
 
     def oracle(self) -> Oracle | None:
@@ -145,31 +145,33 @@ class IterativeProblem:
         size = len(self.layout.deltas) * len(self.layout.allocations) * self.layout.iterations
         return Oracle() if size <= LARGEST else None
 
-    def knobs(self) -> tuple[Knob, ...]:
+    def tunables(self) -> tuple[Tunable, ...]:
         """See ``Problem``: the level of every resource."""
-        return tuple(Knob(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
+        return tuple(Tunable(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
 
     def static(self, values: Mapping[str, int]) -> Static:
         """See ``Problem``."""
         return Static(np.array([values[name] for name in self.layout.resources], np.int16))
 
     @cached_property
-    def portrait(self) -> Portrait:
+    def heat_map_axes(self) -> HeatMapAxes:
         """See ``Problem``."""
         _, name = self._height
-        return Portrait(Axis("progress", PROGRESS), Axis(name, RATIOS), "change of allocation (share of the largest)")
+        return HeatMapAxes(
+            Axis("progress", PROGRESS), Axis(name, RATIOS), "change of allocation (share of the largest)"
+        )
 
     @cached_property
     def _height(self) -> tuple[int, str]:
         """Entry of the observation that heat maps are drawn over, and what it is called."""
-        for prefix, told in (
+        for prefix, form in (
             ("left.", "{} left of the target over what is projected (log)"),
             ("measured.", "{} over its target (log)"),
             ("effect.", "run effect on {} (standard deviations)"),
         ):
             for index, entry in enumerate(self.entries):
                 if entry.startswith(prefix):
-                    return index, told.format(entry.removeprefix(prefix))
+                    return index, form.format(entry.removeprefix(prefix))
         raise LookupError("an observation always has a run effect")
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
@@ -193,7 +195,7 @@ class IterativeProblem:
             return "optimum", self._planned.policy
         return "model_predictive", HEURISTICS["model_predictive"]
 
-    def told(self, situation: Situation, row: int) -> dict[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
@@ -13,18 +12,19 @@ from app.kinds.iterative.observation import View, advice_slice, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
-from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
+from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import Conditions, neutral
+from workers.kinds.iterative.simulator import restored
 from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]
 
 
 class Truth(NamedTuple):
-    """What an oracle is told of B runs.
+    """What an oracle knows of B runs.
 
     Attributes:
         projectors: of the models that runs follow.
@@ -48,6 +48,8 @@ class IterativeWorld(Disturbed):
         layout = projector.layout
         super().__init__(batch, seed, len(layout.metrics))
         self.layout, self.projector, self.models = layout, projector, list(held_out)
+        self.observation_space, self.action_space = layout.observation_space, layout.action_space
+        self.advice = advice_slice(layout)
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
             *(f"target.{m.name}" for m in layout.spec.metrics if m.target is not None),
@@ -70,21 +72,6 @@ class IterativeWorld(Disturbed):
     def _model(self) -> NDArray[np.integer]:
         """Which of them each run follows, [B]."""
         return np.zeros(self.batch, np.intp) if self.model is None else self.model
-
-    @property
-    def observation_space(self) -> spaces.Box:
-        """The layout's."""
-        return self.layout.observation_space
-
-    @property
-    def action_space(self) -> spaces.Discrete:
-        """The layout's."""
-        return self.layout.action_space
-
-    @property
-    def advice(self) -> slice:
-        """Where the outlook of each action stands."""
-        return advice_slice(self.layout)
 
     @property
     def situation(self) -> Situation:
@@ -149,8 +136,7 @@ class IterativeWorld(Disturbed):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
-        runs = unpack(self.layout, state["rows"])
-        self._state = State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in runs))
+        self._state = restored(self.layout, state["rows"])
         self._effect = state["effect"].copy()
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())

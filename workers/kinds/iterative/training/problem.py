@@ -9,7 +9,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.evaluation.judge import Court, calibrated, judge
+from workers.kinds.iterative.evaluation.judge import Evaluator, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, described
 from workers.learning.described_simulator import SimulatorSpec
@@ -35,7 +35,7 @@ class IterativeTraining:
         self.length = self.layout.iterations
         found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
         self.tabular = tuple(found[:LARGEST_TABLE])
-        self.court = Court(spec, table, seed + 1, VALIDATION_EPISODES)
+        self.evaluator = Evaluator(spec, table, seed + 1, VALIDATION_EPISODES)
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """See ``TrainingProblem``."""
@@ -53,8 +53,8 @@ class IterativeTraining:
             return Planned(why_not=str(error))
         artifact = self.save(found.policy)
         fine = found.error <= LARGEST_ERROR * abs(found.expected)
-        told = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
-        return Planned(artifact, self.score(artifact), found.exact and fine, told=told)
+        details = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
+        return Planned(artifact, self.score(artifact), found.exact and fine, details=details)
 
     def save(self, policy: Any) -> bytes:
         """See ``TrainingProblem``."""
@@ -68,9 +68,9 @@ class IterativeTraining:
 
     def score(self, artifact: bytes) -> float:
         """See ``TrainingProblem``."""
-        return float(self.court.score_artifact(load(artifact)).returns.mean())
+        return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
-    def steadied(self, artifact: bytes) -> bytes:
+    def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
         return calibrated(self.spec, self.table, artifact, seed=self.seed + 2)
 
@@ -82,5 +82,5 @@ class IterativeTraining:
     def _optimum(self, planned: Planned) -> Optimum | None:
         if not planned.artifact:
             return None
-        told = planned.told
-        return Optimum(load(planned.artifact).policy, told["expected"], told["error"], Grid(*told["grid"]))
+        details = planned.details
+        return Optimum(load(planned.artifact).policy, details["expected"], details["error"], Grid(*details["grid"]))

@@ -55,9 +55,9 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
     cuts = [int(len(part.runtime) * (1 - HELD_OUT)) for part in known]
     fitted = _fitted([_part(part, 0, cut) for part, cut in zip(known, cuts, strict=True)])
     errors = {family: _errors(known, cuts, fitted, family) for family in FAMILIES}
-    told = [_told(family, error) for family, error in errors.items()]
-    best = min((entry for entry in told if entry["median"] is not None), key=lambda entry: entry["median"])
-    candidates = [{**entry, "chosen": entry is best} for entry in told]
+    candidates = [_candidate(family, error) for family, error in errors.items()]
+    best = min((entry for entry in candidates if entry["median"] is not None), key=lambda entry: entry["median"])
+    candidates = [{**entry, "chosen": entry is best} for entry in candidates]
     report = {
         "family": best["family"],
         "candidates": candidates,
@@ -65,8 +65,8 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
             "run_time": {
                 "mape": best["mape"],
                 "median": best["median"],
-                "naive_mape": told[0]["mape"],
-                "estimate_mape": told[1]["mape"],
+                "naive_mape": candidates[0]["mape"],
+                "estimate_mape": candidates[1]["mape"],
             }
         },
         "executions": len(traces),
@@ -138,7 +138,7 @@ def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
     return found
 
 
-def _told(family: str, errors: Floats) -> dict[str, Any]:
+def _candidate(family: str, errors: Floats) -> dict[str, Any]:
     if not len(errors):
         return {"family": family, "mape": None, "median": None}
     return {"family": family, "mape": float(errors.mean()), "median": float(np.median(errors))}

@@ -17,7 +17,7 @@ from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Limits
 from app.policies.base import IncompatibleArtifact
 from workers.kinds.workflow.evaluation.episodes import Episode
-from workers.kinds.workflow.evaluation.schedulers import Ruled, Way
+from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler, Ruled
 from workers.kinds.workflow.simulator.agents import NETWORK, Agent, Networks, agent_of, play_agent
 from workers.kinds.workflow.simulator.pool import opened
 from workers.kinds.workflow.simulator.schedule import Schedule
@@ -27,7 +27,7 @@ CONSERVATIVE = "conservative"
 
 
 @dataclass(frozen=True)
-class Played:
+class AgentScheduler:
     """An agent that picks tasks on one pool.
 
     Attributes:
@@ -44,7 +44,7 @@ class Played:
     limits: Limits
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         return self._played(episode)[0]
 
     def choices(self, episode: Episode, schedule: Schedule) -> list[tuple[float, str]]:
@@ -66,7 +66,7 @@ class Played:
         return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64)), member
 
 
-def way_of(data: bytes, layout: Layout, *, pool: bool) -> Way:
+def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler:
     """What an artifact does with a whole episode, beside the mechanism of the workload.
 
     Args:
@@ -89,7 +89,7 @@ def way_of(data: bytes, layout: Layout, *, pool: bool) -> Way:
     if isinstance(artifact.policy, StrategyPolicy):
         return Ruled(artifact.policy.name, *how)
     agent, members = compiled(artifact.policy)
-    return Played(artifact.policy.name, agent, members, *how)
+    return AgentScheduler(artifact.policy.name, agent, members, *how)
 
 
 def compiled(policy: Any) -> tuple[Agent, tuple[str, ...]]:

@@ -31,8 +31,8 @@ class Episode(NamedTuple):
     measure: Reference
 
 
-class Luck(NamedTuple):
-    """What befalls one episode.
+class TaskDisturbance(NamedTuple):
+    """Effects of the disturbances on one episode.
 
     Attributes:
         factor: of each task's run time, [N].
@@ -108,14 +108,14 @@ def misjudged(trace: Trace, power: float) -> Trace:
     return trace._replace(estimate=np.where(known, trace.runtime * ratio**power, trace.estimate))
 
 
-def befallen(episode: Episode, luck: Luck) -> Episode:
-    """The episode as it will turn out; itself where nothing befalls it."""
-    if luck.capacity >= 1 and (luck.factor == 1).all():
+def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
+    """The episode under a disturbance; the same object where there is none."""
+    if disturbance.capacity >= 1 and (disturbance.factor == 1).all():
         return episode
     trace, nodes = episode.trace, episode.nodes
-    if luck.capacity < 1:
-        trace, nodes = _narrowed(trace, nodes, luck.capacity)
-    trace = trace._replace(runtime=trace.runtime * luck.factor)
+    if disturbance.capacity < 1:
+        trace, nodes = _narrowed(trace, nodes, disturbance.capacity)
+    trace = trace._replace(runtime=trace.runtime * disturbance.factor)
     return Episode(trace, nodes, episode.weights, reference(trace, nodes))
 
 
@@ -129,8 +129,8 @@ def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
     processors = max(1, int(share * nodes.processors[0]))
     need = np.minimum(trace.processors, processors)
     longer = trace.processors / need
-    told = trace._replace(processors=need, runtime=trace.runtime * longer, estimate=trace.estimate * longer)
-    return told, nodes._replace(processors=np.array([processors]))
+    scaled = trace._replace(processors=need, runtime=trace.runtime * longer, estimate=trace.estimate * longer)
+    return scaled, nodes._replace(processors=np.array([processors]))
 
 
 def _all_fit(trace: Trace, nodes: Nodes) -> bool:

@@ -1,4 +1,4 @@
-"""Episodes that were drawn before: in an evaluation everybody plays the same ones, and they are worth drawing once."""
+"""Cache of drawn episodes: all policies of an evaluation play the same ones."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.kinds.workflow.evaluation.episodes import Episode, Luck, befallen
+from workers.kinds.workflow.evaluation.episodes import Episode, TaskDisturbance, disturbed_episode
 
 Floats = NDArray[np.float64]
 MOST_TASKS = 1_500_000  # that are kept in all; some 160 bytes each
 
 
 class Turned:
-    """How episodes turn out under one luck.
+    """Episodes under one set of disturbances.
 
     Attributes:
         truth: the episodes, [B].
         earned: terms [6] of the numbered ways, by identity of the episode and number.
     """
 
-    def __init__(self, known: Sequence[Episode], luck: Sequence[Luck]) -> None:
-        self.truth = [befallen(one, what) for one, what in zip(known, luck, strict=True)]
+    def __init__(self, known: Sequence[Episode], disturbance: Sequence[TaskDisturbance]) -> None:
+        self.truth = [disturbed_episode(one, what) for one, what in zip(known, disturbance, strict=True)]
         self.earned: dict[tuple[int, int], Floats] = {}
 
 
@@ -39,11 +39,11 @@ class Drawn:
         self.known, self.observation, self.after = known, observation, after
         self._turned: dict[bytes, Turned] = {}
 
-    def turned(self, luck: Sequence[Luck]) -> Turned:
+    def turned(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
         """How they turn out."""
-        key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in luck)
+        key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
         if key not in self._turned:
-            self._turned = {key: Turned(self.known, luck)}  # in one evaluation there is one luck for each
+            self._turned = {key: Turned(self.known, disturbance)}  # in one evaluation there is one luck for each
         return self._turned[key]
 
 

@@ -68,19 +68,19 @@ def _earliest_ends(trace: Trace, shortest: Floats) -> Floats:
 
 def terms(trace: Trace, nodes: Nodes, schedule: Schedule, measure: Reference) -> Floats:
     """What is paid for, in the order of ``spec.TERMS``, [6]: less is better, and 0 is as good as can be."""
-    told = figures(trace, nodes, schedule)
+    result = figures(trace, nodes, schedule)
     return np.array(
         [
-            told.slowdown - 1.0,
-            told.wait / HOUR,
-            told.makespan / measure.makespan - 1.0,
-            told.misses,
-            1.0 - told.utilisation,
-            told.cost / measure.cost if measure.cost > 0 else 0.0,
+            result.slowdown - 1.0,
+            result.wait / HOUR,
+            result.makespan / measure.makespan - 1.0,
+            result.misses,
+            1.0 - result.utilisation,
+            result.cost / measure.cost if measure.cost > 0 else 0.0,
         ]
     )
 
 
-def worth(weights: Floats, paid: Floats) -> float:
+def objective_return(weights: Floats, paid: Floats) -> float:
     """The return of terms [6]; larger is better."""
     return -float(weights @ paid)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.layout import HOUR, Nodes
 from app.kinds.workflow.spec import TERMS, Limits
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.evaluation.objective import Reference, durations, reference, terms, worth
+from workers.kinds.workflow.evaluation.objective import Reference, durations, objective_return, reference, terms
 from workers.kinds.workflow.simulator.schedule import SHORTEST, Schedule
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class _Search:
 
     def offer(self, schedule: Schedule) -> None:
         """Keep a whole schedule if it is the best so far."""
-        value = worth(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
+        value = objective_return(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
         if value > self.value:
             self.best, self.value = schedule, value
 
@@ -181,8 +181,8 @@ class _Search:
             there = int(partial.node[parent])
             if there < 0:
                 return np.inf
-            way = 0.0 if there == node else data * max(self.pace[there], self.pace[node])
-            at = max(at, float(partial.end[parent]) + way)
+            transfer = 0.0 if there == node else data * max(self.pace[there], self.pace[node])
+            at = max(at, float(partial.end[parent]) + transfer)
         return at
 
     def _earliest(self, partial: _Partial, task: int, node: int) -> float:
@@ -199,9 +199,9 @@ class _Search:
                 return float(at)
         return np.inf
 
-    def _room(self, task: int, node: int, beside: NDArray[np.intp]) -> bool:
-        processors = self.trace.processors[task] + self.trace.processors[beside].sum()
-        memory = self.memory[task] + self.memory[beside].sum()
+    def _room(self, task: int, node: int, others: NDArray[np.intp]) -> bool:
+        processors = self.trace.processors[task] + self.trace.processors[others].sum()
+        memory = self.memory[task] + self.memory[others].sum()
         return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
 
     def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:
@@ -220,7 +220,7 @@ class _Search:
             waits[task] = at.min() - self.trace.submit[task]
             ratio = (at + own - self.trace.submit[task])[np.isfinite(own)] / np.maximum(own[np.isfinite(own)], SHORTEST)
             slow[task] = max(1.0, float(ratio.min()))
-        return worth(self.weights, self._terms(ends, waits, slow))
+        return objective_return(self.weights, self._terms(ends, waits, slow))
 
     def _after(self, task: int, ends: Floats, last: float) -> float:
         """A bound on the start of a task of which a parent is open."""

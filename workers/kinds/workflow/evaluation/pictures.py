@@ -42,12 +42,12 @@ def picture(
     Raises:
         ValueError: there is no task, or one was never played to its end.
     """
-    told = figures(trace, nodes, schedule)._asdict()
+    result = figures(trace, nodes, schedule)._asdict()
     edges = _edges(trace, schedule)
     return {
         "name": name,
         "tasks": trace.tasks,
-        "figures": {key: float(value) for key, value in told.items()},
+        "figures": {key: float(value) for key, value in result.items()},
         "over_time": over_time(trace, nodes, schedule, edges),
         "slowdown": distribution(slowdowns(trace, schedule)),
         "choices": _chosen(choices, edges) if choices else None,

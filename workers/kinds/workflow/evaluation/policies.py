@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from workers.kinds.workflow.evaluation.schedulers import Way
+from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.evaluation.world import WorkflowWorld
 
 
@@ -23,20 +23,20 @@ class Always:
 
 
 @dataclass
-class Enrolled:
+class SchedulerPolicy:
     """A way of its own, that takes part in a world once it has watched it."""
 
-    way: Way
+    scheduler: EpisodeScheduler
     _number: int | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
         """The way's."""
-        return self.way.name
+        return self.scheduler.name
 
     def watch(self, world: WorkflowWorld) -> None:
         """Take part in ``world``."""
-        self._number = world.enrol(self.way)
+        self._number = world.add_scheduler(self.scheduler)
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""

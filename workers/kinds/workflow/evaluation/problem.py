@@ -15,14 +15,14 @@ from app.kinds.workflow.spec import TERMS, Spec
 from app.kinds.workflow.trace import Trace
 from workers.evaluation.arena import Bare, Player
 from workers.evaluation.levels import Level
-from workers.evaluation.problem import Axis, Encoder, Knob, Portrait, Yardstick
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.memory import Memory
 from workers.kinds.workflow.evaluation.objective import reference
 from workers.kinds.workflow.evaluation.pictures import picture
-from workers.kinds.workflow.evaluation.policies import Always, Enrolled, Hindsight
-from workers.kinds.workflow.evaluation.reference import yardstick
-from workers.kinds.workflow.evaluation.schedulers import ORDERS, Ruled, Way, placed, pooled, ruled
+from workers.kinds.workflow.evaluation.policies import Always, Hindsight, SchedulerPolicy
+from workers.kinds.workflow.evaluation.reference import level_optimum
+from workers.kinds.workflow.evaluation.schedulers import ORDERS, EpisodeScheduler, Ruled, placed, pooled, ruled
 from workers.kinds.workflow.evaluation.world import WorkflowWorld
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
 
@@ -73,11 +73,11 @@ class WorkflowProblem:
         if not self.traces:
             raise ValueError("there is no task with a run time to play")
         self.pool = all(pooled(trace, len(self.layout.nodes.kind)) for trace in (*self.traces, *self.held_out))
-        self.ways = self._ways()
-        names = list(self.ways)
+        self.schedulers = self._schedulers()
+        names = list(self.schedulers)
         self.heuristics: Mapping[str, Policy] = {name: Always(number, name) for number, name in enumerate(names)}
         self.memory = Memory()
-        self._known: dict[int, Yardstick] = {}
+        self._known: dict[int, LevelOptimum] = {}
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
         """Traces with a task at least, whose run times are known and whose tasks fit."""
@@ -87,7 +87,7 @@ class WorkflowProblem:
             reference(trace, self.layout.nodes)
         return found
 
-    def _ways(self) -> dict[str, Way]:
+    def _schedulers(self) -> dict[str, EpisodeScheduler]:
         if self.pool:
             spec = self.layout.spec
             fill = spec.backfill_order if spec.backfill_order in RULES else "fcfs"
@@ -101,9 +101,9 @@ class WorkflowProblem:
 
     def _policy(self, contender: bytes | Policy) -> Policy:
         if isinstance(contender, bytes):
-            from workers.kinds.workflow.evaluation.artifacts import way_of
+            from workers.kinds.workflow.evaluation.artifacts import scheduler_of
 
-            return Enrolled(way_of(contender, self.layout, pool=self.pool))
+            return SchedulerPolicy(scheduler_of(contender, self.layout, pool=self.pool))
         return contender
 
     def title(self, contender: bytes | Policy) -> str:
@@ -112,8 +112,8 @@ class WorkflowProblem:
 
     def world(self, batch: int, seed: int) -> WorkflowWorld:
         """See ``Problem``."""
-        ways = list(self.ways.values())
-        return WorkflowWorld(self.layout, self.traces, self.held_out, ways, self.tasks, batch, seed, self.memory)
+        schedulers = list(self.schedulers.values())
+        return WorkflowWorld(self.layout, self.traces, self.held_out, schedulers, self.tasks, batch, seed, self.memory)
 
     def unavailable(self, level: Level) -> str | None:
         """See ``Problem``."""
@@ -123,46 +123,46 @@ class WorkflowProblem:
         """See ``Problem``."""
         return DESCRIPTIONS[level]
 
-    def optimum(self, level: Level, seed: int) -> Yardstick:
+    def optimum(self, level: Level, seed: int) -> LevelOptimum:
         """See ``Problem``."""
         if level is not Level.FIXED:
-            return Yardstick(reason=ONE_EPISODE)
+            return LevelOptimum(reason=ONE_EPISODE)
         if seed not in self._known:
             world = self.world(1, seed)
             world.reset()
             best = int(Hindsight().act(world.situation).action[0])
             limits = self.layout.spec.limits_per_user
-            self._known[seed] = yardstick(world.truth[0], limits, world.schedule(0, best), seed)
+            self._known[seed] = level_optimum(world.truth[0], limits, world.schedule(0, best), seed)
         return self._known[seed]
 
     def oracle(self) -> Policy:
         """See ``Problem``: the best heuristic of every episode, in hindsight."""
         return Hindsight()
 
-    def knobs(self) -> tuple[Knob, ...]:
+    def tunables(self) -> tuple[Tunable, ...]:
         """See ``Problem``: rule, mechanism and order of overtaking, or the strategy for workflows."""
         if not self.pool:
-            return (Knob("strategy", 0, len(self.ways) - 1),)
+            return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
-        return tuple(Knob(name, 0, len(values) - 1) for name, values in sizes.items())
+        return tuple(Tunable(name, 0, len(values) - 1) for name, values in sizes.items())
 
     def static(self, values: Mapping[str, int]) -> Policy:
         """See ``Problem``."""
         if not self.pool:
             return Always(values["strategy"], "static")
         rule, mechanism, fill = RULES[values["rule"]], MECHANISMS[values["mechanism"]], ORDERS[values["fill"]]
-        return Enrolled(Ruled(rule, mechanism, fill, self.layout.spec.limits_per_user))
+        return SchedulerPolicy(Ruled(rule, mechanism, fill, self.layout.spec.limits_per_user))
 
     @cached_property
-    def portrait(self) -> Portrait:
+    def heat_map_axes(self) -> HeatMapAxes:
         """See ``Problem``."""
         x, y = Axis("log of work over room while it comes in", LOADS), Axis("spread of the log estimates", SPREADS)
-        return Portrait(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
+        return HeatMapAxes(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """See ``Problem``."""
         seen, world = situation.view.observation, situation.state
-        bias = [_leaning(world.truth[b].trace, world.schedule(b, int(way))) for b, way in enumerate(action)]
+        bias = [_leaning(world.truth[b].trace, world.schedule(b, int(scheduler))) for b, scheduler in enumerate(action)]
         return seen[:, 0], seen[:, 1], np.array(bias)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
@@ -173,14 +173,14 @@ class WorkflowProblem:
         """See ``Problem``."""
         return "hindsight", Hindsight()
 
-    def told(self, situation: Situation, row: int) -> dict[str, float]:
+    def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
         """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(episodes.ENTRIES, values, strict=True)}
 
     def action_name(self, action: int) -> str:
         """See ``Problem``."""
-        return list(self.ways)[action]
+        return list(self.schedulers)[action]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any]:
         """See ``Problem``: ``schedules`` (see ``seen``) of those shown, and ``points`` and ``slowdowns`` of all."""
@@ -188,9 +188,9 @@ class WorkflowProblem:
         world.reset()
         episode = world.truth[0]
 
-        def told(name: str, number: int) -> dict[str, Any]:
+        def picture_of(name: str, number: int) -> dict[str, Any]:
             schedule = world.schedule(0, number)
-            chosen: Callable[[Any, Schedule], Any] = getattr(world.ways[number], "choices", lambda *_: ())
+            chosen: Callable[[Any, Schedule], Any] = getattr(world.schedulers[number], "choices", lambda *_: ())
             choices = chosen(episode, schedule)
             return picture(name, episode.trace, episode.nodes, schedule, choices, self.layout.names)
 
@@ -198,9 +198,9 @@ class WorkflowProblem:
         for name, contender in shown.items():
             policy: Any = self._policy(contender)
             Bare(policy).begin(world, seed)
-            schedules.append(told(name, int(policy.act(world.situation).action[0])))
+            schedules.append(picture_of(name, int(policy.act(world.situation).action[0])))
         points = []
-        for number, name in enumerate(self.ways):
+        for number, name in enumerate(self.schedulers):
             worthy = figures(episode.trace, episode.nodes, world.schedule(0, number))
             points.append({"name": name, "cost": worthy.cost, "makespan": worthy.makespan})
         return {"schedules": schedules, "points": points}

@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.spec import TERMS, Limits
-from workers.evaluation.problem import Yardstick
+from workers.evaluation.problem import LevelOptimum
 from workers.kinds.workflow.evaluation.episodes import Episode
-from workers.kinds.workflow.evaluation.objective import terms, worth
+from workers.kinds.workflow.evaluation.objective import objective_return, terms
 from workers.kinds.workflow.evaluation.optimum import solve, why_not
-from workers.kinds.workflow.evaluation.policies import Enrolled
-from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Remembered, Way
+from workers.kinds.workflow.evaluation.policies import SchedulerPolicy
+from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, EpisodeScheduler, ReplayedSchedule
 from workers.kinds.workflow.simulator.schedule import Schedule
 
 TRIALS = 400
-EFFORT = 200_000  # tasks that are placed in all trials, at most
+PLACEMENTS = 200_000  # tasks that are placed in all trials, at most
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
@@ -27,7 +27,7 @@ class Found(NamedTuple):
     value: float
 
 
-def yardstick(episode: Episode, limits: Limits, start: Schedule, seed: int) -> Yardstick:
+def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) -> LevelOptimum:
     """The best that can be had of an episode whose future is known.
 
     Args:
@@ -40,19 +40,21 @@ def yardstick(episode: Episode, limits: Limits, start: Schedule, seed: int) -> Y
     if reason is None:
         best = solve(episode.trace, episode.nodes, episode.weights, start)
         if best.exact:
-            policy = Enrolled(Fixed(best.schedule, remembered(best.schedule)))
-            return Yardstick(policy, exact=True, expected=best.value, error=0.0)
+            policy = SchedulerPolicy(Fixed(best.schedule, remembered(best.schedule)))
+            return LevelOptimum(policy, exact=True, expected=best.value, error=0.0)
         start, reason = best.schedule, f"given up after {best.branches} branches"
-    value = worth(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
+    value = objective_return(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
     schedule = start if limits != NO_LIMITS else _improved(episode, start, value, seed)
-    expected = worth(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
-    told = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
-    return Yardstick(Enrolled(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=told)
+    expected = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
+    reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
+    return LevelOptimum(
+        SchedulerPolicy(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=reason_text
+    )
 
 
-def remembered(schedule: Schedule) -> Remembered:
-    """A schedule by heart: its order, its nodes and its starts."""
-    return Remembered(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
+def remembered(schedule: Schedule) -> ReplayedSchedule:
+    """A scheduler that replays order and nodes of a schedule."""
+    return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
 class Fixed:
@@ -60,11 +62,11 @@ class Fixed:
 
     name = "plan"
 
-    def __init__(self, schedule: Schedule, otherwise: Way) -> None:
+    def __init__(self, schedule: Schedule, otherwise: EpisodeScheduler) -> None:
         self.schedule, self.otherwise = schedule, otherwise
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         trace, schedule = episode.trace, self.schedule
         if trace.tasks == len(schedule.start) and len(episode.nodes.speed) > schedule.node.max():
             lengths = trace.runtime / episode.nodes.speed[schedule.node]
@@ -80,10 +82,10 @@ def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Sch
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = remembered(start)
     found, best = Found(known.order, known.node, value), start
-    for _ in range(min(TRIALS, EFFORT // max(count * nodes, 1))):
+    for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
         order, node = _moved(found, random, nodes)
-        schedule = Remembered(order, node).play(episode)
-        worthy = worth(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
+        schedule = ReplayedSchedule(order, node).play(episode)
+        worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
         if worthy > found.value:
             found, best = Found(order, node, worthy), schedule
     return best

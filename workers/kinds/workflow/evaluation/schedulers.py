@@ -25,8 +25,8 @@ ORDERS = ("fcfs", "sjf")
 FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
-class Way(Protocol):
-    """Plays an episode to its end, knowing no more at any time than a scheduler would."""
+class EpisodeScheduler(Protocol):
+    """Schedules an episode to its end; at any time it knows what a scheduler would know then."""
 
     @property
     def name(self) -> str:
@@ -50,11 +50,11 @@ class Ruled:
     @property
     def name(self) -> str:
         """Rule and mechanism; the order of overtaking where it is not that of arrival."""
-        told = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
-        return told if self.fill == "fcfs" else f"{told}-{self.fill}"
+        name = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
+        return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
@@ -78,7 +78,7 @@ class Planned:
         return self.strategy
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         return dag.simulated(episode.trace, episode.nodes, self.strategy)
 
 
@@ -94,13 +94,13 @@ class Dispatched:
         return f"{self.strategy} at run time"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``."""
+        """See ``EpisodeScheduler``."""
         return dag.dispatched(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """The same tasks in the same order on the same nodes every time, whatever comes.
+class ReplayedSchedule:
+    """A fixed order and node of every task, whatever its run times.
 
     Attributes:
         order: of the tasks, [N].
@@ -114,7 +114,7 @@ class Remembered:
     name: str = "remembered"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``Way``; tasks that it has never seen come last, and anywhere."""
+        """See ``EpisodeScheduler``; tasks that it has never seen come last, and anywhere."""
         count, nodes = episode.trace.tasks, len(episode.nodes.kind)
         rank = np.arange(count) + len(self.order)
         known = self.order[self.order < count]
@@ -159,17 +159,17 @@ def pooled(trace: Trace, nodes: int) -> bool:
     return nodes == 1 and not len(trace.parents)
 
 
-def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, Way]:
+def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
     """Every rule with the workload's own mechanism, some with every mechanism, and EASY that fills by length."""
     own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
-    ways = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
-    return {way.name: way for way in ways}
+    schedulers = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
+    return {scheduler.name: scheduler for scheduler in schedulers}
 
 
-def placed(*, at_once: bool) -> dict[str, Way]:
+def placed(*, at_once: bool) -> dict[str, EpisodeScheduler]:
     """Every strategy for several nodes: at run time, and where all is known ``at_once``, as a plan too."""
-    ways: list[Way] = [Dispatched(name) for name in planning.STRATEGIES]
+    schedulers: list[EpisodeScheduler] = [Dispatched(name) for name in planning.STRATEGIES]
     if at_once:
-        ways = [*(Planned(name) for name in planning.STRATEGIES), *ways]
-    return {way.name: way for way in ways}
+        schedulers = [*(Planned(name) for name in planning.STRATEGIES), *schedulers]
+    return {scheduler.name: scheduler for scheduler in schedulers}

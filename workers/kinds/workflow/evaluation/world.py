@@ -18,16 +18,16 @@ from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
 from workers.evaluation.world import Disturbed
 from workers.kinds.workflow.evaluation import episodes
-from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, Luck
+from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, TaskDisturbance
 from workers.kinds.workflow.evaluation.memory import Drawn, Memory, Turned
-from workers.kinds.workflow.evaluation.objective import reference, terms, worth
-from workers.kinds.workflow.evaluation.schedulers import Way
+from workers.kinds.workflow.evaluation.objective import objective_return, reference, terms
+from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.schedule import Schedule
 from workers.learning.simulator import Step
 
 JITTER = 0.1  # standard deviation of the log of what a seed makes of a gap between submissions
 FIXED_OF = 16  # draws of which the fixed episode is the busiest
-SHORTEST_LUCK = 1e-9  # a run time is never 0 by bad luck
+LEAST_FACTOR = 1e-9  # a run time is never 0 by bad luck
 
 
 class View(NamedTuple):
@@ -63,7 +63,7 @@ class WorkflowWorld(Disturbed):
         layout: Layout,
         traces: Sequence[Trace],
         held_out: Sequence[Trace],
-        ways: Sequence[Way],
+        schedulers: Sequence[EpisodeScheduler],
         tasks: int,
         batch: int,
         seed: int,
@@ -71,7 +71,7 @@ class WorkflowWorld(Disturbed):
     ) -> None:
         super().__init__(batch, seed, 1)
         self.layout, self.traces, self.models = layout, traces, held_out
-        self.ways, self.numbered = list(ways), len(ways)
+        self.schedulers, self.numbered = list(schedulers), len(schedulers)
         self.tasks = tasks
         self.held_out, self._memory = len(held_out), memory or Memory()
         self.steps = episodes.sized([*traces, *held_out], tasks)
@@ -85,7 +85,7 @@ class WorkflowWorld(Disturbed):
         self.paid = np.zeros(batch, np.float32)
         self._begun = False
         self._outcome: Turned | None = None
-        self._luck: list[Luck] | None = None
+        self._disturbances: list[TaskDisturbance] | None = None
 
     @property
     def observation_space(self) -> spaces.Box:
@@ -110,22 +110,22 @@ class WorkflowWorld(Disturbed):
     @property
     def _turned(self) -> Turned:
         if self._outcome is None:
-            if self._luck is None:
-                self._luck = self._befalling()
-            self._outcome = self._drawn.turned(self._luck)
+            if self._disturbances is None:
+                self._disturbances = self._task_disturbances()
+            self._outcome = self._drawn.turned(self._disturbances)
         return self._outcome
 
-    def enrol(self, way: Way) -> int:
+    def add_scheduler(self, scheduler: EpisodeScheduler) -> int:
         """Take in one more way of scheduling; the number by which it is chosen."""
-        self.ways.append(way)
-        return len(self.ways) - 1
+        self.schedulers.append(scheduler)
+        return len(self.schedulers) - 1
 
     def schedule(self, row: int, action: int) -> Schedule:
         """What a way makes of an episode as it turns out."""
         episode = self.truth[row]
         key = (id(episode), action)  # where all episodes are one, it is played once
         if key not in self._played:
-            self._played[key] = self.ways[action].play(episode)
+            self._played[key] = self.schedulers[action].play(episode)
         return self._played[key]
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
@@ -166,7 +166,7 @@ class WorkflowWorld(Disturbed):
             "same": self.same,
             "model": self.model,
             "factors": {name: np.asarray(values).copy() for name, values in self.factors.items()},
-            "luck": self._luck,
+            "luck": self._disturbances,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -175,14 +175,14 @@ class WorkflowWorld(Disturbed):
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
         self._draw()
-        self._luck = state["luck"]
+        self._disturbances = state["luck"]
 
     def _draw(self) -> None:
         """Episodes as they are known beforehand."""
         self._before = self.random.bit_generator.state
         self._played: dict[tuple[int, int], Schedule] = {}
         self._earned: dict[tuple[int, int], NDArray[np.float64]] = {}
-        self._outcome, self._luck = None, None
+        self._outcome, self._disturbances = None, None
         key = self._key()
         drawn = self._memory.get(key)
         if drawn is None:
@@ -203,8 +203,8 @@ class WorkflowWorld(Disturbed):
             known = [self._episode(0)] * self.batch
         else:
             known = [self._episode(b) for b in range(self.batch)]
-        told = {id(one): episodes.described(one.trace, one.nodes) for one in known}
-        observation = np.array([told[id(one)] for one in known], np.float32)
+        known_rows = {id(one): episodes.described(one.trace, one.nodes) for one in known}
+        observation = np.array([known_rows[id(one)] for one in known], np.float32)
         return Drawn(known, observation, self.random.bit_generator.state)
 
     def _episode(self, row: int) -> Episode:
@@ -233,21 +233,21 @@ class WorkflowWorld(Disturbed):
     def _factor(self, name: str, row: int) -> float:
         return float(self.factors[name][row % self.variety]) if name in self.factors else 1.0
 
-    def _befalling(self) -> list[Luck]:
+    def _task_disturbances(self) -> list[TaskDisturbance]:
         """What the disturbances do to the tasks of each episode, in the order of their submission."""
         slow, capacity = np.zeros((self.batch, self.steps)), np.zeros((self.batch, self.steps))
         for k in range(self.steps):
-            told = self.conditions()
-            slow[:, k] = told.slowdown + told.noise[:, 0] + np.log1p(told.repeated)
-            capacity[:, k] = told.capacity
+            conditions = self.conditions()
+            slow[:, k] = conditions.slowdown + conditions.noise[:, 0] + np.log1p(conditions.repeated)
+            capacity[:, k] = conditions.capacity
         if not slow.any() and (capacity == 1).all():
-            return [Luck(np.ones(one.trace.tasks), 1.0) for one in self._drawn.known]
+            return [TaskDisturbance(np.ones(one.trace.tasks), 1.0) for one in self._drawn.known]
         counts = [one.trace.tasks for one in self._drawn.known]
         return [
-            Luck(np.maximum(np.exp(slow[b, :count]), SHORTEST_LUCK), float(capacity[b, :count].mean()))
+            TaskDisturbance(np.maximum(np.exp(slow[b, :count]), LEAST_FACTOR), float(capacity[b, :count].mean()))
             for b, count in enumerate(counts)
         ]
 
     def value(self, row: int, action: int) -> float:
         """The return of a way in an episode."""
-        return worth(self.truth[row].weights, self.outcome(row, action))
+        return objective_return(self.truth[row].weights, self.outcome(row, action))

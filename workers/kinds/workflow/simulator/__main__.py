@@ -12,8 +12,8 @@ from types import ModuleType
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.source import pieces
 from workers.kinds.workflow.simulator import batches, graphs
-from workers.kinds.workflow.simulator.output import text, told
-from workers.kinds.workflow.simulator.request import Played, asked
+from workers.kinds.workflow.simulator.output import summary_json, text
+from workers.kinds.workflow.simulator.request import SimulatedSequence, parse_arguments
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
@@ -31,11 +31,11 @@ def player(options: Namespace) -> ModuleType:
 
 def main(arguments: list[str] | None = None) -> int:
     """Read, play, tell; the exit status. Complaints go to standard error."""
-    options = asked(arguments)
+    options = parse_arguments(arguments)
     try:
         by = player(options)
         reading = by.read(options)
-        rows: list[Played] = by.played(options, reading)
+        rows: list[SimulatedSequence] = by.played(options, reading)
         if options.plot is not None:
             _draw(options, rows)
     except InvalidInput as error:
@@ -47,12 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    said = told(options, reading, rows)
+    said = summary_json(options, reading, rows)
     print(json.dumps(said) if options.json else text(said))
     return DONE
 
 
-def _draw(options: Namespace, rows: list[Played]) -> None:
+def _draw(options: Namespace, rows: list[SimulatedSequence]) -> None:
     from workers.evaluation.report.plot import save
     from workers.kinds.workflow.evaluation.pictures import picture
 

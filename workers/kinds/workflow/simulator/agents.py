@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling.rules import scores
 from app.kinds.workflow.trace import Seconds
 from workers.kinds.workflow.simulator.compiling import kernel
 from workers.kinds.workflow.simulator.observation import Candidates, Room, described, look, room_for
-from workers.kinds.workflow.simulator.pool import NOW, Play, advance, choose, lent
+from workers.kinds.workflow.simulator.pool import NOW, Play, advance, choose, without_reference_counts
 
 NETWORK = -1  # in place of a rule
 
@@ -97,7 +97,7 @@ def gated(agent: Agent, seen: Survey) -> int:
 
 
 @kernel
-def asked(play: Play, agent: Agent, member: int, candidates: Candidates) -> int:
+def chosen_candidate(play: Play, agent: Agent, member: int, candidates: Candidates) -> int:
     """The candidate that a member picks."""
     task, tasks = candidates.task, play.tasks
     if agent.rule[member] == NETWORK:
@@ -119,22 +119,22 @@ def play_agent(
     Returns:
         How often each member was asked, and how often its pick was put off, [M + 1].
     """
-    play = lent(play)
-    told, room = np.zeros(len(agent.rule) + 1, np.int64), room_for(len(play.pool.ends))
+    play = without_reference_counts(play)
+    counts, room = np.zeros(len(agent.rule) + 1, np.int64), room_for(len(play.pool.ends))
     while picks > 0 and advance(play, mechanism, fill):
         picks -= 1
         candidates = look(play, mechanism, processors, room)
-        asking = gated(agent, candidates.seen)
-        i = asked(play, agent, asking, candidates)
+        member_chosen = gated(agent, candidates.seen)
+        i = chosen_candidate(play, agent, member_chosen, candidates)
         task = candidates.task[i]
-        told[asking] += 1
+        counts[member_chosen] += 1
         if agent.inspects[0] and not accepted(agent, candidates.seen, i):
-            told[-1] += 1
+            counts[-1] += 1
             choose(play, mechanism, fill, -1)
             continue
-        member[task] = asking
+        member[task] = member_chosen
         choose(play, mechanism, fill, task)
-    return told
+    return counts
 
 
 def networks(flat: Seconds, wide: int, joint: int) -> Networks:

@@ -16,15 +16,15 @@ from workers.kinds.workflow.simulator.agents import play_agent
 from workers.kinds.workflow.simulator.conservative import play_conservative
 from workers.kinds.workflow.simulator.pool import opened, play_rules
 from workers.kinds.workflow.simulator.progress import watched
-from workers.kinds.workflow.simulator.request import AGENT, Played, sequences, strategies
+from workers.kinds.workflow.simulator.request import AGENT, SimulatedSequence, sequences, strategies
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
 
 OWN = "strategy"
 
 
-def read(asked: Namespace) -> Reading:
+def read(arguments: Namespace) -> Reading:
     """The log; see ``read_swf`` for what it raises."""
-    return read_swf(asked.trace, clip=asked.clip, sort=asked.sort)
+    return read_swf(arguments.trace, clip=arguments.clip, sort=arguments.sort)
 
 
 def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
@@ -43,34 +43,34 @@ def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
     return nodes
 
 
-def played(asked: Namespace, reading: Reading) -> list[Played]:
+def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
     """Every strategy on every sequence, strategy by strategy.
 
     Raises:
         ValueError: what is asked does not fit the log; the option is named.
     """
-    names = strategies(asked.strategy, "fcfs", (*RULES, AGENT))
+    names = strategies(arguments.strategy, "fcfs", (*RULES, AGENT))
     orders = (OWN, *RULES)
-    if asked.order is not None and asked.order.lower() not in orders:
-        raise ValueError(f"--order: {asked.order!r} is none of {', '.join(orders)}")
+    if arguments.order is not None and arguments.order.lower() not in orders:
+        raise ValueError(f"--order: {arguments.order!r} is none of {', '.join(orders)}")
     nodes, limits = (
-        machine(asked.nodes, reading.machines),
-        Limits(running_tasks=asked.user_tasks, processors=asked.user_processors),
+        machine(arguments.nodes, reading.machines),
+        Limits(running_tasks=arguments.user_tasks, processors=arguments.user_processors),
     )
     found = []
-    parts = sequences(asked.sequences, reading.trace.tasks)
+    parts = sequences(arguments.sequences, reading.trace.tasks)
     for name, (first, count) in watched([(name, part) for name in names for part in parts]):
         part = selected(reading.trace, slice(first, first + count))
         if name == AGENT:
-            schedule = picked(part, nodes, asked, limits)
+            schedule = picked(part, nodes, arguments, limits)
         else:
-            how = asked.backfilling, asked.order, limits
-            schedule = scheduled(part, nodes, name, *how, exact=asked.exact_runtimes)
-        found.append(Played(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
+            how = arguments.backfilling, arguments.order, limits
+            schedule = scheduled(part, nodes, name, *how, exact=arguments.exact_runtimes)
+        found.append(SimulatedSequence(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
     return found
 
 
-def picked(trace: Trace, nodes: Nodes, asked: Namespace, limits: Limits) -> Schedule:
+def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
     """What becomes of batch jobs by the agent in a file; without one, by the agent that ships with the package.
 
     Raises:
@@ -80,16 +80,16 @@ def picked(trace: Trace, nodes: Nodes, asked: Namespace, limits: Limits) -> Sche
     from app.kinds.workflow.policies.artifact import SHIPPED, load
     from workers.kinds.workflow.evaluation.artifacts import compiled
 
-    mechanism = MECHANISMS.index(asked.backfilling)
+    mechanism = MECHANISMS.index(arguments.backfilling)
     if mechanism == CONSERVATIVE:
         raise ValueError("--backfilling: agents pick tasks with none, rls or easy")
-    order = str(asked.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
+    order = str(arguments.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
     if order not in RULES:
-        raise ValueError(f"--order: {asked.order!r}: with an agent, others overtake in the order of a rule")
-    agent, _ = compiled(load((asked.agent or SHIPPED).read_bytes()))
+        raise ValueError(f"--order: {arguments.order!r}: with an agent, others overtake in the order of a rule")
+    agent, _ = compiled(load((arguments.agent or SHIPPED).read_bytes()))
     speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
     trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
-    play = opened(trace, processors, limits, trace.runtime if asked.exact_runtimes else None)
+    play = opened(trace, processors, limits, trace.runtime if arguments.exact_runtimes else None)
     member = np.full(trace.tasks, -1, np.int64)
     play_agent(play, agent, mechanism, RULES.index(order), processors, np.iinfo(np.int64).max, member)
     return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))

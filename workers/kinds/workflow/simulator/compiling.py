@@ -34,9 +34,9 @@ def _digest() -> str:
 
 def _folder() -> Path:
     """Beside this file, or where that cannot be written, in the user's own corner of the temporary folder."""
-    beside = Path(__file__).parent / "__pycache__"
+    cache = Path(__file__).parent / "__pycache__"
     owner = os.getuid() if hasattr(os, "getuid") else "user"
-    kept = beside if os.access(beside.parent, os.W_OK) else Path(tempfile.gettempdir()) / f"steward-kernels-{owner}"
+    kept = cache if os.access(cache.parent, os.W_OK) else Path(tempfile.gettempdir()) / f"steward-kernels-{owner}"
     return kept / _digest()
 
 

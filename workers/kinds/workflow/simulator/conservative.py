@@ -21,9 +21,9 @@ from workers.kinds.workflow.simulator.pool import (
     Play,
     close_up,
     enter,
-    lent,
     next_event,
     ordered,
+    without_reference_counts,
 )
 
 compilable(reservations.empty_profile, reservations.begin, reservations.point, reservations.hold, reservations.place)
@@ -36,7 +36,7 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
 
     ``promised`` receives the start that each job was reserved when it was submitted, seconds, [L].
     """
-    held = lent(play)
+    held = without_reference_counts(play)
     reserved = np.full(len(held.runtime), np.inf)
     profile = empty_profile(len(held.runtime), len(held.pool.ends))
     while True:

@@ -16,7 +16,7 @@ from app.kinds.workflow.scheduling.dispatch import Indices, Pool, Tasks
 from app.kinds.workflow.scheduling.observation import WIDTH
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.simulator.agents import Agent, play_agent
-from workers.kinds.workflow.simulator.lanes import Bank, Lanes, View, begin_all, show_all, step_lanes
+from workers.kinds.workflow.simulator.lanes import Lanes, SequenceBatch, View, begin_all, show_all, step_lanes
 from workers.kinds.workflow.simulator.observation import room_for
 from workers.kinds.workflow.simulator.pool import Play, opened
 from workers.kinds.workflow.simulator.schedule import SHORTEST
@@ -60,7 +60,7 @@ class WorkflowSimulator:
         if len({episode.trace.tasks for episode in episodes}) != 1:
             raise ValueError("all sequences of a simulator must have the same number of tasks")
         self.batch, self.candidates, self.rng = batch, candidates, np.random.default_rng(seed)
-        self.bank = banked(episodes, baseline, weights, scale)
+        self.bank = sequence_batch(episodes, baseline, weights, scale)
         first = self.rng.integers(0, len(episodes), batch)
         self.lanes = lanes_of(self.bank.plays, first, candidates)
         self.shown, self.before = (View.of(batch, candidates) for _ in range(2))
@@ -140,7 +140,9 @@ def charge(trace: Trace, slowdown: float, wait: float) -> Seconds:
     return slowdown / np.maximum(trace.runtime, SHORTEST) + wait / HOUR
 
 
-def banked(episodes: list[Episode], baseline: Agent, weights: tuple[float, float], scale: float) -> Bank:
+def sequence_batch(
+    episodes: list[Episode], baseline: Agent, weights: tuple[float, float], scale: float
+) -> SequenceBatch:
     """The sequences, played once by the baseline."""
     meant, slopes = [], []
     for episode in episodes:
@@ -152,4 +154,4 @@ def banked(episodes: list[Episode], baseline: Agent, weights: tuple[float, float
     plays = stacked([opened(episode.trace, episode.processors) for episode in episodes])
     each = {n: np.array([getattr(e, n) for e in episodes], np.int64) for n in ("mechanism", "fill", "processors")}
     scratch, room = np.zeros((2, episodes[0].trace.tasks), np.int64), room_for(plays.pool.ends.shape[1])
-    return Bank(plays, np.array(meant), np.array(slopes), **each, scratch=scratch, room=room)
+    return SequenceBatch(plays, np.array(meant), np.array(slopes), **each, scratch=scratch, room=room)

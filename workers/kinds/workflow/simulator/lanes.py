@@ -55,11 +55,11 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, batch: int, candidates: int) -> "View":
-        """Nothing to see."""
+        """A view without candidates."""
         return cls(np.zeros((batch, candidates, WIDTH), np.float32), np.zeros((batch, candidates), np.bool_))
 
 
-class Bank(NamedTuple):
+class SequenceBatch(NamedTuple):
     """S sequences as they begin, what is paid for a task of each is ``slope · (meant − begun)``, and their mechanism.
 
     Attributes:
@@ -81,7 +81,7 @@ class Bank(NamedTuple):
 
 
 @inlined
-def lane(lanes: Lanes, bank: Bank, b: int) -> Play:
+def lane(lanes: Lanes, bank: SequenceBatch, b: int) -> Play:
     """One play, whose arrays are views, lent by the caller."""
     plays, which = bank.plays, lanes.which[b]
     tasks = plays.tasks
@@ -114,7 +114,7 @@ def lane(lanes: Lanes, bank: Bank, b: int) -> Play:
 
 
 @kernel
-def again(lanes: Lanes, bank: Bank, b: int, which: int) -> None:
+def again(lanes: Lanes, bank: SequenceBatch, b: int, which: int) -> None:
     """Begin sequence ``which`` in lane ``b``."""
     plays = bank.plays
     lanes.which[b], lanes.waiting[b], lanes.begun[b], lanes.recent[b] = which, False, np.nan, np.nan
@@ -134,7 +134,7 @@ def keep(urgency: Seconds, count: int, kept: Indices) -> None:
 
 
 @inlined
-def show(lanes: Lanes, bank: Bank, b: int, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> None:
+def show(lanes: Lanes, bank: SequenceBatch, b: int, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> None:
     """Fill in features [K, F] and mask [K] of lane ``b``; of too many candidates, the most urgent."""
     which, most = lanes.which[b], len(mask)
     found = look(lane(lanes, bank, b), bank.mechanism[which], bank.processors[which], bank.room)
@@ -155,7 +155,7 @@ def show(lanes: Lanes, bank: Bank, b: int, table: NDArray[np.float32], mask: NDA
 @kernel
 def step_lanes(
     lanes: Lanes,
-    bank: Bank,
+    bank: SequenceBatch,
     actions: Indices,
     following: Indices,
     table: NDArray[np.float32],
@@ -185,14 +185,14 @@ def step_lanes(
 
 
 @kernel
-def show_all(lanes: Lanes, bank: Bank, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> None:
+def show_all(lanes: Lanes, bank: SequenceBatch, table: NDArray[np.float32], mask: NDArray[np.bool_]) -> None:
     """Fill in what all lanes see."""
     for b in range(len(table)):
         show(lanes, bank, b, table[b], mask[b])
 
 
 @kernel
-def begin_all(lanes: Lanes, bank: Bank, which: Indices) -> None:
+def begin_all(lanes: Lanes, bank: SequenceBatch, which: Indices) -> None:
     """Begin a sequence in each lane."""
     for b in range(len(which)):
         again(lanes, bank, b, which[b])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.workflow.formats.reading import Reading
-from workers.kinds.workflow.simulator.request import Played
+from workers.kinds.workflow.simulator.request import SimulatedSequence
 from workers.kinds.workflow.simulator.schedule import Figures
 
 Json = dict[str, Any]
@@ -16,25 +16,25 @@ HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
 FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
 
 
-def told(asked: Namespace, reading: Reading, rows: Sequence[Played]) -> Json:
+def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
     """Everything, as JSON; units as of ``Figures``."""
     names = list(dict.fromkeys(row.strategy for row in rows))
     nodes = rows[0].nodes
     return {
-        "trace": str(asked.trace),
+        "trace": str(arguments.trace),
         "tasks": reading.trace.tasks,
         "nodes": len(nodes.processors),
         "processors": int(nodes.processors.sum()),
-        "backfilling": asked.backfilling,
-        "order": asked.order,
-        "exact_runtimes": asked.exact_runtimes,
+        "backfilling": arguments.backfilling,
+        "order": arguments.order,
+        "exact_runtimes": arguments.exact_runtimes,
         "strategies": [_strategy(name, names[0], rows) for name in names],
         "warnings": [f"{issue.pointer}: {issue.message}" for issue in reading.warnings],
         "lacks": list(reading.lacks),
     }
 
 
-def _strategy(name: str, first: str, rows: Sequence[Played]) -> Json:
+def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
     own = [row for row in rows if row.strategy == name]
     others = [row for row in rows if row.strategy == first]
     means = {field: float(np.mean([getattr(row.figures, field) for row in own])) for field in FIELDS}
@@ -46,7 +46,7 @@ def _strategy(name: str, first: str, rows: Sequence[Played]) -> Json:
     return said
 
 
-def _sequence(row: Played) -> Json:
+def _sequence(row: SimulatedSequence) -> Json:
     return {"first": row.first, "tasks": row.trace.tasks, **row.figures._asdict()}
 
 

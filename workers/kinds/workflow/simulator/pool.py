@@ -84,7 +84,7 @@ class Play(NamedTuple):
 
 
 @kernel
-def lent(play: Play) -> Play:
+def without_reference_counts(play: Play) -> Play:
     """``play`` without counting references to its arrays, for a compiled loop whose caller holds it.
 
     Every call that hands over a play would count its twenty arrays up and down: most of what an event costs.
@@ -236,17 +236,17 @@ def ordered(play: Play, rule: int) -> Indices:
 @kernel
 def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
     """Play to the end, the order and who may overtake given by rules; not for conservative backfilling."""
-    held = lent(play)
+    held = without_reference_counts(play)
     counts, queue = held.counts, held.queue
     while next_event(held, mechanism):
-        if counts[QUEUED] > 0 and not in_vain(held, mechanism, rule):
+        if counts[QUEUED] > 0 and not is_futile(held, mechanism, rule):
             line = queue[: counts[QUEUED]]
             order = line if rule == FCFS else ordered(held, rule)
             settle(held, mechanism, order, line if fill == FCFS else ordered(held, fill))
 
 
 @kernel
-def in_vain(play: Play, mechanism: int, rule: int) -> bool:
+def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     """Whether it is plain that a decision would start nothing, and leave the head as it is."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]

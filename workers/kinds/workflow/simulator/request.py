@@ -14,7 +14,7 @@ AGENT = "agent"
 
 
 @dataclass(frozen=True)
-class Played:
+class SimulatedSequence:
     """One schedule.
 
     Attributes:
@@ -34,7 +34,7 @@ class Played:
     figures: Figures
 
 
-def asked(arguments: Sequence[str] | None = None) -> Namespace:
+def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
     """The command line; it is described by ``app.kinds.workflow.commands.simulate``."""
     parser = ArgumentParser(prog="steward simulate", allow_abbrev=False)
     parser.add_argument("trace", type=Path)

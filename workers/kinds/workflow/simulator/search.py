@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.scheduling import ranks
 from app.kinds.workflow.scheduling.placement import Fleet, Plan, Rule, Work, bill
 from app.kinds.workflow.scheduling.planning import Problem
-from app.kinds.workflow.scheduling.portfolio import frugal, length, money, rules
+from app.kinds.workflow.scheduling.portfolio import cost_rules, length, money, rules
 from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
 from workers.kinds.workflow.simulator.compiling import compilable, kernel
 from workers.kinds.workflow.simulator.planner import place, plan
@@ -16,25 +16,25 @@ from workers.kinds.workflow.simulator.planner import place, plan
 DRAWS = 6  # random numbers that an attempt needs
 PLACEMENTS = 6e6  # tasks tried on nodes, in all of a search: about a second
 ATTEMPTS = (300, 8000)  # at least and at most
-LITTLE = 1e-6
-WARMTH = 0.01  # share of the value by which an attempt at the beginning may be worse than the plan it is made from
+TIE_WEIGHT = 1e-6
+TEMPERATURE = 0.01  # share of the value by which an attempt at the beginning may be worse than the plan it is made from
 
 
-class Aim(NamedTuple):
-    """What a plan is wanted for.
+class SearchObjective(NamedTuple):
+    """The objective of a search for plans.
 
     Attributes:
-        hurry: worth of a second until the last task ends.
-        thrift: worth of a unit of money; what counts is the greater of both products.
+        time_weight: weight of a second until the last task ends.
+        cost_weight: weight of a unit of money; what counts is the greater of both products.
         enough: a worth at which the search may end.
     """
 
-    hurry: float = 1.0
-    thrift: float = 0.0
+    time_weight: float = 1.0
+    cost_weight: float = 0.0
     enough: float = 0.0
 
 
-SHORT = Aim()
+SHORT = SearchObjective()
 
 
 def chain(graph: Graph, work: Work, fleet: Fleet, plan: Plan) -> Indices:
@@ -62,22 +62,26 @@ def chain(graph: Graph, work: Work, fleet: Fleet, plan: Plan) -> Indices:
     return found[:count]
 
 
-def worth(fleet: Fleet, plan: Plan, hurry: float, thrift: float) -> float:
-    """The greater of ``hurry * seconds`` and ``thrift * money``; a little of both and of all ends parts equals."""
+def plan_cost(fleet: Fleet, plan: Plan, time_weight: float, cost_weight: float) -> float:
+    """The greater of ``time_weight * seconds`` and ``cost_weight * money``, with small terms that break ties."""
     last, total = 0.0, 0.0
     for task in range(len(plan.end)):
         last = max(last, plan.end[task])
         total += plan.end[task]
     bills = 0.0
-    if thrift > 0:
+    if cost_weight > 0:
         for j in range(len(fleet.processors)):
             first, until = np.inf, -np.inf
             for task in range(len(plan.end)):
                 if plan.node[task] == j:
                     first, until = min(first, plan.start[task]), max(until, plan.end[task])
             bills += bill(fleet, j, first, until)
-    both = hurry * last + thrift * bills
-    return max(hurry * last, thrift * bills) + LITTLE * both + LITTLE * LITTLE * hurry * total / len(plan.end)
+    both = time_weight * last + cost_weight * bills
+    return (
+        max(time_weight * last, cost_weight * bills)
+        + TIE_WEIGHT * both
+        + TIE_WEIGHT * TIE_WEIGHT * time_weight * total / len(plan.end)
+    )
 
 
 def pin(bias: Floats, cost: Floats, task: int, j: int) -> None:
@@ -116,7 +120,7 @@ def changed(
 
 
 def search(
-    graph: Graph, work: Work, fleet: Fleet, key: Floats, rule: Rule, aim: Aim, draws: Floats
+    graph: Graph, work: Work, fleet: Fleet, key: Floats, rule: Rule, objective: SearchObjective, draws: Floats
 ) -> tuple[Plan, int]:
     """The best plan found by ``draws`` [attempts, DRAWS] of uniform numbers, and the attempts until it was enough.
 
@@ -125,18 +129,18 @@ def search(
     base = rule.bias
     key, bias = key.copy(), base.copy()
     best = place(graph, work, fleet, rule)
-    plan, value = best, worth(fleet, best, aim.hurry, aim.thrift)
+    plan, value = best, plan_cost(fleet, best, objective.time_weight, objective.cost_weight)
     least = value
     on = chain(graph, work, fleet, plan)
     for attempt in range(len(draws)):
-        if least <= aim.enough:
+        if least <= objective.enough:
             return best, attempt
         trial_key, trial_bias = key.copy(), bias.copy()
         changed(graph, work, plan, trial_key, trial_bias, base, on, draws[attempt])
         order = ranks.first_ready(graph, trial_key)
-        trial = place(graph, work, fleet, Rule(order, trial_bias, rule.latest, rule.hurry, rule.thrift))
-        reached = worth(fleet, trial, aim.hurry, aim.thrift)
-        if reached <= value or reached <= least * (1.0 + WARMTH * (1.0 - (attempt + 1) / len(draws))):
+        trial = place(graph, work, fleet, Rule(order, trial_bias, rule.latest, rule.time_weight, rule.cost_weight))
+        reached = plan_cost(fleet, trial, objective.time_weight, objective.cost_weight)
+        if reached <= value or reached <= least * (1.0 + TEMPERATURE * (1.0 - (attempt + 1) / len(draws))):
             key, bias, plan, value = trial_key, trial_bias, trial, reached
             on = chain(graph, work, fleet, plan)
         if reached < least:
@@ -144,7 +148,7 @@ def search(
     return best, len(draws)
 
 
-compilable(chain, worth, pin, changed)
+compilable(chain, plan_cost, pin, changed)
 _search = kernel(search)
 
 
@@ -169,25 +173,31 @@ def bound(given: Problem) -> float:
     return float(max(ends.max(initial=0.0), work.submit.min(initial=0.0) + fleet.available.min() + together))
 
 
-def value(given: Problem, plan: Plan, aim: Aim) -> float:
-    """How far ``plan`` is from ``aim``; less is better."""
-    return max(aim.hurry * length(plan), aim.thrift * money(given, plan))
+def value(given: Problem, plan: Plan, objective: SearchObjective) -> float:
+    """How far ``plan`` is from ``objective``; less is better."""
+    return max(objective.time_weight * length(plan), objective.cost_weight * money(given, plan))
 
 
-def searched(given: Problem, rule: Rule, aim: Aim, random: np.random.Generator, attempts: int) -> Plan:
+def searched(
+    given: Problem, rule: Rule, objective: SearchObjective, random: np.random.Generator, attempts: int
+) -> Plan:
     """A plan at least as good as that of ``rule``, after so many ``attempts`` to better it."""
     draws: NDArray[np.float64] = random.uniform(size=(attempts, DRAWS))
-    enough = bound(given) * aim.hurry * (1 + 2 * LITTLE) if aim.thrift == 0 else 0.0
-    return _search(given.graph, given.work, given.fleet, turns(rule.order), rule, aim._replace(enough=enough), draws)[0]
+    enough = bound(given) * objective.time_weight * (1 + 2 * TIE_WEIGHT) if objective.cost_weight == 0 else 0.0
+    return _search(
+        given.graph, given.work, given.fleet, turns(rule.order), rule, objective._replace(enough=enough), draws
+    )[0]
 
 
-def candidates(given: Problem, aim: Aim) -> list[Rule]:
+def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
     """The rules that the agent begins with."""
-    return rules(given) + frugal(given) if aim.thrift > 0 else rules(given)
+    return rules(given) + cost_rules(given) if objective.cost_weight > 0 else rules(given)
 
 
-def agent(given: Problem, random: np.random.Generator, aim: Aim = SHORT, attempts: int | None = None) -> Plan:
-    """The best plan of all published and learned rules for ``aim``, bettered by search: never worse than HEFT's."""
-    rule = min(candidates(given, aim), key=lambda rule: value(given, plan(given, rule), aim))
+def agent(
+    given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
+) -> Plan:
+    """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's."""
+    rule = min(candidates(given, objective), key=lambda rule: value(given, plan(given, rule), objective))
     enough = int(np.clip(PLACEMENTS / given.work.cost.size, *ATTEMPTS)) if attempts is None else attempts
-    return searched(given, rule, aim, random, enough)
+    return searched(given, rule, objective, random, enough)

@@ -3,19 +3,19 @@
 import numpy as np
 
 from app.kinds.workflow.scheduling.planning import Problem
-from app.kinds.workflow.scheduling.portfolio import MADE, Taste, learned, length, outlook, rules
+from app.kinds.workflow.scheduling.portfolio import MADE, LearnedRule, learned, length, rule_inputs, rules
 from app.kinds.workflow.scheduling.ranks import Floats
 from workers.kinds.workflow.simulator.generated import generated
 from workers.kinds.workflow.simulator.planner import plan
 
 
-def drawn(random: np.random.Generator) -> Taste:
+def drawn(random: np.random.Generator) -> LearnedRule:
     """Any taste; a half of each number's draws leave it at what HEFT has."""
 
     def maybe(usual: float, low: float, high: float) -> float:
         return usual if random.uniform() < 0.5 else round(float(random.uniform(low, high)), 2)
 
-    return Taste(
+    return LearnedRule(
         transfer=maybe(1.0, 0.0, 3.0),
         fastest=maybe(0.0, 0.0, 1.0),
         optimism=maybe(0.0, 0.0, 1.0),
@@ -26,11 +26,11 @@ def drawn(random: np.random.Generator) -> Taste:
     )
 
 
-def ratios(given: Problem, tastes: list[Taste]) -> tuple[float, Floats]:
+def ratios(given: Problem, learned_rules: list[LearnedRule]) -> tuple[float, Floats]:
     """Of one workflow: the best published rule's plan, and those of ``tastes`` [K], each over HEFT's."""
     published = [length(plan(given, rule)) for rule in rules(given, ())]
-    seen = outlook(given)
-    own = np.array([length(plan(given, learned(given, seen, taste))) for taste in tastes])
+    seen = rule_inputs(given)
+    own = np.array([length(plan(given, learned(given, seen, learned_rule))) for learned_rule in learned_rules])
     heft = published[MADE.index("heft")]
     return min(published) / heft, own / heft
 
@@ -48,14 +48,16 @@ def chosen(best: Floats, played: Floats, count: int) -> list[int]:
     return picked
 
 
-def tuned(random: np.random.Generator, workflows: int, candidates: int, count: int) -> tuple[tuple[Taste, ...], Floats]:
-    """``count`` tastes of so many ``candidates``, and what 0, 1, 2, … of them reach over HEFT, [count + 1]."""
-    tastes = [drawn(random) for _ in range(candidates)]
-    made = [ratios(generated(random, int(np.exp(random.uniform(2.5, 5.5)))), tastes) for _ in range(workflows)]
+def tuned(
+    random: np.random.Generator, workflows: int, candidates: int, count: int
+) -> tuple[tuple[LearnedRule, ...], Floats]:
+    """``count`` learned rules of so many ``candidates``, and what 0, 1, 2, … of them reach over HEFT, [count + 1]."""
+    learned_rules = [drawn(random) for _ in range(candidates)]
+    made = [ratios(generated(random, int(np.exp(random.uniform(2.5, 5.5)))), learned_rules) for _ in range(workflows)]
     best, played = np.array([first for first, _ in made]), np.stack([own for _, own in made])
     picked = chosen(best, played, count)
     reached = [float(np.exp(np.log(best).mean()))]
     for one in picked:
         best = np.minimum(best, played[:, one])
         reached.append(float(np.exp(np.log(best).mean())))
-    return tuple(tastes[one] for one in picked), np.array(reached)
+    return tuple(learned_rules[one] for one in picked), np.array(reached)

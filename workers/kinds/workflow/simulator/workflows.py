@@ -9,30 +9,32 @@ from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
 from workers.kinds.workflow.simulator.planner import plan
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
-from workers.kinds.workflow.simulator.search import SHORT, Aim, agent, candidates
+from workers.kinds.workflow.simulator.search import SHORT, SearchObjective, agent, candidates
 from workers.kinds.workflow.simulator.world import NONE, Breakdowns
 
 AGENT = "agent"
 NAMES = (*STRATEGIES, AGENT)
 
 
-def agent_plan(trace: Trace, nodes: Nodes, aim: Aim = SHORT, attempts: int | None = None, seed: int = 0) -> Plan:
-    """The agent's plan for ``aim``, made with estimates.
+def agent_plan(
+    trace: Trace, nodes: Nodes, objective: SearchObjective = SHORT, attempts: int | None = None, seed: int = 0
+) -> Plan:
+    """The agent's plan for ``objective``, made with estimates.
 
     Where money counts, every rule's plan is played beside the searched one before one is taken, since what idle nodes
     cost shows in the simulator alone.
     """
     given = problem_of(trace, nodes)
-    found = agent(given, np.random.default_rng(seed), aim, attempts)
-    if aim.thrift == 0:
+    found = agent(given, np.random.default_rng(seed), objective, attempts)
+    if objective.cost_weight == 0:
         return found
     expected = trace._replace(runtime=trace.expected)
 
-    def worth(made: Plan) -> float:
-        told = figures(expected, nodes, followed(expected, nodes, made))
-        return max(aim.hurry * told.makespan, aim.thrift * told.cost)
+    def plan_cost(made: Plan) -> float:
+        figure = figures(expected, nodes, followed(expected, nodes, made))
+        return max(objective.time_weight * figure.makespan, objective.cost_weight * figure.cost)
 
-    return min([found, *(plan(given, rule) for rule in candidates(given, aim))], key=worth)
+    return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=plan_cost)
 
 
 def scheduled(
@@ -42,13 +44,13 @@ def scheduled(
     *,
     online: bool = False,
     breakdowns: Breakdowns = NONE,
-    aim: Aim = SHORT,
+    objective: SearchObjective = SHORT,
     attempts: int | None = None,
     seed: int = 0,
 ) -> Schedule:
     """What becomes of ``trace`` by ``strategy``, one of ``NAMES``; ``online``, tasks get nodes when they are ready.
 
-    ``aim``, ``attempts`` and ``seed`` are the agent's, which always plans.
+    ``objective``, ``attempts`` and ``seed`` are the agent's, which always plans.
 
     Raises:
         ValueError: an unknown strategy, the agent online, a task that fits no node, or tasks in a circle.
@@ -60,5 +62,5 @@ def scheduled(
     if online:
         return dispatched(trace, nodes, strategy, breakdowns)
     if strategy == AGENT:
-        return followed(trace, nodes, agent_plan(trace, nodes, aim, attempts, seed), breakdowns)
+        return followed(trace, nodes, agent_plan(trace, nodes, objective, attempts, seed), breakdowns)
     return simulated(trace, nodes, strategy, breakdowns)

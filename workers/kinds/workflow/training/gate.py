@@ -43,7 +43,7 @@ class Gate(NamedTuple):
 
 
 def copied(play: Play) -> Play:
-    """A play that goes on by itself."""
+    """A copy of a play that shares no array with it."""
     tasks = play.tasks._replace(**{name: getattr(play.tasks, name).copy() for name in play.tasks._fields})
     pool = play.pool._replace(**{name: getattr(play.pool, name).copy() for name in play.pool._fields})
     rest = {name: getattr(play, name).copy() for name in play._fields if name not in ("tasks", "pool")}
@@ -81,7 +81,7 @@ def _compared(play: Play, sequence: Sequence, agent: Agent) -> Seconds:
         going, member = copied(play), np.full(sequence.trace.tasks, -1, np.int64)
         for who, picks in ((m, HORIZON), (0, WHOLE)):
             play_agent(going, alone(agent, who), sequence.mechanism, sequence.fill, sequence.processors, picks, member)
-        paid = (going.begun - sequence.trace.submit) * rates(sequence.worth, sequence.trace)
+        paid = (going.begun - sequence.trace.submit) * rates(sequence.objective, sequence.trace)
         found[m] = 1.0 + paid[fresh].sum()
     relative: Seconds = np.clip(found / found[0] - 1.0, -LIMIT, LIMIT)
     return relative
@@ -93,12 +93,12 @@ def fitted(learned: Forks, held_out: Forks) -> Gate:
     square = x.T @ x + RIDGE * np.eye(x.shape[1])
     weights = np.asarray(np.linalg.solve(square, x.T @ learned.losses).T, np.float64)
     weights[0] = 0.0
-    margin, told = np.zeros(members), [{"fires": 1.0, "gain": 0.0, "error": 0.0, "margin": 0.0}]
+    margin, fits = np.zeros(members), [{"fires": 1.0, "gain": 0.0, "error": 0.0, "margin": 0.0}]
     for m in range(1, members):
         expected = held_out.states @ weights[m]
         margin[m], found = calibrated(expected, held_out.losses[:, m])
-        told.append(found)
-    return Gate(weights, margin, told)
+        fits.append(found)
+    return Gate(weights, margin, fits)
 
 
 def calibrated(expected: Seconds, losses: Seconds) -> tuple[float, dict[str, float]]:

@@ -68,10 +68,10 @@ def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = N
     verdict = Judgement(-measured(compiled(load(artifact)), sequences), rules, present)
     gains = {f"the best strategy, {verdict.best},": verdict.advantage}
     gains |= {} if verdict.gain is None else {"the present champion": verdict.gain}
-    whole = sequences[0].worth is not None
-    told = verdict.report()
+    whole = sequences[0].objective is not None
+    report = verdict.report()
     terms = {"objective" if whole else "slowdown": mean_interval(-verdict.returns)}
-    return {name: value for name, value in told.items() if name not in ("advantage", "episodes")} | {
+    return {name: value for name, value in report.items() if name not in ("advantage", "episodes")} | {
         "terms": terms,
         "heuristics": {name: mean_interval(-returns) for name, returns in rules.items()},
         "gains": gains,
@@ -82,10 +82,10 @@ def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = N
 
 def _reason(verdict: Judgement, gains: dict[str, dict[str, float]], unit: str) -> str:
     """The verdict in words, with losses in their unit."""
-    told = "; ".join(
+    losses = "; ".join(
         f"{who} has {gain['mean']:.4g} more {unit} ({gain['low']:.4g} to {gain['high']:.4g}, 95 %)"
         for who, gain in gains.items()
     )
-    reason = f"on {len(verdict.returns)} sequences {told}"
+    reason = f"on {len(verdict.returns)} sequences {losses}"
     lost = [who for who, passed in zip(gains, (verdict.as_good, verdict.better), strict=False) if not passed]
     return f"not better than {' and '.join(lost)} with confidence: {reason}" if lost else reason

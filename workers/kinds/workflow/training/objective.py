@@ -12,7 +12,7 @@ from workers.kinds.workflow.simulator.environment import charge
 from workers.kinds.workflow.simulator.schedule import Schedule
 
 
-class Worth(NamedTuple):
+class ObjectiveWeights(NamedTuple):
     """Weights of the objective's terms, in the order of ``spec.TERMS`` [6], and the machine as the only node."""
 
     weights: Seconds
@@ -30,21 +30,21 @@ def machine_of(spec: Spec) -> Nodes:
     return nodes._replace(speed=np.ones(1))
 
 
-def worth_of(spec: Spec) -> Worth | None:
-    """What counts for this workload; none where it is mean bounded slowdown alone, as it is by default."""
-    return None if spec.weights == Objective() else Worth(Layout(spec).weights, machine_of(spec))
+def objective_weights(spec: Spec) -> ObjectiveWeights | None:
+    """A workload's weights; None where it is mean bounded slowdown alone, the default."""
+    return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
 
 
-def rates(worth: Worth | None, trace: Trace) -> Seconds:
+def rates(objective: ObjectiveWeights | None, trace: Trace) -> Seconds:
     """What a second of each job's wait is charged, [N]; what is not settled job by job is left out."""
-    slowdown, wait = (1.0, 0.0) if worth is None else worth.weights[:2]
+    slowdown, wait = (1.0, 0.0) if objective is None else objective.weights[:2]
     return charge(trace, slowdown, wait)
 
 
-def charged(worth: Worth, trace: Trace, begun: Seconds) -> float:
+def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
     """The weighted terms of jobs that began at these seconds [N]; as good as can be is the sum of the weights.
 
     So it is above 0, and two schedules may be compared by their ratio.
     """
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
-    return float(worth.weights @ (1.0 + terms(trace, worth.nodes, schedule, reference(trace, worth.nodes))))
+    return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))

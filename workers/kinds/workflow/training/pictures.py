@@ -12,7 +12,7 @@ from app.kinds.workflow.policies.members import StrategyPolicy
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
-from workers.kinds.workflow.evaluation.artifacts import Played, compiled
+from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, compiled
 from workers.kinds.workflow.evaluation.episodes import Episode, described
 from workers.kinds.workflow.evaluation.objective import reference
 from workers.kinds.workflow.evaluation.pictures import picture
@@ -33,29 +33,29 @@ class Stage:
     episode: Episode
     label: str
 
-    def way(self, name: str, policy: Any) -> Played:
+    def scheduler(self, name: str, policy: Any) -> AgentScheduler:
         """A policy as it was judged; a rule too, for its loops are compiled already."""
         agent, members = compiled(policy)
-        return Played(name, agent, members, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
+        return AgentScheduler(name, agent, members, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
-    def rule(self, name: str) -> Played:
+    def rule(self, name: str) -> AgentScheduler:
         """A rule, named as evaluations name it."""
-        told = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
-        return self.way(told, StrategyPolicy({"rule": name}))
+        rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
+        return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
     @property
     def _fill(self) -> str:
         return RULES[self.sequence.fill]
 
-    def picture(self, way: Played) -> Json:
+    def picture(self, scheduler: AgentScheduler) -> Json:
         """See ``seen``."""
-        schedule = way.play(self.episode)
-        choices = way.choices(self.episode, schedule)
-        return picture(way.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
+        schedule = scheduler.play(self.episode)
+        choices = scheduler.choices(self.episode, schedule)
+        return picture(scheduler.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
 
-    def worth(self, way: Played) -> Figures:
+    def figures_of(self, scheduler: AgentScheduler) -> Figures:
         """What its schedule is worth."""
-        return figures(self.episode.trace, self.episode.nodes, way.play(self.episode))
+        return figures(self.episode.trace, self.episode.nodes, scheduler.play(self.episode))
 
 
 def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: str, champion: bytes | None) -> Json:
@@ -66,12 +66,12 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
     """
     stage = staged(spec, middle(sequences))
     rules = {name: stage.rule(name) for name in RULES}
-    worth = {name: stage.worth(way) for name, way in rules.items()}
-    ways = [stage.way(AGENT, load(artifact))]
-    ways += [] if champion is None else [stage.way(CHAMPION, load(champion))]
-    ways += [rules[name] for name in dict.fromkeys([best_rule, *_cheapest(worth)])]
-    points = [{"name": rules[name].name, "cost": w.cost, "makespan": w.makespan} for name, w in worth.items()]
-    return {"schedules": [stage.picture(way) for way in ways], "points": points}
+    figures_of = {name: stage.figures_of(scheduler) for name, scheduler in rules.items()}
+    schedulers = [stage.scheduler(AGENT, load(artifact))]
+    schedulers += [] if champion is None else [stage.scheduler(CHAMPION, load(champion))]
+    schedulers += [rules[name] for name in dict.fromkeys([best_rule, *_cheapest(figures_of)])]
+    points = [{"name": rules[name].name, "cost": w.cost, "makespan": w.makespan} for name, w in figures_of.items()]
+    return {"schedules": [stage.picture(scheduler) for scheduler in schedulers], "points": points}
 
 
 def staged(spec: Spec, sequence: Sequence) -> Stage:
@@ -83,8 +83,8 @@ def staged(spec: Spec, sequence: Sequence) -> Stage:
 
 def middle(sequences: Many[Sequence]) -> Sequence:
     """The one nearest to the medians of length and load; of equals the first."""
-    told = np.array([_size(sequence) for sequence in sequences])
-    away = np.abs(told - np.median(told, axis=0))
+    sizes = np.array([_size(sequence) for sequence in sequences])
+    away = np.abs(sizes - np.median(sizes, axis=0))
     return sequences[int((away / np.maximum(away.mean(axis=0), 1e-12)).sum(axis=1).argmin())]
 
 
@@ -94,7 +94,7 @@ def _size(sequence: Sequence) -> tuple[float, float]:
     return float(np.log(sequence.trace.tasks)), float(load)
 
 
-def _cheapest(worth: dict[str, Figures]) -> list[str]:
+def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
     """The rule whose schedule costs least, and ends first among those; none where nothing costs anything."""
-    best = min(worth, key=lambda name: (worth[name].cost, worth[name].makespan))
-    return [best] if worth[best].cost > 0 else []
+    best = min(figures_of, key=lambda name: (figures_of[name].cost, figures_of[name].makespan))
+    return [best] if figures_of[best].cost > 0 else []

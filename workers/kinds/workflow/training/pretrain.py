@@ -31,7 +31,7 @@ from workers.kinds.workflow.training.train import blank, network, scorer_of
 WIDE, JOINT = widths.WIDE // 2, widths.JOINT // 2  # of each of the two
 LUBLIN_JOBS, SDSC_JOBS = 1_981, 27_000  # what is learned from; the rest is for judging
 SHORT, LONG = 1_024, 4_096
-SHUT = 1e3  # closes a hidden unit, whatever the other features say
+CLOSED_BIAS = 1e3  # closes a hidden unit, whatever the other features say
 COMMITTED, RESERVING = Settings(10, 10, 0.12, 0.08), Settings(10, 10, 0.08, 0.05)
 
 Recipe = tuple[tuple[int, int], ...]  # sources and mechanisms, in turn
@@ -44,17 +44,17 @@ def main() -> None:
     parser.add_argument("sdsc", type=Path, help="SDSC-SP2, filtered as pyss plays it")
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=1_200.0, help="for each of the three searches")
-    asked = parser.parse_args()
-    lublin, sdsc = read_swf(asked.lublin).trace, read_swf(asked.sdsc, sort=True).trace
+    arguments = parser.parse_args()
+    lublin, sdsc = read_swf(arguments.lublin).trace, read_swf(arguments.sdsc, sort=True).trace
     sources = [
         Source(piece(lublin, 0, LUBLIN_JOBS), 256, whole=False),
         Source(piece(sdsc, 0, SDSC_JOBS), 128, whole=True),
     ]
-    committed = searched(sources, ((0, NONE), (0, RLS)), COMMITTED, asked.seconds)
+    committed = searched(sources, ((0, NONE), (0, RLS)), COMMITTED, arguments.seconds)
     balanced, leaning = ((0, EASY), (1, EASY)), ((0, EASY), (1, EASY), (1, EASY))  # SDSC-SP2 is the harder to gain on
-    reserving = searched(sources, balanced, RESERVING, asked.seconds)
-    reserving = searched(sources, leaning, RESERVING, asked.seconds, reserving)
-    asked.file.write_bytes(save(scorer_of(joined(committed, reserving), widths.WIDE, widths.JOINT)))
+    reserving = searched(sources, balanced, RESERVING, arguments.seconds)
+    reserving = searched(sources, leaning, RESERVING, arguments.seconds, reserving)
+    arguments.file.write_bytes(save(scorer_of(joined(committed, reserving), widths.WIDE, widths.JOINT)))
 
 
 def searched(
@@ -96,9 +96,9 @@ def joined(committed: Seconds, reserving: Seconds) -> Seconds:
     parts = [np.split(point, cuts) for point in (committed, reserving)]
     first = np.concatenate([part[0].reshape(WIDTH, WIDE) for part in parts], axis=1)
     bias = np.concatenate([part[1] for part in parts])
-    first[easy, :WIDE] -= SHUT
-    first[easy, WIDE:] += SHUT
-    bias[WIDE:] -= SHUT
+    first[easy, :WIDE] -= CLOSED_BIAS
+    first[easy, WIDE:] += CLOSED_BIAS
+    bias[WIDE:] -= CLOSED_BIAS
     second = np.zeros((2 * WIDE, 2 * JOINT))
     second[:WIDE, :JOINT], second[WIDE:, JOINT:] = (part[2].reshape(WIDE, JOINT) for part in parts)
     rest = [np.concatenate([part[i] for part in parts]) for i in (3, 4)]

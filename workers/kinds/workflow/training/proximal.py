@@ -12,7 +12,7 @@ from app.kinds.workflow.trace import Seconds
 from workers.kinds.workflow.simulator.environment import WorkflowSimulator
 from workers.kinds.workflow.training.widths import JOINT, WIDE
 from workers.learning.algorithms.config.policy import PPO, Entropy
-from workers.learning.algorithms.config.shared import Network, Place, Scorer
+from workers.learning.algorithms.config.shared import DeviceConfig, Network, Scorer
 from workers.learning.execution.base import Plan
 from workers.learning.execution.serial import Serial
 
@@ -25,7 +25,7 @@ CONFIG = msgspec.structs.replace(
     epochs=4,
     batch=2_048,
     entropy=Entropy(start=0.001),
-    place=Place(device="cpu"),
+    place=DeviceConfig(device="cpu"),
 )
 
 

@@ -10,7 +10,7 @@ from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.kinds.workflow.simulator.agents import Agent, play_agent
 from workers.kinds.workflow.simulator.pool import opened
 from workers.kinds.workflow.simulator.schedule import SHORTEST
-from workers.kinds.workflow.training.objective import Worth, charged
+from workers.kinds.workflow.training.objective import ObjectiveWeights, charged
 
 GAPS = (60, 200)  # submissions that stay together when arrivals are drawn again
 JITTER = 0.15  # of the log run time, so that no task is met twice
@@ -25,7 +25,7 @@ class Sequence(NamedTuple):
     trace: Trace
     processors: int
     mechanism: int
-    worth: Worth | None = None
+    objective: ObjectiveWeights | None = None
 
     @property
     def fill(self) -> int:
@@ -83,7 +83,7 @@ def loss(sequence: Sequence, agent: Agent) -> float:
     play = opened(trace, sequence.processors)
     member = np.full(trace.tasks, -1, np.int64)
     play_agent(play, agent, sequence.mechanism, sequence.fill, sequence.processors, WHOLE, member)
-    if sequence.worth is not None:
-        return charged(sequence.worth, trace, play.begun)
+    if sequence.objective is not None:
+        return charged(sequence.objective, trace, play.begun)
     spent = play.begun - trace.submit + trace.runtime
     return float(np.maximum(1.0, spent / np.maximum(trace.runtime, SHORTEST)).mean())

@@ -22,7 +22,7 @@ from workers.kinds.workflow.simulator.agents import NETWORK, Agent, agent_of, ne
 from workers.kinds.workflow.simulator.environment import Episode, WorkflowSimulator
 from workers.kinds.workflow.training.gate import fitted, forked
 from workers.kinds.workflow.training.judge import compiled, judge, measured, point_of, rule
-from workers.kinds.workflow.training.objective import worth_of
+from workers.kinds.workflow.training.objective import objective_weights
 from workers.kinds.workflow.training.pictures import pictures
 from workers.kinds.workflow.training.proximal import Proximal, named
 from workers.kinds.workflow.training.search import Search, Settings, mixed
@@ -68,7 +68,7 @@ class SchedulerTrainer:
         *,
         champion: bytes | None = None,
     ) -> None:
-        self.spec, self.seed, self.champion, self.worth = spec, seed, champion, worth_of(spec)
+        self.spec, self.seed, self.champion, self.objective = spec, seed, champion, objective_weights(spec)
         self.machine = max(node.processors for node in spec.nodes)
         name = spec.backfilling if spec.backfilling in MECHANISMS[:3] else "easy"
         self.mechanism = MECHANISMS.index(name)
@@ -115,7 +115,7 @@ class SchedulerTrainer:
         for i in range(count):
             source = sources[i % len(sources)]
             length = min(self.length, source.trace.tasks)
-            found.append(Sequence(drawn(source, length, rng), self.machine, self.mechanism, self.worth))
+            found.append(Sequence(drawn(source, length, rng), self.machine, self.mechanism, self.objective))
         return found
 
     def _searching(self, start: Seconds) -> Search:
@@ -249,8 +249,8 @@ class SchedulerTrainer:
             return b""
         found = {"search": self.search} | ({} if self.inspecting is None else {"inspecting": self.inspecting})
         arrays = {f"{name}.{key}": getattr(s, key) for name, s in found.items() for key in KEPT}
-        told = {name: [s.steps, s.ratio, s.curve] for name, s in found.items()}
-        values = {"spent": self.spent, "told": told, "proximal": self.proximal}
+        progress = {name: [s.steps, s.ratio, s.curve] for name, s in found.items()}
+        values = {"spent": self.spent, "told": progress, "proximal": self.proximal}
         return blob.pack(arrays, values | {"rng": self.rng.bit_generator.state})
 
     def restore(self, data: bytes) -> None:

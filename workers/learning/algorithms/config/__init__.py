@@ -6,7 +6,7 @@ import msgspec
 
 from workers.learning.algorithms.config import policy, value
 from workers.learning.algorithms.config.policy import ActorCritic, Cloning, Entropy
-from workers.learning.algorithms.config.shared import Exploration, Network, Optimiser, Place, Scorer
+from workers.learning.algorithms.config.shared import DeviceConfig, Exploration, Network, Optimiser, Scorer
 from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
 
 Config: TypeAlias = msgspec.Struct
@@ -39,13 +39,13 @@ __all__ = [
     "BuiltIn",
     "Cloning",
     "Config",
+    "DeviceConfig",
     "Entropy",
     "Exploration",
     "Imitation",
     "Memory",
     "Network",
     "Optimiser",
-    "Place",
     "QTable",
     "Scorer",
     "decode",

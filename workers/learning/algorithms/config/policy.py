@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from workers.learning.algorithms.config.shared import Count, Network, NonNegative, Optimiser, Place, Positive, Share
+from workers.learning.algorithms.config.shared import (
+    Count,
+    DeviceConfig,
+    Network,
+    NonNegative,
+    Optimiser,
+    Positive,
+    Share,
+)
 
 
 class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +72,7 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     asynchronous: bool = False
     recurrent: Count | None = None
     cloning: Cloning = Cloning()
-    place: Place = Place()
+    place: DeviceConfig = DeviceConfig()
 
 
 A2C = ActorCritic(entropy=Entropy(start=0.005), optimiser=Optimiser(rate=3e-3, clip=0.5), rollout=8)

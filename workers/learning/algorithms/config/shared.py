@@ -61,7 +61,7 @@ class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clip: Positive = 10.0
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """On which device of torch an agent learns; `auto` is settled by measurement when it is built.
 
     `compiled` lets the backend compile the pure functions first, where it can.

@@ -6,11 +6,11 @@ import msgspec
 
 from workers.learning.algorithms.config.shared import (
     Count,
+    DeviceConfig,
     Exploration,
     Network,
     NonNegative,
     Optimiser,
-    Place,
     Positive,
     Share,
 )
@@ -67,7 +67,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     average: Share = 0.005
     average_from: Share = 0.5
     imitation: Imitation | None = None
-    place: Place = Place()
+    place: DeviceConfig = DeviceConfig()
 
 
 class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_table"):

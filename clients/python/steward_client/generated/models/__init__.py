@@ -31,6 +31,8 @@ from .health import Health
 from .held_out import HeldOut
 from .interval import Interval
 from .iteration_read import IterationRead
+from .iteration_read_decision_type_1 import IterationReadDecisionType1
+from .iteration_read_report_type_1 import IterationReadReportType1
 from .iteration_report import IterationReport
 from .iteration_report_allocation import IterationReportAllocation
 from .iteration_report_features import IterationReportFeatures
@@ -67,7 +69,7 @@ from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
 from .page_series_read import PageSeriesRead
-from .page_workload_read import PageWorkloadRead
+from .page_workload_listed import PageWorkloadListed
 from .parent import Parent
 from .placement import Placement
 from .predicted_metric import PredictedMetric
@@ -110,6 +112,7 @@ from .shadow_read import ShadowRead
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
 from .spread import Spread
+from .stored_execution import StoredExecution
 from .trace_execution import TraceExecution
 from .trace_read import TraceRead
 from .train_request import TrainRequest
@@ -142,6 +145,9 @@ from .workflow_patch_weights import WorkflowPatchWeights
 from .workflow_spec import WorkflowSpec
 from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
 from .workflow_spec_backfilling import WorkflowSpecBackfilling
+from .workload_listed import WorkloadListed
+from .workload_listed_champions import WorkloadListedChampions
+from .workload_listed_spec_type_1 import WorkloadListedSpecType1
 from .workload_read import WorkloadRead
 from .workload_read_champions import WorkloadReadChampions
 
@@ -177,6 +183,8 @@ __all__ = (
     "HeldOut",
     "Interval",
     "IterationRead",
+    "IterationReadDecisionType1",
+    "IterationReadReportType1",
     "IterationReport",
     "IterationReportAllocation",
     "IterationReportFeatures",
@@ -213,7 +221,7 @@ __all__ = (
     "PageJobRead",
     "PageModelRead",
     "PageSeriesRead",
-    "PageWorkloadRead",
+    "PageWorkloadListed",
     "Parent",
     "Placement",
     "PredictedMetric",
@@ -256,6 +264,7 @@ __all__ = (
     "ShadowStep",
     "ShadowStepAllocationType0",
     "Spread",
+    "StoredExecution",
     "TraceExecution",
     "TraceRead",
     "TrainRequest",
@@ -280,6 +289,9 @@ __all__ = (
     "WorkflowSpec",
     "WorkflowSpecBackfilling",
     "WorkflowSpecBackfillOrder",
+    "WorkloadListed",
+    "WorkloadListedChampions",
+    "WorkloadListedSpecType1",
     "WorkloadRead",
     "WorkloadReadChampions",
 )

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.iteration_read_decision_type_1 import IterationReadDecisionType1
+    from ..models.iteration_read_report_type_1 import IterationReadReportType1
     from ..models.iteration_report import IterationReport
     from ..models.queue_decision import QueueDecision
     from ..models.queue_report import QueueReport
@@ -19,22 +23,28 @@ T = TypeVar("T", bound="IterationRead")
 
 @_attrs_define
 class IterationRead:
-    """A reported iteration and what it was answered with."""
+    """A reported iteration and what it was answered with; what can't be read here is given as it is stored."""
 
     iteration: int
-    report: IterationReport | QueueReport
-    decision: Decision | QueueDecision
+    report: IterationReadReportType1 | IterationReport | QueueReport
+    decision: Decision | IterationReadDecisionType1 | QueueDecision
     reported_at: datetime.datetime
+    problem: None | str | Unset = UNSET
+    """ Why report or decision can't be read here, e.g. their kind isn't installed. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.iteration_report import IterationReport  # noqa: PLC0415
+        from ..models.queue_decision import QueueDecision  # noqa: PLC0415
+        from ..models.queue_report import QueueReport  # noqa: PLC0415
 
         iteration = self.iteration
 
         report: dict[str, Any]
         if isinstance(self.report, IterationReport):
+            report = self.report.to_dict()
+        elif isinstance(self.report, QueueReport):
             report = self.report.to_dict()
         else:
             report = self.report.to_dict()
@@ -42,10 +52,18 @@ class IterationRead:
         decision: dict[str, Any]
         if isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
+        elif isinstance(self.decision, QueueDecision):
+            decision = self.decision.to_dict()
         else:
             decision = self.decision.to_dict()
 
         reported_at = self.reported_at.isoformat()
+
+        problem: None | str | Unset
+        if isinstance(self.problem, Unset):
+            problem = UNSET
+        else:
+            problem = self.problem
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -57,12 +75,16 @@ class IterationRead:
                 "reported_at": reported_at,
             }
         )
+        if problem is not UNSET:
+            field_dict["problem"] = problem
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.iteration_read_decision_type_1 import IterationReadDecisionType1  # noqa: PLC0415
+        from ..models.iteration_read_report_type_1 import IterationReadReportType1  # noqa: PLC0415
         from ..models.iteration_report import IterationReport  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.queue_report import QueueReport  # noqa: PLC0415
@@ -70,35 +92,51 @@ class IterationRead:
         d = dict(src_dict)
         iteration = d.pop("iteration")
 
-        def _parse_report(data: object) -> IterationReport | QueueReport:
+        def _parse_report(data: object) -> IterationReadReportType1 | IterationReport | QueueReport:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                report_type_0 = IterationReport.from_dict(data)
+                report_type_0_type_0 = IterationReport.from_dict(data)
 
-                return report_type_0
+                return report_type_0_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                report_type_0_type_1 = QueueReport.from_dict(data)
+
+                return report_type_0_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):
                 raise TypeError()
-            report_type_1 = QueueReport.from_dict(data)
+            report_type_1 = IterationReadReportType1.from_dict(data)
 
             return report_type_1
 
         report = _parse_report(d.pop("report"))
 
-        def _parse_decision(data: object) -> Decision | QueueDecision:
+        def _parse_decision(data: object) -> Decision | IterationReadDecisionType1 | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0 = Decision.from_dict(data)
+                decision_type_0_type_0 = Decision.from_dict(data)
 
-                return decision_type_0
+                return decision_type_0_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_1 = QueueDecision.from_dict(data)
+
+                return decision_type_0_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):
                 raise TypeError()
-            decision_type_1 = QueueDecision.from_dict(data)
+            decision_type_1 = IterationReadDecisionType1.from_dict(data)
 
             return decision_type_1
 
@@ -106,11 +144,21 @@ class IterationRead:
 
         reported_at = datetime.datetime.fromisoformat(d.pop("reported_at"))
 
+        def _parse_problem(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        problem = _parse_problem(d.pop("problem", UNSET))
+
         iteration_read = cls(
             iteration=iteration,
             report=report,
             decision=decision,
             reported_at=reported_at,
+            problem=problem,
         )
 
         iteration_read.additional_properties = d

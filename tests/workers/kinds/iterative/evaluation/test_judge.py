@@ -9,7 +9,7 @@ from app.kinds.iterative.policies.artifact import load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.statistics import mean_interval as interval
-from workers.kinds.iterative.evaluation.judge import Court, _steadiest, calibrated, judge
+from workers.kinds.iterative.evaluation.judge import Evaluator, _largest_hysteresis, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
@@ -85,7 +85,7 @@ def test_an_interval_is_two_standard_errors_to_each_side() -> None:
 def test_the_first_iteration_counts() -> None:
     """Almost without noise, a run that holds: its share of the largest allocation's cost, iteration by iteration."""
     table = planted_table(SPEC, effect=0.0, noise=0.0)
-    score = Court(SPEC, table, seed=1, episodes=3).score(HEURISTICS["hold"])
+    score = Evaluator(SPEC, table, seed=1, episodes=3).score(HEURISTICS["hold"])
     units = LAYOUT.allocations[:, 0]
     spent = np.exp(table.log_mean[0, :, 0, 0]) * units
     assert (score.terms[:, 2] == 0).all()
@@ -108,7 +108,7 @@ def test_the_steadiest_candidate_that_costs_nothing_is_taken(losses: list[float]
     base = -1 + np.random.default_rng(0).normal(0, 0.1, 500)
     base *= -1 / base.mean()
     spread = np.tile([-1e-6, 1e-6], 250)
-    assert _steadiest([base - loss + (spread if loss else 0) for loss in losses]) == expected
+    assert _largest_hysteresis([base - loss + (spread if loss else 0) for loss in losses]) == expected
 
 
 def test_a_loss_within_the_noise_is_accepted() -> None:
@@ -116,7 +116,7 @@ def test_a_loss_within_the_noise_is_accepted() -> None:
     base = rng.normal(-1, 0.1, 200)
     noise = rng.normal(0, 1, 200)
     noisy = base - 0.05 + (noise - noise.mean())  # 5 % worse, within a standard error of 7 %
-    assert _steadiest([base, noisy]) == 1
+    assert _largest_hysteresis([base, noisy]) == 1
 
 
 def test_a_bad_policy_is_refused_in_words(optimum: Optimum) -> None:
@@ -127,11 +127,11 @@ def test_a_bad_policy_is_refused_in_words(optimum: Optimum) -> None:
 
 
 def test_episodes_are_paired_and_terms_add_up() -> None:
-    court = Court(SPEC, TABLE, seed=9, episodes=512)
-    one, again = court.score(HEURISTICS["hold"]), court.score(HEURISTICS["hold"])
+    evaluator = Evaluator(SPEC, TABLE, seed=9, episodes=512)
+    one, again = evaluator.score(HEURISTICS["hold"]), evaluator.score(HEURISTICS["hold"])
     np.testing.assert_array_equal(one.returns, again.returns)
     np.testing.assert_allclose(one.returns, -(one.terms @ LAYOUT.weights), rtol=1e-6)
-    other = court.score(HEURISTICS["static_best"])
+    other = evaluator.score(HEURISTICS["static_best"])
     assert np.corrcoef(one.returns, other.returns)[0, 1] > 0.9
 
 
@@ -146,6 +146,6 @@ def test_where_there_is_no_optimum_the_report_says_why() -> None:
 
 def test_calibration_keeps_the_return(optimum: Optimum) -> None:
     artifact = calibrated(SPEC, TABLE, save(optimum.policy, LAYOUT), seed=3, episodes=1024)
-    court = Court(SPEC, TABLE, seed=4, episodes=2048)
-    plain, steady = court.score(optimum.policy).returns, court.score_artifact(load(artifact)).returns
+    evaluator = Evaluator(SPEC, TABLE, seed=4, episodes=2048)
+    plain, steady = evaluator.score(optimum.policy).returns, evaluator.score_artifact(load(artifact)).returns
     assert steady.mean() > plain.mean() - 0.003 * abs(plain.mean()) - 2 * (steady - plain).std() / 2048**0.5

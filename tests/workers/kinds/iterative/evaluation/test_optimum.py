@@ -11,7 +11,7 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Court
+from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, plan, solve, why_not
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
 
@@ -57,8 +57,8 @@ def test_what_it_promises_is_what_its_policy_earns(spread: dict[str, float]) -> 
     spec = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 140.0, "scope": "run"}])
     table = planted_table(spec, **spread)
     found = solve(Layout(spec), table)
-    court = Court(spec, table, seed=11, episodes=8192)
-    returns = court.score(found.policy).returns
+    evaluator = Evaluator(spec, table, seed=11, episodes=8192)
+    returns = evaluator.score(found.policy).returns
     error = returns.std() / len(returns) ** 0.5
     assert abs(returns.mean() - found.expected) < 4 * error + found.error
 
@@ -67,9 +67,9 @@ def test_an_iteration_target_is_solved_too() -> None:
     spec = planted_spec(iterations=8, metrics=[{"name": "iteration_seconds", "target": 9.0}])
     table = planted_table(spec, effect=0.2, noise=0.05)
     found = solve(Layout(spec), table)
-    court = Court(spec, table, seed=3, episodes=4096)
-    scores = court.score(found.policy).returns
-    best = max(court.score(rule).returns.mean() for rule in HEURISTICS.values())
+    evaluator = Evaluator(spec, table, seed=3, episodes=4096)
+    scores = evaluator.score(found.policy).returns
+    best = max(evaluator.score(rule).returns.mean() for rule in HEURISTICS.values())
     assert scores.mean() > best - 4 * scores.std() / 64
 
 
@@ -87,9 +87,9 @@ def test_a_changed_target_is_obeyed_without_solving_again() -> None:
     table = planted_table(spec)
     policy = solve(Layout(spec), table, Grid(81, 9, 7), with_error=False).policy
     late = planted_spec(metrics=[{"name": "iteration_seconds", "target": 280.0, "scope": "run"}])
-    court = Court(late, table, seed=5, episodes=2048)
+    evaluator = Evaluator(late, table, seed=5, episodes=2048)
     own = solve(Layout(late), table, Grid(81, 9, 7), with_error=False).policy
-    kept, fresh = court.score(policy).returns.mean(), court.score(own).returns.mean()
+    kept, fresh = evaluator.score(policy).returns.mean(), evaluator.score(own).returns.mean()
     assert kept == pytest.approx(fresh, rel=0.03)
 
 
@@ -112,8 +112,8 @@ def test_a_plan_on_a_coarser_grid_still_beats_every_heuristic() -> None:
     table = planted_table(spec, effect=0.3, noise=0.2)
     with pytest.raises(NoOptimum):
         solve(Layout(spec), table)
-    court = Court(spec, table, seed=5, episodes=2048)
-    planned = court.score(plan(Layout(spec), table).policy).returns
+    evaluator = Evaluator(spec, table, seed=5, episodes=2048)
+    planned = evaluator.score(plan(Layout(spec), table).policy).returns
     for rule in HEURISTICS.values():
-        ahead = planned - court.score(rule).returns
+        ahead = planned - evaluator.score(rule).returns
         assert ahead.mean() > 1.96 * ahead.std() / 2048**0.5, rule.name

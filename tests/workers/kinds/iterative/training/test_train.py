@@ -113,8 +113,8 @@ def test_a_bracket_goes_on_from_its_checkpoint() -> None:
     for _ in range(2):
         straight.advance()
     resumed = training(SPEC, TABLE, asked, straight.checkpoint())
-    assert competition(resumed).standings == competition(straight).standings
-    assert [standing.rungs for standing in competition(resumed).standings] == [1, 1, 0]
+    assert competition(resumed).records == competition(straight).records
+    assert [record.rungs for record in competition(resumed).records] == [1, 1, 0]
     results = [finished(one).result() for one in (straight, resumed)]
     assert results[0].artifact == results[1].artifact
     chosen = [[trial["chosen"] for trial in result.report["bracket"]] for result in results]
@@ -130,7 +130,7 @@ def test_an_agent_is_gone_on_from(algorithm: str) -> None:
     report = finished(done).result().report
     assert report["parent"] == 7
     assert list(report["candidates"]) == [algorithm, "planner"]
-    before = IterativeTraining(SPEC, TABLE, 3).court.score_artifact(load(first.artifact)).returns
+    before = IterativeTraining(SPEC, TABLE, 3).evaluator.score_artifact(load(first.artifact)).returns
     error = float(before.std()) / len(before) ** 0.5
     assert report["candidates"][algorithm] >= before.mean() - 4 * error
 

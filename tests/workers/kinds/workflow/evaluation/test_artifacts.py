@@ -16,7 +16,7 @@ from app.policies.base import IncompatibleArtifact
 from tests.workers.kinds.workflow.evaluation.schedules import drawn
 from tests.workers.kinds.workflow.evaluation.test_protocol import spec
 from workers.kinds.workflow.evaluation import artifacts
-from workers.kinds.workflow.evaluation.artifacts import Played, compiled, way_of
+from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, compiled, scheduler_of
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
@@ -64,7 +64,7 @@ def test_an_inspector_has_its_base_and_its_network() -> None:
 
 
 def test_a_strategy_is_played_with_the_workloads_mechanism() -> None:
-    assert way_of(save(F4), LAYOUT, pool=True) == Ruled("f4", "easy", "sjf")
+    assert scheduler_of(save(F4), LAYOUT, pool=True) == Ruled("f4", "easy", "sjf")
 
 
 def test_what_the_gate_chose_is_told_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +73,14 @@ def test_what_the_gate_chose_is_told_in_seconds(monkeypatch: pytest.MonkeyPatch)
         rest[-1][::2] = 1
 
     monkeypatch.setattr(artifacts, "play_agent", half)
-    way = way_of(save(portfolio()), LAYOUT, pool=True)
-    assert isinstance(way, Played)
+    scheduler = scheduler_of(save(portfolio()), LAYOUT, pool=True)
+    assert isinstance(scheduler, AgentScheduler)
     trace, measure = drawn(20, 5), None
     episode = Episode(trace, LAYOUT.nodes, LAYOUT.weights, measure)  # type: ignore[arg-type]
-    schedule = way.play(episode)
-    assert way.choices(episode, schedule) == [(float(at), "es") for at in schedule.start[::2]]
-    alone = way_of(save(scorer(1)), LAYOUT, pool=True)
-    assert isinstance(alone, Played)
+    schedule = scheduler.play(episode)
+    assert scheduler.choices(episode, schedule) == [(float(at), "es") for at in schedule.start[::2]]
+    alone = scheduler_of(save(scorer(1)), LAYOUT, pool=True)
+    assert isinstance(alone, AgentScheduler)
     assert alone.choices(episode, schedule) == []
 
 
@@ -88,4 +88,4 @@ def test_what_the_gate_chose_is_told_in_seconds(monkeypatch: pytest.MonkeyPatch)
 def test_what_can_not_be_played_is_refused(changes: dict[str, Any], pool: bool) -> None:
     layout = WorkflowProblem(spec(**changes), drawn(10, 1)).layout
     with pytest.raises(IncompatibleArtifact, match="none, rls or easy"):
-        way_of(save(SJF), layout, pool=pool)
+        scheduler_of(save(SJF), layout, pool=pool)

@@ -12,7 +12,7 @@ from app.kinds.workflow.layout import Nodes, nodes_of, pool
 from app.kinds.workflow.spec import Limits, NodeType
 from app.kinds.workflow.trace import Trace
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
-from workers.kinds.workflow.evaluation.objective import durations, reference, terms, worth
+from workers.kinds.workflow.evaluation.objective import durations, objective_return, reference, terms
 from workers.kinds.workflow.evaluation.optimum import MOST_TASKS, Optimum, solve, why_not
 from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
 
@@ -45,7 +45,7 @@ def everything(trace: Trace, nodes: Nodes, weights: np.ndarray, horizon: int) ->
             start = np.array(starts, np.float64)
             schedule = Schedule(start, start + run, where)
             if feasible(trace, nodes, schedule, pace):
-                best = max(best, worth(weights, terms(trace, nodes, schedule, measure)))
+                best = max(best, objective_return(weights, terms(trace, nodes, schedule, measure)))
     return best
 
 
@@ -56,8 +56,8 @@ def feasible(trace: Trace, nodes: Nodes, schedule: Schedule, pace: np.ndarray) -
     for task in range(trace.tasks):
         for e in range(trace.parent_start[task], trace.parent_start[task + 1]):
             parent = trace.parents[e]
-            way = 0.0 if node[parent] == node[task] else trace.data[e] * max(pace[node[parent]], pace[node[task]])
-            if start[task] < end[parent] + way - 1e-9:
+            transfer = 0.0 if node[parent] == node[task] else trace.data[e] * max(pace[node[parent]], pace[node[task]])
+            if start[task] < end[parent] + transfer - 1e-9:
                 return False
         beside = (node == node[task]) & (start <= start[task]) & (end > start[task])
         if trace.processors[beside].sum() > nodes.processors[node[task]]:

@@ -23,7 +23,7 @@ from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
 from workers.evaluation.report.page import page
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.workflow.evaluation.episodes import Episode
-from workers.kinds.workflow.evaluation.policies import Always, Enrolled, Hindsight
+from workers.kinds.workflow.evaluation.policies import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
@@ -40,7 +40,7 @@ def spec(**changes: Any) -> Spec:
 def made(tasks: int = 8, held_out: int = 1) -> WorkflowProblem:
     """A busy pool, and for speed's sake a few of its heuristics."""
     problem = WorkflowProblem(spec(), drawn(400, 1, pause=15.0), [drawn(200, 2, pause=15.0)] * held_out, tasks=tasks)
-    problem.ways = {name: problem.ways[name] for name in FEW}
+    problem.schedulers = {name: problem.schedulers[name] for name in FEW}
     problem.heuristics = {name: Always(number, name) for number, name in enumerate(FEW)}
     return problem
 
@@ -67,7 +67,7 @@ def planted(problem: WorkflowProblem) -> Evaluation:
     candidates = [
         Candidate("memoriser", [memoriser]),
         Candidate("told", [Hindsight()]),
-        Candidate("hindmost", [Enrolled(Hindmost())]),
+        Candidate("hindmost", [SchedulerPolicy(Hindmost())]),
     ]
     return evaluate(problem, candidates, SETTINGS)
 
@@ -118,7 +118,7 @@ def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
 
 def test_an_evaluation_goes_on_where_it_stopped() -> None:
     settings = replace(SETTINGS, episodes=4, resamples=20, level="L2")
-    candidates = [Candidate("agent 1", [Enrolled(Ruled("sjf", "none"))])]
+    candidates = [Candidate("agent 1", [SchedulerPolicy(Ruled("sjf", "none"))])]
     whole = evaluate(made(), candidates, settings).as_dict()
     run = EvaluationRun(made(), candidates, settings)
     run.advance()

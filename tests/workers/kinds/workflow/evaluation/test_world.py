@@ -20,7 +20,7 @@ from workers.evaluation.wrappers.load import Load
 from workers.evaluation.wrappers.parameters import Parameters
 from workers.evaluation.wrappers.seeds import Seeds
 from workers.kinds.workflow.evaluation import episodes
-from workers.kinds.workflow.evaluation.episodes import Luck, befallen
+from workers.kinds.workflow.evaluation.episodes import TaskDisturbance, disturbed_episode
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.world import WorkflowWorld
 
@@ -162,7 +162,7 @@ def test_capacity_takes_processors_and_wide_tasks_take_longer() -> None:
     episode = disturbed(Seeds)[0]
     episode.reset()
     known = episode.truth[0]
-    told = befallen(known, Luck(np.ones(known.trace.tasks), 0.5))
+    told = disturbed_episode(known, TaskDisturbance(np.ones(known.trace.tasks), 0.5))
     assert told.trace.processors.max() <= 8
     np.testing.assert_allclose(told.trace.runtime * told.trace.processors, known.trace.runtime * known.trace.processors)
 
@@ -173,11 +173,11 @@ def test_of_several_nodes_some_are_lost_as_long_as_all_tasks_fit() -> None:
     trace = episodes.drawn(jobs([0, 0], [5, 5], [1, 2]), 2, np.random.default_rng(0))
     measure: Any = None
     episode = episodes.Episode(trace, layout.nodes, layout.weights, measure)
-    assert len(befallen(episode, Luck(np.ones(2), 0.5)).nodes.kind) == 4
+    assert len(disturbed_episode(episode, TaskDisturbance(np.ones(2), 0.5)).nodes.kind) == 4
     big = {"name": "big", "processors": 4, "minimum": 1, "maximum": 1}
     mixed = WorkflowProblem(spec(nodes=[small, big, small | {"name": "more"}]), jobs([0], [1], [4])).layout.nodes
     wide = episode._replace(nodes=mixed, trace=trace._replace(processors=np.array([1, 4])))
-    assert 8 in befallen(wide, Luck(np.ones(2), 0.5)).nodes.kind.tolist() or len(mixed.kind) == 17
+    assert 8 in disturbed_episode(wide, TaskDisturbance(np.ones(2), 0.5)).nodes.kind.tolist() or len(mixed.kind) == 17
 
 
 def test_a_stretch_begins_at_second_zero_with_its_estimates() -> None:

@@ -10,7 +10,7 @@ from app.kinds.workflow.layout import nodes_of
 from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.placement import planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES
-from app.kinds.workflow.scheduling.portfolio import Taste, learned, length, money, outlook, rules
+from app.kinds.workflow.scheduling.portfolio import LearnedRule, learned, length, money, rule_inputs, rules
 from app.kinds.workflow.scheduling.ranks import graph
 from tests.app.kinds.workflow.graphs import (
     ARABNEJAD,
@@ -29,7 +29,7 @@ from workers.kinds.workflow.simulator.dag import followed
 from workers.kinds.workflow.simulator.generated import generated
 from workers.kinds.workflow.simulator.planner import plan, plan_by
 from workers.kinds.workflow.simulator.schedule import figures
-from workers.kinds.workflow.simulator.search import SHORT, Aim, agent, bound, searched, value
+from workers.kinds.workflow.simulator.search import SHORT, SearchObjective, agent, bound, searched, value
 from workers.kinds.workflow.simulator.tuning import chosen, drawn, tuned
 from workers.kinds.workflow.simulator.workflows import agent_plan, scheduled
 
@@ -38,11 +38,11 @@ from workers.kinds.workflow.simulator.workflows import agent_plan, scheduled
 @given(graph=layered(20), nodes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
 def test_searched_plans_keep_everything_and_are_no_worse(graph: tuple[int, Edges], nodes: int, seed: int) -> None:
     problem = drawn_problem(np.random.default_rng(seed), *graph, nodes)
-    for aim in (SHORT, Aim(0.01, 0.1)):
-        made = agent(problem, np.random.default_rng(seed), aim, 30)
+    for objective in (SHORT, SearchObjective(0.01, 0.1)):
+        made = agent(problem, np.random.default_rng(seed), objective, 30)
         kept(problem, made, problem.work.cost)
         for name in ("heft", "cpop", "peft"):
-            assert value(problem, made, aim) <= value(problem, plan_by(problem, name), aim) * (1 + 1e-5)
+            assert value(problem, made, objective) <= value(problem, plan_by(problem, name), objective) * (1 + 1e-5)
     assert length(made) >= bound(problem) * (1 - 1e-9)
 
 
@@ -62,7 +62,7 @@ def test_a_search_ends_at_the_lower_bound() -> None:
 
 def test_the_neutral_taste_is_heft() -> None:
     given = generated(np.random.default_rng(3), 40)
-    neutral = learned(given, outlook(given), Taste(1, 0, 0, 0, 0, 0, 1))
+    neutral = learned(given, rule_inputs(given), LearnedRule(1, 0, 0, 0, 0, 0, 1))
     heft = STRATEGIES["heft"](given)
     assert neutral.order.tolist() == heft.order.tolist()
     assert (neutral.bias == heft.bias).all()
@@ -70,7 +70,7 @@ def test_the_neutral_taste_is_heft() -> None:
 
 def test_a_taste_may_use_the_quickest_nodes_alone() -> None:
     given = problem_of(ARABNEJAD)
-    rule = learned(given, outlook(given), Taste(1, 0, 0, 0, 0, 0, 0.0))
+    rule = learned(given, rule_inputs(given), LearnedRule(1, 0, 0, 0, 0, 0, 0.0))
     made = planned(given.graph, given.work, given.fleet, rule)
     quickest = int(np.argmin(ARABNEJAD.cost.sum(axis=0)))
     assert set(made.node.tolist()) == {quickest}
@@ -92,9 +92,9 @@ def test_rules_are_chosen_to_complement_each_other() -> None:
     played = np.array([[0.8, 0.7, 1.0], [0.8, 1.0, 0.7]])  # the first is best alone, the others together
     assert chosen(best, played, 1) == [0]
     assert sorted(chosen(best, played, 3)) == [0, 1, 2]
-    tastes, reached = tuned(np.random.default_rng(0), 3, 5, 2)
+    learned_rules, reached = tuned(np.random.default_rng(0), 3, 5, 2)
     again, _ = tuned(np.random.default_rng(0), 3, 5, 2)
-    assert tastes == again
+    assert learned_rules == again
     assert (np.diff(reached) <= 0).all()
     assert -0.5 <= drawn(np.random.default_rng(1)).depth <= 1
 
@@ -113,8 +113,8 @@ def test_money_is_what_rented_nodes_cost() -> None:
 def test_where_money_counts_the_played_plan_is_never_slower_and_dearer(graph: tuple[int, Edges], seed: int) -> None:
     trace, nodes = drawn_trace(seed, *graph, 2, exact=True)
     heft = figures(trace, nodes, scheduled(trace, nodes, "heft"))
-    aim = Aim(1 / max(heft.makespan, 1e-9), 1 / max(heft.cost, 1e-9))
-    own = figures(trace, nodes, followed(trace, nodes, agent_plan(trace, nodes, aim, 20)))
+    objective = SearchObjective(1 / max(heft.makespan, 1e-9), 1 / max(heft.cost, 1e-9))
+    own = figures(trace, nodes, followed(trace, nodes, agent_plan(trace, nodes, objective, 20)))
     assert own.makespan <= heft.makespan * (1 + 1e-9)
     assert own.cost <= heft.cost * (1 + 1e-9)
 

@@ -1,6 +1,10 @@
 """``steward simulate``: what it prints, and what it refuses."""
 
 import json
+import os
+import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,6 +42,39 @@ def log(tmp_path: Path) -> str:
     path = tmp_path / "small.swf"
     path.write_text(LOG)
     return str(path)
+
+
+def read_to_its_end(terminal: int, into: list[bytes]) -> None:
+    """What is written on a terminal, from its other end, until that is closed (which is an error on Linux)."""
+    try:
+        while block := os.read(terminal, 4096):
+            into.append(block)
+    except OSError:
+        pass
+
+
+def test_a_terminal_has_a_bar_while_sequences_are_played(
+    log: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = os.openpty()
+    seen: list[bytes] = []
+    reader = threading.Thread(target=read_to_its_end, args=(ours, seen))
+    reader.start()
+    with closing(os.fdopen(theirs, "w")) as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main([log, "--strategy=fcfs,sjf,f4", "--json"]) == 0
+    reader.join()
+    os.close(ours)
+    told = b"".join(seen).decode()
+    assert "simulate" in told
+    assert "100%" in told
+    assert len(json.loads(capsys.readouterr().out)["strategies"]) == 3
+
+
+def test_a_pipe_has_no_bar(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([log, "--strategy=fcfs,sjf,f4", "--json"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_figures_of_a_log_as_json(log: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from workers.kinds.workflow.simulator.environment import Episode, WorkflowSimula
 from workers.kinds.workflow.simulator.pool import NOW, QUEUED, Play, advance, choose, opened
 from workers.kinds.workflow.training.gate import NEVER, Forks, calibrated, fitted
 from workers.kinds.workflow.training.judge import compiled, measured, point_of
-from workers.kinds.workflow.training.objective import charged, rates, worth_of
+from workers.kinds.workflow.training.objective import charged, objective_weights, rates
 from workers.kinds.workflow.training.pretrain import joined, narrow
 from workers.kinds.workflow.training.proximal import flat, named
 from workers.kinds.workflow.training.search import Search, Settings
@@ -253,14 +253,14 @@ def test_what_is_charged_are_the_weighted_terms_and_their_weights() -> None:
     )
     node = {"name": "n", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0}
     weights = {"slowdown": 1.0, "wait": 10.0, "makespan": 100.0, "utilisation": 1_000.0, "cost": 10_000.0}
-    worth = worth_of(spec(nodes=[node], weights=weights))
-    assert worth is not None
-    first, second = (charged(worth, jobs, np.array([0.0, begun])) for begun in (3600.0, 7200.0))
+    objective = objective_weights(spec(nodes=[node], weights=weights))
+    assert objective is not None
+    first, second = (charged(objective, jobs, np.array([0.0, begun])) for begun in (3600.0, 7200.0))
     # slowdowns 1 and 2, waits 0 and 1 h, 2 h are the least, all of them busy, 2 h of the node are the work's price
     assert first == pytest.approx(11_111.0 + 0.5 + 10 * 0.5 + 0.0 + 0.0 + 10_000.0)
     assert second == pytest.approx(11_111.0 + 1.0 + 10 * 1.0 + 100 * 0.5 + 1_000 / 3 + 15_000.0)
-    assert worth_of(spec()) is None
-    assert rates(worth, jobs) == pytest.approx(np.full(2, 11 / 3600.0))
+    assert objective_weights(spec()) is None
+    assert rates(objective, jobs) == pytest.approx(np.full(2, 11 / 3600.0))
 
 
 def test_too_little_is_said_with_its_numbers() -> None:

@@ -5,7 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.page_workload_read import PageWorkloadRead
+from ...models.page_workload_listed import PageWorkloadListed
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
 
@@ -40,9 +40,9 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> PageWorkloadRead | Problem | None:
+) -> PageWorkloadListed | Problem | None:
     if response.status_code == 200:
-        response_200 = PageWorkloadRead.from_dict(response.json())
+        response_200 = PageWorkloadListed.from_dict(response.json())
 
         return response_200
 
@@ -64,7 +64,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[PageWorkloadRead | Problem]:
+) -> Response[PageWorkloadListed | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -78,7 +78,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Response[PageWorkloadRead | Problem]:
+) -> Response[PageWorkloadListed | Problem]:
     """List workloads
 
      Workloads by name, page by page.
@@ -92,7 +92,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageWorkloadRead | Problem]
+        Response[PageWorkloadListed | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -112,7 +112,7 @@ def sync(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> PageWorkloadRead | Problem | None:
+) -> PageWorkloadListed | Problem | None:
     """List workloads
 
      Workloads by name, page by page.
@@ -126,7 +126,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageWorkloadRead | Problem
+        PageWorkloadListed | Problem
     """
 
     return sync_detailed(
@@ -141,7 +141,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> Response[PageWorkloadRead | Problem]:
+) -> Response[PageWorkloadListed | Problem]:
     """List workloads
 
      Workloads by name, page by page.
@@ -155,7 +155,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[PageWorkloadRead | Problem]
+        Response[PageWorkloadListed | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -173,7 +173,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
-) -> PageWorkloadRead | Problem | None:
+) -> PageWorkloadListed | Problem | None:
     """List workloads
 
      Workloads by name, page by page.
@@ -187,7 +187,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        PageWorkloadRead | Problem
+        PageWorkloadListed | Problem
     """
 
     return (

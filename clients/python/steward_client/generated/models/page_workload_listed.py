@@ -7,15 +7,15 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
-    from ..models.workload_read import WorkloadRead
+    from ..models.workload_listed import WorkloadListed
 
 
-T = TypeVar("T", bound="PageWorkloadRead")
+T = TypeVar("T", bound="PageWorkloadListed")
 
 
 @_attrs_define
-class PageWorkloadRead:
-    items: list[WorkloadRead]
+class PageWorkloadListed:
+    items: list[WorkloadListed]
     next_: None | str
     """ Link to the next page, to be followed as it is; null on the last page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -42,13 +42,13 @@ class PageWorkloadRead:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.workload_read import WorkloadRead  # noqa: PLC0415
+        from ..models.workload_listed import WorkloadListed  # noqa: PLC0415
 
         d = dict(src_dict)
         items = []
         _items = d.pop("items")
         for items_item_data in _items:
-            items_item = WorkloadRead.from_dict(items_item_data)
+            items_item = WorkloadListed.from_dict(items_item_data)
 
             items.append(items_item)
 
@@ -59,13 +59,13 @@ class PageWorkloadRead:
 
         next_ = _parse_next_(d.pop("next"))
 
-        page_workload_read = cls(
+        page_workload_listed = cls(
             items=items,
             next_=next_,
         )
 
-        page_workload_read.additional_properties = d
-        return page_workload_read
+        page_workload_listed.additional_properties = d
+        return page_workload_listed
 
     @property
     def additional_keys(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""How an actor-critic agent looks at its environments: each observation by itself, or with what came before."""
+"""Network inputs of an actor-critic agent: single steps, or sequences with the memory of a recurrent core."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from workers.learning.stages.bind import Sets
 Batch = dict[str, Array]
 
 
-class Glance:
+class StepInputs:
     """Each observation by itself: examples are single steps."""
 
     fetches: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Glance:
         return {name: self.backend.xp.take(batch[name], where, axis=0) for name in names}
 
 
-class Recollection(Glance):
+class SequenceInputs(StepInputs):
     """With the memory of a recurrent core, [B, H]; examples are whole trajectories."""
 
     fetches = ("core.memory",)

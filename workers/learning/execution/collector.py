@@ -1,4 +1,4 @@
-"""A walk: one simulator, stepped by an agent's choices, and the returns of the episodes that ended on the way."""
+"""Collects transitions: one simulator stepped by an agent, and the returns of the episodes that ended."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from workers.learning.algorithms.base import Experience
 from workers.learning.simulator import Simulator
 
 
-class Walk:
-    """B environments where they stand now.
+class Collector:
+    """B environments in lock-step, and their present observations.
 
-    `paid` and `episodes`: sum of the returns of the episodes that ended, exploration included, and how many did, until
-    `tell` is asked.
+    `paid` and `episodes`: sum of the returns of the episodes that ended, exploration included, and how many did, since
+    the last `take_counts`.
     """
 
     def __init__(self, environment: Simulator) -> None:
@@ -20,7 +20,7 @@ class Walk:
         self.returns = np.zeros(environment.batch, np.float64)
         self.paid, self.episodes = 0.0, 0
 
-    def slab(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
+    def step(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
         """Take one step in each environment."""
         observation, mask = self.observation, self.mask
         action, log_prob, _ = agent.act(observation, mask, progress, rng)
@@ -35,8 +35,8 @@ class Walk:
             observation, mask, action, step.reward, step.done, step.final_observation, step.mask, log_prob
         )
 
-    def tell(self) -> tuple[float, int]:
+    def take_counts(self) -> tuple[float, int]:
         """Return `paid` and `episodes`, and count from nothing again."""
-        told = self.paid, self.episodes
+        counts = self.paid, self.episodes
         self.paid, self.episodes = 0.0, 0
-        return told
+        return counts

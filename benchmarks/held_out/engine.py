@@ -1,0 +1,100 @@
+"""Steward's fit and decision engine in this process, without HTTP: for tuning. What is reported is served."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.kinds.contract.engine import Answered, Pending, Snapshot
+from app.kinds.iterative.decisions.engine import IterativeEngine
+from app.kinds.iterative.decisions.start import IterationRunStart
+from app.kinds.iterative.kind import KIND
+from app.kinds.iterative.layout import Layout
+from benchmarks.held_out.play import Advice, Policy, Report
+from benchmarks.held_out.world import Floats, Profile
+from workers.inputs import Workload
+from workers.kinds.iterative import KIND as LEARNED
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def advice_of(layout: Layout, decisions: list[dict[str, Any]]) -> Advice:
+    """What E decisions of the service say."""
+    allocation = np.array([[one["allocation"][name] for name in layout.resources] for one in decisions], float)
+    unknown = {"low": np.nan, "high": np.nan}
+    bands = [[one["predicted"].get(name, unknown) for name in layout.metrics] for one in decisions]
+    low, high = (np.array([[band[end] for band in row] for row in bands], float) for end in ("low", "high"))
+    return Advice(allocation, low, high)
+
+
+class Engine:
+    """E runs of one workload under the engine that the service answers with; ``agent`` is an exported policy."""
+
+    def __init__(self, profile: Profile, agent: bytes | None = None, model: bytes | None = None) -> None:
+        self.name = "Steward's engine" + (", agent" if agent else "")
+        self.layout, self._engine = Layout(profile.spec), IterativeEngine()
+        fitted = fitted_model(profile) if model is None else model
+        self._compiled = self._engine.compile(
+            Snapshot(
+                workload_id="world",
+                name=profile.spec.name,
+                spec_version=1,
+                spec=profile.spec,
+                layout=self.layout,
+                model=KIND.model(fitted) if fitted else None,
+                model_version=1 if fitted else None,
+                agent_version=1 if agent else None,
+                artifact=KIND.artifact(agent) if agent else None,
+                revision=1,
+            )
+        )
+
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:  # noqa: ARG002 - nothing can be announced
+        """Start E runs."""
+        starts = [
+            IterationRunStart(workload="world", features=dict(zip(self.layout.features, row, strict=True)) or None)
+            for row in features.tolist()
+        ]
+        return self._taken([self._engine.begin(self._compiled, "run", start, NOW) for start in starts])
+
+    def next(self, report: Report) -> Advice:
+        """Report an iteration of each."""
+        levels = np.rint((report.allocation - self._minima) / self._steps).astype(int).tolist()
+        rows = zip(levels, report.metrics.tolist(), report.features.tolist(), strict=True)
+        pending = [
+            Pending("run", report.iteration, state, row, {}, None)
+            for state, row in zip(self._states, rows, strict=True)
+        ]
+        return self._taken(self._engine.answer(self._compiled, pending, NOW))
+
+    def _taken(self, answered: list[Answered]) -> Advice:
+        self._states = [one.state for one in answered]
+        return advice_of(self.layout, [msgspec.json.decode(one.decision) for one in answered])
+
+    @property
+    def _minima(self) -> Floats:
+        return np.array([r.minimum for r in self.layout.spec.resources])
+
+    @property
+    def _steps(self) -> Floats:
+        return np.array([r.step for r in self.layout.spec.resources])
+
+
+@cache
+def fitted_model(profile: Profile) -> bytes:
+    """The service's domain model of a profile; nothing where it says that there is too little data."""
+    from workers.estimators.base import TooLittleData
+
+    try:
+        return LEARNED.fit(Workload(profile.spec, samples=profile.executions.items), 0).model
+    except TooLittleData:
+        return b""
+
+
+def served_heuristic(profile: Profile) -> Policy:
+    """What the service decides with a model and without an agent."""
+    return Engine(profile)

@@ -1,0 +1,153 @@
+"""What was played as a table: the users' units first, paired differences last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.kinds.iterative.reward import miss
+from benchmarks.held_out.play import Played
+from benchmarks.held_out.world import Profile
+from workers.evaluation.statistics import Interval, mean_interval
+
+EQUIVALENT = 0.01  # of the peer's return: a difference within it is none in practice
+
+
+class Missed(NamedTuple):
+    """How a metric did: share of runs (of iterations, where its target is for each) that miss it, and by how much on
+    average over all of them, in its unit.
+    """
+
+    metric: str
+    share: float
+    by: float
+    unit: str
+
+
+class Coverage(NamedTuple):
+    """Share of announced bands that held, of iterations and of time; not a number where none was announced."""
+
+    iterations: float
+    time: float
+
+
+def missed(played: Played) -> list[Missed]:
+    """Every targeted metric."""
+    found = []
+    for m, metric in enumerate(played.spec.metrics):
+        if metric.target is not None:
+            values = played.metrics[:, :, m]
+            values = values.sum(axis=1) if metric.scope == "run" else values
+            excess = miss(metric.goal, values / metric.target)
+            unit = metric.unit or metric.name
+            found.append(Missed(metric.name, float((excess > 0).mean()), float(excess.mean() * metric.target), unit))
+    return found
+
+
+def coverage(played: Played, profile: Profile, *, inside: bool) -> Coverage:
+    """Of the bands of ``iteration_seconds`` at allocations within (or beyond) the range that the profile holds."""
+    sampled, m = profile.allocations, [metric.name for metric in played.spec.metrics].index("iteration_seconds")
+    at, seconds = played.allocations, played.metrics[:, :, m]
+    within = ((at >= sampled.min(axis=0)) & (at <= sampled.max(axis=0))).all(axis=2)
+    counted = (within == inside) & np.isfinite(played.low[:, :, m])
+    held = (played.low[:, :, m] <= seconds) & (seconds <= played.high[:, :, m])
+    if not counted.any():
+        return Coverage(np.nan, np.nan)
+    return Coverage(float(held[counted].mean()), float((held * seconds)[counted].sum() / seconds[counted].sum()))
+
+
+def best_static(played: Sequence[Played]) -> Played:
+    """The one with the highest mean return on these very episodes."""
+    return max(played, key=lambda one: float(one.returns.mean()))
+
+
+def as_punctual(one: Played, statics: Sequence[Played]) -> Played | None:
+    """The cheapest static that misses no more often; None where each misses more."""
+    share = max(part.share for part in missed(one))
+    enough = [static for static in statics if max(part.share for part in missed(static)) <= share]
+    return min(enough, key=lambda static: float(static.money.mean()), default=None)
+
+
+def difference(one: Played, other: Played) -> Interval:
+    """Mean of the paired differences of the returns and its 95 % interval, over episodes."""
+    return Interval(**mean_interval(one.returns - other.returns))
+
+
+def verdict(found: Interval, peer: Played) -> str:
+    """How a difference stands to the margin of practical equivalence m: ``ahead`` or ``behind`` where its whole
+    interval lies above m or below −m, ``level`` where it lies above −m, else ``undecided``.
+    """
+    margin = EQUIVALENT * abs(float(peer.returns.mean()))
+    if found.low > margin:
+        return "ahead"
+    if found.low >= -margin:
+        return "level"
+    return "behind" if found.high < -margin else "undecided"
+
+
+class Line(NamedTuple):
+    """One policy in one world."""
+
+    played: Played
+    rule: Played
+    static: Played
+    punctual: Played | None
+    profile: Profile
+
+    def row(self) -> dict[str, Any]:
+        """Plain numbers by name."""
+        played = self.played
+        return {
+            "policy": played.policy,
+            "missed": [one._asdict() for one in missed(played)],
+            "cost": float(played.money.mean()),
+            "punctual_static": None if self.punctual is None else self.punctual.policy,
+            "punctual_cost": None if self.punctual is None else float(self.punctual.money.mean()),
+            "changes": float(played.changes.mean()),
+            "return": float(played.returns.mean()),
+            "less_rule": difference(played, self.rule).as_dict() | {"verdict": self._against(self.rule)},
+            "less_static": difference(played, self.static).as_dict() | {"verdict": self._against(self.static)},
+            "coverage_inside": coverage(played, self.profile, inside=True)._asdict(),
+            "coverage_outside": coverage(played, self.profile, inside=False)._asdict(),
+        }
+
+    def _against(self, peer: Played) -> str:
+        return "itself" if peer is self.played else verdict(difference(self.played, peer), peer)
+
+    def text(self) -> str:
+        """The row for people; ``LEGEND`` says what its columns are."""
+        row = self.row()
+        late = "; ".join(f"{one['share']:6.1%} by {one['by']:7.4g} {one['unit']}" for one in row["missed"])
+        peer = f"({row['punctual_cost']:.4g})" if self.punctual else "(–)"
+        figures = f"{row['cost']:8.4g} {peer:8}  {row['changes']:5.1f}  {row['return']:+8.4f}"
+        less = "  ".join(_signed(row[name]) for name in ("less_rule", "less_static"))
+        held = "  ".join(_percents(row[f"coverage_{where}"]) for where in ("inside", "outside"))
+        return f"  {self.played.policy:28} {late}  {figures}  {less}  {held}"
+
+
+LEGEND = (
+    "policy; targets missed (share of runs or iterations, mean miss over all of them); cost (that of the "
+    "cheapest sampled static with as few misses); changes a run; return; "
+    "return less the plain rule's and less the best static's, paired [95 %]; bands that held, % of iterations/of time, "
+    "inside and outside of the range that was measured"
+)
+
+
+def table(played: Sequence[Played], profile: Profile, rule: Played, statics: Sequence[Played]) -> list[Line]:
+    """A line for each of ``played``, for the rule and for the best static."""
+    best = best_static(statics)
+    return [Line(one, rule, best, as_punctual(one, statics), profile) for one in (*played, rule, best)]
+
+
+def _signed(found: dict[str, Any]) -> str:
+    if found["verdict"] == "itself":
+        return f"{'':35}"
+    return f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}] {found['verdict']:9}"
+
+
+def _percents(found: dict[str, float]) -> str:
+    if np.isnan(found["iterations"]):
+        return "  –/–  "
+    return f"{100 * found['iterations']:3.0f}/{100 * found['time']:3.0f}"

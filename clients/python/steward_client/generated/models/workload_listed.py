@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.iterative_spec import IterativeSpec
+    from ..models.workflow_spec import WorkflowSpec
+    from ..models.workload_listed_champions import WorkloadListedChampions
+    from ..models.workload_listed_spec_type_1 import WorkloadListedSpecType1
+
+
+T = TypeVar("T", bound="WorkloadListed")
+
+
+@_attrs_define
+class WorkloadListed:
+    """A registered workload in a list, where one that can't be read stands beside those that can."""
+
+    id: str
+    name: str
+    kind: str
+    spec: IterativeSpec | WorkflowSpec | WorkloadListedSpecType1
+    """ The spec as it stands; where it can't be read here, as it is stored. """
+    spec_version: int
+    """ Counts from 1; every PATCH that changes something adds 1. """
+    champion: int | None
+    """ Version of the agent that answers, in the default role; null: a heuristic does. """
+    champions: WorkloadListedChampions
+    """ Versions of the agents that answer, by role; in a role that is not here a heuristic does. """
+    revision: int
+    """ Grows with whatever changes the workload's decisions. """
+    created_at: datetime.datetime
+    problem: None | str | Unset = UNSET
+    """ Why the spec can't be read here, e.g. its kind isn't installed; null: it can. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
+        from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
+
+        id = self.id
+
+        name = self.name
+
+        kind = self.kind
+
+        spec: dict[str, Any]
+        if isinstance(self.spec, IterativeSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, WorkflowSpec):
+            spec = self.spec.to_dict()
+        else:
+            spec = self.spec.to_dict()
+
+        spec_version = self.spec_version
+
+        champion: int | None
+        champion = self.champion
+
+        champions = self.champions.to_dict()
+
+        revision = self.revision
+
+        created_at = self.created_at.isoformat()
+
+        problem: None | str | Unset
+        if isinstance(self.problem, Unset):
+            problem = UNSET
+        else:
+            problem = self.problem
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "name": name,
+                "kind": kind,
+                "spec": spec,
+                "spec_version": spec_version,
+                "champion": champion,
+                "champions": champions,
+                "revision": revision,
+                "created_at": created_at,
+            }
+        )
+        if problem is not UNSET:
+            field_dict["problem"] = problem
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
+        from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
+        from ..models.workload_listed_champions import WorkloadListedChampions  # noqa: PLC0415
+        from ..models.workload_listed_spec_type_1 import WorkloadListedSpecType1  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        name = d.pop("name")
+
+        kind = d.pop("kind")
+
+        def _parse_spec(data: object) -> IterativeSpec | WorkflowSpec | WorkloadListedSpecType1:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_0 = IterativeSpec.from_dict(data)
+
+                return spec_type_0_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_1 = WorkflowSpec.from_dict(data)
+
+                return spec_type_0_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            spec_type_1 = WorkloadListedSpecType1.from_dict(data)
+
+            return spec_type_1
+
+        spec = _parse_spec(d.pop("spec"))
+
+        spec_version = d.pop("spec_version")
+
+        def _parse_champion(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        champion = _parse_champion(d.pop("champion"))
+
+        champions = WorkloadListedChampions.from_dict(d.pop("champions"))
+
+        revision = d.pop("revision")
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        def _parse_problem(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        problem = _parse_problem(d.pop("problem", UNSET))
+
+        workload_listed = cls(
+            id=id,
+            name=name,
+            kind=kind,
+            spec=spec,
+            spec_version=spec_version,
+            champion=champion,
+            champions=champions,
+            revision=revision,
+            created_at=created_at,
+            problem=problem,
+        )
+
+        workload_listed.additional_properties = d
+        return workload_listed
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties
