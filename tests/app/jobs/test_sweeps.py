@@ -193,7 +193,7 @@ def test_a_trial_that_is_to_be_cancelled_does_not_rest(training: Sweep) -> None:
     outcome = sweeps.Outcome(0.25, -0.1, {}, b"policy")
     assert sweeps.rest(training.database, held, outcome, b"learner") is False
     assert training.row(trials[0]).state == "running"
-    assert training.standings()[0].rungs == 0
+    assert training.trial_statuses()[0].rungs == 0
 
 
 def test_a_trial_rests_no_more_once_its_training_is_over(training: Sweep) -> None:
