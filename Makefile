@@ -12,6 +12,8 @@ ifdef PIP_FIND_LINKS
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 endif
 export UV_HTTP_TIMEOUT ?= 180
+# Tests start dozens of processes: without compiled modules on disk each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup test mutants lint bench demo openapi clean
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
@@ -21,34 +22,66 @@ from app.settings import Settings
 from migrations.runner import upgrade
 from tests.servers import PostgresServer, StewardServer, missing, postgres_server, redis_server, start_steward
 
-hypothesis_settings.register_profile("untimed", deadline=None)  # machines are shared: time says nothing
+# Machines are shared: time says nothing, neither of an example nor of how it was made.
+hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("untimed")
 
 SLOW_SECONDS = 900
+KERNELS = "kernels"  # compiled once
+COMPILED = ("/commands/test_simulate.py", "contracts/test_learned_kind.py")
+OTHERS = 2
 StartSteward = Callable[..., StewardServer]
 
 
+TOGETHER = (
+    "integration/test_resume.py",
+    "integration/test_serve.py",
+    "integration/test_sweep.py",
+    "journeys/test_kill_api.py",
+    "workers/evaluation/report/test_page.py",
+    "workers/evaluation/test_protocol.py",
+    "workers/kinds/iterative/evaluation/test_judge.py",
+    "workers/learning/execution/test_ray.py",
+)
+"""Files whose tests share something costly, a server or an evaluation: one process makes it, once."""
+
+
+def group(nodeid: str) -> str:
+    """Tests of one group are sent to one process."""
+    place = nodeid.partition("::")[0].removeprefix("tests/")
+    if place.endswith(COMPILED) or (place.startswith("workers/") and "workflow" in place):
+        return KERNELS
+    return place if place in TOGETHER else nodeid
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests have more time."""
+    """Slow tests, and those that compile, have more time; they begin first: no process is left alone with them."""
+    items.sort(key=_rank)
     for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+        if _rank(item) < OTHERS and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
+def _rank(item: pytest.Item) -> int:
+    if group(item.nodeid) == KERNELS:
+        return 0
+    return 1 if item.get_closest_marker("slow") else OTHERS
+
+
 class Grouped(LoadGroupScheduling):  # type: ignore[misc] # xdist ships no types
-    """Sends tests that share something costly to one process; xdist's own marks have no effect since pytest 9.2."""
+    """Sends groups of tests to processes, in the order above; xdist's own marks have no effect since pytest 9.2."""
 
     def _split_scope(self, nodeid: str) -> str:
-        place = nodeid.partition("::")[0].removeprefix("tests/")
-        if place.endswith("/commands/test_simulate.py") or (place.startswith("workers/") and "workflow" in place):
-            return "kernels"  # compiled once
-        return "ray" if place.endswith("test_ray.py") else nodeid  # one cluster at a time
+        return group(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped | None:
     """With `--dist loadgroup`, groups as above."""
-    return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
+    if config.getoption("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return Grouped(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30.0, what: str =
         time.sleep(0.02)
 
 
-def stop(process: subprocess.Popen[bytes], signal_number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
+def stop(process: subprocess.Popen[bytes], signal_number: int = signal.SIGTERM, seconds: float = 60.0) -> int:
     """End a process that we started, politely, then not."""
     if process.poll() is None:
         process.send_signal(signal_number)
@@ -245,7 +245,7 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
     try:
         if wait:
             condition = server.ready if wait == "ready" else server.alive
-            wait_until(lambda: condition() or process.poll() is not None, 90, "steward serve to answer")
+            wait_until(lambda: condition() or process.poll() is not None, 200, "steward serve to answer")
             assert process.poll() is None, f"steward serve ended early:\n{log.read_text()}"
     except BaseException:
         stop(process)

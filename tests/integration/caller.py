@@ -42,10 +42,11 @@ def samples(executions: int = 12, iterations: int = 30, seed: int = 0, largest: 
 
 
 class Caller:
-    """HTTP calls against one service, checked."""
+    """HTTP calls against one service, checked; jobs are of one workload."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, workload: str = WORKLOAD) -> None:
         self.http = httpx.Client(base_url=url, timeout=30)
+        self.workload = workload
 
     def post(self, path: str, **options: Any) -> dict[str, Any]:
         answer = self.http.post(path, **options)
@@ -61,16 +62,21 @@ class Caller:
 
     def prepare(self) -> None:
         """Register the workload and upload its samples."""
-        self.post("/workloads", json=SPEC)
-        self.post(f"/workloads/{WORKLOAD}/samples", content=samples(), headers={"Content-Type": "text/csv"})
+        self.post("/workloads", json={**SPEC, "name": self.workload})
+        self.post(f"/workloads/{self.workload}/samples", content=samples(), headers={"Content-Type": "text/csv"})
 
     def fit(self) -> str:
         """Ask for a fit; the job's id."""
-        return str(self.post(f"/workloads/{WORKLOAD}/models", json={})["id"])
+        return str(self.post(f"/workloads/{self.workload}/models", json={})["id"])
 
     def train(self, **request: Any) -> str:
         """Ask for a training; the job's id."""
-        return str(self.post(f"/workloads/{WORKLOAD}/agents", json=request)["id"])
+        return str(self.post(f"/workloads/{self.workload}/agents", json=request)["id"])
+
+    def agents(self) -> list[dict[str, Any]]:
+        """The workload's agents, the newest first."""
+        found: list[dict[str, Any]] = self.get(f"/workloads/{self.workload}/agents")["items"]
+        return found
 
     def job(self, job_id: str) -> dict[str, Any]:
         return self.get(f"/jobs/{job_id}")
@@ -87,11 +93,12 @@ class Caller:
     def modelled(self, server: StewardServer) -> None:
         """A small workload, with a model that is put into the service's database: fitting is not what is tested."""
         executors = {**SPEC["resources"][0], "maximum": 10, "max_steps": 1}
-        self.post("/workloads", json={**SPEC, "resources": [executors], "iterations": 6})
+        spec = {**SPEC, "name": self.workload, "resources": [executors], "iterations": 6}
+        self.post("/workloads", json=spec)
         database = Database(server.database_url)
         try:
             with database.session() as session:
-                workload = session.scalars(select(Workload)).one()
+                workload = session.scalars(select(Workload).filter_by(name=self.workload)).one()
                 table = planted_table(Spec.model_validate(workload.spec))
                 domain_models.publish(session, workload.id, workload.spec_version, {}, table.to_bytes())
         finally:

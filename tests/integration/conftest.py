@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.integration.caller import Caller
+from tests.integration.caller import WORKLOAD, Caller
 from tests.servers import StewardServer
 
-Call = Callable[[StewardServer], Caller]
+Call = Callable[..., Caller]
 
 
 @pytest.fixture
 def call() -> Iterator[Call]:
-    """Callers of services; their connections are closed after the test."""
+    """Callers of services: `call(server)`, `call(server, "a workload")`; they are closed after the test."""
     callers: list[Caller] = []
 
-    def make(server: StewardServer) -> Caller:
-        callers.append(Caller(server.url))
+    def make(server: StewardServer, workload: str = WORKLOAD) -> Caller:
+        callers.append(Caller(server.url, workload))
         return callers[-1]
 
     yield make

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ import redis
 
 from app.processes import process_name
 from tests.conftest import StartSteward
-from tests.integration.caller import WORKLOAD, Caller
+from tests.integration.caller import Caller
 from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
-from tests.servers import StewardServer, wait_until
+from tests.servers import StewardServer, start_steward, wait_until
 
 LONG: dict[str, Any] = {"algorithm": "tabular_q", "budget": 1_000_000, "seed": 3}  # starts without torch
-NETWORK: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": 300_000, "seed": 3}
+NETWORK: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": 200_000, "seed": 3}
 QUICK = {
     "checkpoint_seconds": "0.1",
     "progress_seconds": "0.05",
@@ -45,6 +46,14 @@ def backend(request: pytest.FixtureRequest) -> dict[str, str]:
     with redis.Redis.from_url(broker) as client:
         client.flushall()
     return {**QUICK, "database_url": str(request.getfixturevalue("postgres_url")), "broker_url": broker}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
+    """One whose children alone are killed, for several tests; its leases outlast them."""
+    found = start_steward(tmp_path_factory.mktemp("lasting"), **{**QUICK, "lease_seconds": "600"})
+    yield found
+    found.stop()
 
 
 def events(caller: Caller, job: str) -> list[dict[str, Any]]:
@@ -75,8 +84,7 @@ def is_done_once(caller: Caller, job: str) -> dict[str, Any]:
     """Wait for the end: one success, one agent."""
     done = caller.wait(job, 240)
     assert done["state"] == "succeeded", done
-    agents = caller.get(f"/workloads/{WORKLOAD}/agents")["items"]
-    assert [agent["version"] for agent in agents] == [done["result"]["agent"]] == [1]
+    assert [agent["version"] for agent in caller.agents()] == [done["result"]["agent"]] == [1]
     return done
 
 
@@ -99,9 +107,8 @@ def test_a_killed_worker_is_followed_by_one_that_resumes(
     assert second[-1] >= NETWORK["budget"]
 
 
-def test_a_killed_child_is_noticed_without_waiting_for_its_lease(steward_factory: StartSteward, call: Call) -> None:
-    server = steward_factory(**{**QUICK, "lease_seconds": "600"})
-    caller = call(server)
+def test_a_killed_child_is_noticed_without_waiting_for_its_lease(server: StewardServer, call: Call) -> None:
+    caller = call(server, "killed")
     caller.modelled(server)
     job = caller.train(**LONG)
     until_half_way(caller, job)
@@ -111,9 +118,8 @@ def test_a_killed_child_is_noticed_without_waiting_for_its_lease(steward_factory
     is_done_once(caller, job)
 
 
-def test_a_killed_idler_takes_no_lock_with_it(steward_factory: StartSteward, call: Call) -> None:
-    server = steward_factory(**QUICK)
-    caller = call(server)
+def test_a_killed_idler_takes_no_lock_with_it(server: StewardServer, call: Call) -> None:
+    caller = call(server, "idle")
     caller.modelled(server)
     _main, child = family(server)
     time.sleep(1.0)  # it is waiting for work by now
@@ -137,7 +143,7 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     until_half_way(caller, job, caller.job(job)["progress"] + 0.02)
     processes = family(server)
     server.kill()
-    wait_until(lambda: all_gone(processes), 15, "the workers to end with their parent")
+    wait_until(lambda: all_gone(processes), 60, "the workers to end with their parent")
 
     server = steward_factory(tmp_path / "data", **QUICK)
     caller = call(server)
@@ -148,15 +154,14 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     assert starts[0] < starts[1] < starts[2]
 
 
-def test_a_cancelled_training_ends_at_its_next_chunk(steward_factory: StartSteward, call: Call) -> None:
-    server = steward_factory(**QUICK)
-    caller = call(server)
+def test_a_cancelled_training_ends_at_its_next_chunk(server: StewardServer, call: Call) -> None:
+    caller = call(server, "cancelled")
     caller.modelled(server)
     job = caller.train(**{**LONG, "budget": 1_000_000_000})
     until_half_way(caller, job, 1e-4)
     caller.post(f"/jobs/{job}/cancel")
     assert caller.wait(job, 60)["state"] == "cancelled"
-    assert caller.get(f"/workloads/{WORKLOAD}/agents")["items"] == []
+    assert caller.agents() == []
     following = caller.wait(caller.train(algorithm="tabular_q", budget=1_000), 60)  # the worker is free again
     assert following["state"] == "succeeded"
 
@@ -180,8 +185,7 @@ def test_an_emptied_broker_costs_time_and_no_job(
     server = steward_factory(data, **backend)
     caller = call(server)
     assert [caller.wait(job)["state"] for job in jobs] == ["succeeded"] * 3
-    agents = caller.get(f"/workloads/{WORKLOAD}/agents")["items"]
-    assert sorted(agent["version"] for agent in agents) == [1, 2, 3]
+    assert sorted(agent["version"] for agent in caller.agents()) == [1, 2, 3]
 
 
 def freeze(caller: Caller, server: StewardServer, job: str) -> psutil.Process:

@@ -6,7 +6,7 @@ import http.client
 import json
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 from app.database.engine import Database
 from app.kinds.iterative.example import SPEC as EXAMPLE
 from tests.app.domain_models.published import publish_agent, publish_model
-from tests.servers import PostgresServer, StewardServer, wait_until
+from tests.servers import PostgresServer, StewardServer, start_steward, wait_until
 
 LAUNCHERS = 12
 Start = Callable[..., StewardServer]
@@ -89,11 +89,21 @@ class Launcher:
             assert item["decision"]["reason"] == decision["reason"]
 
 
-def prepare(server: StewardServer, database_url: str) -> list[Launcher]:
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StewardServer]]:
+    """Two processes on one database."""
+    folder = tmp_path_factory.mktemp("pair")
+    servers = [start_steward(folder, "--workers", "0", wait="alive") for _ in range(2)]
+    yield servers
+    for server in servers:
+        server.stop()
+
+
+def prepare(server: StewardServer) -> list[Launcher]:
     """A workload with a model and an agent, and a run for each launcher."""
     with Connection(server.url) as caller:
         assert caller.call("POST", "/workloads", EXAMPLE)[0] in (200, 201)
-        database = Database(database_url)
+        database = Database(server.database_url)
         publish_model(database, "resnet18")
         publish_agent(database, "resnet18", promote=True)
         database.dispose()
@@ -118,7 +128,7 @@ def total(launchers: list[Launcher]) -> int:
 def test_an_acknowledged_report_survives_kill_9(steward_factory: Start, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     server = steward_factory(folder, "--workers", "0", wait="alive")
-    launchers = prepare(server, f"sqlite:///{folder / 'steward.db'}")
+    launchers = prepare(server)
     for kill in range(2):
         before = total(launchers)
         threads = reporting(launchers, [server.url])
@@ -138,10 +148,9 @@ def test_an_acknowledged_report_survives_kill_9(steward_factory: Start, tmp_path
 
 
 @pytest.mark.slow
-def test_two_processes_on_one_database_decide_nothing_twice(steward_factory: Start, tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    first, second = (steward_factory(folder, "--workers", "0", wait="alive") for _ in range(2))
-    launchers = prepare(first, f"sqlite:///{folder / 'steward.db'}")[:6]
+def test_two_processes_on_one_database_decide_nothing_twice(pair: list[StewardServer]) -> None:
+    first, second = pair
+    launchers = prepare(first)[:6]
     for thread in reporting(launchers, [first.url, second.url]):
         thread.join(90)
     for launcher in launchers:
@@ -151,14 +160,12 @@ def test_two_processes_on_one_database_decide_nothing_twice(steward_factory: Sta
 
 
 @pytest.mark.slow
-def test_the_same_report_through_two_processes_at_once_is_decided_once(steward_factory: Start, tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    servers = [steward_factory(folder, "--workers", "0", wait="alive") for _ in range(2)]
-    run = prepare(servers[0], f"sqlite:///{folder / 'steward.db'}")[0].run
+def test_the_same_report_through_two_processes_at_once_is_decided_once(pair: list[StewardServer]) -> None:
+    run = prepare(pair[0])[0].run
     answers: list[list[tuple[int, Any]]] = [[], []]
 
     def race(which: int, go: threading.Barrier) -> None:
-        with Connection(servers[which].url) as connection:
+        with Connection(pair[which].url) as connection:
             for number in range(40):
                 go.wait(20)
                 answers[which].append(connection.call("PUT", f"/runs/{run}/iterations/{number}", report(10 + number)))
@@ -181,7 +188,7 @@ def test_a_database_that_goes_away_is_503_and_nothing_is_half_written(
     steward_factory: Start, postgres: PostgresServer, postgres_url: str, tmp_path: Path
 ) -> None:
     server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive", database_url=postgres_url)
-    launchers = prepare(server, postgres_url)
+    launchers = prepare(server)
     for launcher in launchers:
         launcher.go([server.url], count=20)
     path = f"/runs/{launchers[0].run}/iterations/{len(launchers[0].acknowledged)}"

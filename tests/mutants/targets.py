@@ -9,6 +9,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "app.runs.reporter": ("tests/app/runs",),
     "app.http.idempotency.once": ("tests/app/http/idempotency",),
     "app.jobs.lease": ("tests/app/jobs", "tests/workers/tasks/test_base.py"),
+    "app.jobs.family": ("tests/app/jobs/test_family.py", "tests/app/jobs/test_sweeps.py"),
     "app.jobs.sweeps": ("tests/app/jobs/test_sweeps.py",),
     "workers.tasks.sweep": ("tests/workers/tasks/test_sweep.py",),
     "workers.kinds.iterative.evaluation.judge": (f"{EVALUATION}/test_judge.py",),

@@ -91,7 +91,6 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
     opened = Opened(given.workload.spec, given.spec_version, planned)
     until = Bracket(len(found)).shares[0]
-    job.check()
     if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack()):
         raise Cancelled(job.lease.job_id)
 
@@ -100,7 +99,6 @@ def _resume(job: RunningJob, known: Sequence[sweeps.TrialStatus], decision: Deci
     survivors = [known[i].job_id for i in decision.survivors]
     stopped = {known[i].job_id: reason for i, reason in decision.stopped.items()}
     until = bracket.shares[known[decision.survivors[0]].rungs]
-    job.check()
     if not sweeps.resume_trials(job.database, job.lease, survivors, stopped, until):
         raise Cancelled(job.lease.job_id)
 
@@ -153,7 +151,6 @@ def trial(job: RunningJob) -> None:
         outcome, kept = _outcome(learner, status), learner.checkpoint()
     finally:
         learner.close()
-    job.check()
     if not sweeps.rest(job.database, job.lease, outcome, kept):
         raise Cancelled(job.lease.job_id)
 

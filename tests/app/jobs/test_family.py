@@ -69,7 +69,36 @@ def cancelled(database: Database, trial: str) -> None:
     service.cancel(database, "default", trial)
 
 
-@pytest.mark.parametrize("end", [lost_for_good, lost_and_announced_again, failed, cancelled])
+def cancelled_at_work(database: Database, trial: str) -> None:
+    held = taken(database, trial)
+    service.cancel(database, "default", trial)
+    leases.cancel(database, held, after(3))
+
+
+def cancelled_and_given_back(database: Database, trial: str) -> None:
+    held = taken(database, trial)
+    service.cancel(database, "default", trial)
+    leases.release(database, held, b"half", after(3))
+
+
+def cancelled_and_lost(database: Database, trial: str) -> None:
+    taken(database, trial)
+    service.cancel(database, "default", trial)
+    leases.sweep(database, SETTINGS, clock=after(50))
+
+
+WAYS_TO_END = [
+    lost_for_good,
+    lost_and_announced_again,
+    failed,
+    cancelled,
+    cancelled_at_work,
+    cancelled_and_given_back,
+    cancelled_and_lost,
+]
+
+
+@pytest.mark.parametrize("end", WAYS_TO_END)
 def test_the_last_trial_to_end_wakes_its_training(
     any_database: Database, training: str, announced: Announced, end: Callable[[Database, str], None]
 ) -> None:
@@ -79,5 +108,6 @@ def test_the_last_trial_to_end_wakes_its_training(
     assert sweeps.rest(any_database, taken(any_database, first), outcome, b"kept", after(3))
     assert state(any_database, training) == "waiting"
     end(any_database, last)
+    assert state(any_database, last) in {"failed", "cancelled"}
     assert state(any_database, training) == "queued"
     assert announced.count((queue.TRAIN, training)) == 1

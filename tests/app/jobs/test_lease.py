@@ -183,6 +183,40 @@ def test_a_job_given_back_is_no_failed_attempt(any_database: Database, job_id: s
     assert claim(any_database, job_id, "b", 2).checkpoint == b"half"
 
 
+def test_a_job_given_back_is_announced_by_the_next_sweep(
+    any_database: Database, job_id: str, announced: list[str]
+) -> None:
+    leases.release(any_database, claim(any_database, job_id), None, after(1))
+    announced.clear()
+    assert leases.sweep(any_database, SETTINGS, clock=after(2)) == [job_id]
+    assert leases.sweep(any_database, SETTINGS, clock=after(3)) == []
+    assert announced == [job_id]
+
+
+def test_a_cancelled_job_that_is_given_back_has_ended(any_database: Database, job_id: str) -> None:
+    lease = claim(any_database, job_id)
+    service.cancel(any_database, "default", job_id)
+    leases.release(any_database, lease, b"half", after(1))
+    assert row(any_database, job_id).state == "cancelled"
+    assert states(any_database, job_id) == ["queued", "running", "cancelled"]
+
+
+def test_a_job_began_when_its_first_worker_took_it(any_database: Database, job_id: str) -> None:
+    for owner, seconds in (("a", 1), ("b", 100)):
+        claim(any_database, job_id, owner, seconds)
+        assert row(any_database, job_id).started_at == START + timedelta(seconds=1)
+
+
+def test_a_failed_job_keeps_its_reason_and_how_far_it_was(any_database: Database, job_id: str) -> None:
+    leases.progress(any_database, claim(any_database, job_id), 0.4, 12.5, {}, None, after(1))
+    leases.fail(any_database, claim(any_database, job_id, "b", 30), {"detail": "no"}, after(31))
+    failed = row(any_database, job_id)
+    assert (failed.state, failed.error, failed.progress, failed.eta_seconds) == ("failed", {"detail": "no"}, 0.4, None)
+    with any_database.reading() as session:
+        told = listing.events(session, job_id, 0, 100)[-1].data
+    assert told == {"state": "failed", "progress": 0.4, "error": {"detail": "no"}}
+
+
 def test_cancelling_a_waiting_job_ends_it_at_once(any_database: Database, job_id: str) -> None:
     assert service.cancel(any_database, "default", job_id).state == "cancelled"
     assert service.cancel(any_database, "default", job_id).state == "cancelled"

@@ -186,6 +186,16 @@ def test_a_training_that_is_to_be_cancelled_sends_nobody_on(training: Sweep) -> 
     assert len(training.groups) == 1
 
 
+def test_a_trial_that_is_to_be_cancelled_does_not_rest(training: Sweep) -> None:
+    trials = training.open()
+    held = training.claim(trials[0])
+    service.cancel(training.database, "default", trials[0])
+    outcome = sweeps.Outcome(0.25, -0.1, {}, b"policy")
+    assert sweeps.rest(training.database, held, outcome, b"learner") is False
+    assert training.row(trials[0]).state == "running"
+    assert training.trial_statuses()[0].rungs == 0
+
+
 def test_a_trial_rests_no_more_once_its_training_is_over(training: Sweep) -> None:
     trials = training.open()
     held = training.claim(trials[0])

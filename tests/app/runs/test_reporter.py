@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.decisions import engine as engine
 from app.kinds.iterative.state import State, advance
@@ -201,7 +201,18 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
 
 
-def test_a_row_that_the_database_refuses_is_refused_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+class Undone(Exception):
+    """PostgreSQL undid a transaction to resolve a conflict."""
+
+    sqlstate = "40001"
+
+
+@pytest.mark.parametrize(
+    "refusal", [DataError("INSERT", {}, ValueError("odd")), OperationalError("INSERT", {}, Undone())]
+)
+def test_a_row_that_the_database_refuses_is_refused_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch, refusal: DBAPIError
+) -> None:
     register(database)
     runs = [start(database) for _ in range(3)]
     taker, append = reporter(database), repository.append
@@ -209,7 +220,7 @@ def test_a_row_that_the_database_refuses_is_refused_alone(database: Database, mo
     def strict(connection: Any, entries: Sequence[repository.Entry], now: Any) -> set[str]:
         written = append(connection, entries, now)
         if any(entry.run == runs[1] for entry in entries):
-            raise DataError("INSERT", {}, ValueError("odd"))
+            raise refusal
         return written
 
     monkeypatch.setattr(repository, "append", strict)
@@ -219,7 +230,7 @@ def test_a_row_that_the_database_refuses_is_refused_alone(database: Database, mo
         return await asyncio.gather(*reports, return_exceptions=True)
 
     answers = asyncio.run(go())
-    assert isinstance(answers[1], DataError)
+    assert answers[1] is refusal
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
 
 
@@ -244,6 +255,66 @@ def test_nothing_is_half_written_when_the_database_goes_away(
     assert [kept(database, run) for run in runs] == [[], [], []]
     answers = asyncio.run(go())
     assert [answer[0] for answer in answers if isinstance(answer, tuple)] == [201] * 3
+
+
+def test_a_run_that_is_outrun_again_and_again_is_to_be_tried_later(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(database)
+    run = start(database)
+
+    def outrun(*_: object) -> None:
+        raise repository.OutrunError
+
+    monkeypatch.setattr(repository, "append", outrun)
+    monkeypatch.setattr(repository, "append_current", lambda *_: set())
+    with pytest.raises(Unavailable, match="keep coming in between") as caught:
+        asyncio.run(reporter(database).report(TENANT, run, 0, report()))
+    assert caught.value.retry_after == 1
+    assert kept(database, run) == []
+
+
+def test_a_caller_who_gives_up_holds_nobody_up(database: Database) -> None:
+    register(database)
+    runs = [start(database) for _ in range(3)]
+    taker = reporter(database)
+
+    async def go() -> Sequence[object]:
+        tasks = [asyncio.create_task(taker.report(TENANT, run, 0, report())) for run in runs]
+        while not taker._pending:
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        return [*answers, await taker.report(TENANT, runs[1], 0, report())]
+
+    first, given_up, last, again = asyncio.run(go())
+    assert isinstance(given_up, asyncio.CancelledError)
+    assert [isinstance(one, tuple) for one in (first, last, again)] == [True] * 3
+    assert [kept(database, run) for run in runs] == [[0]] * 3
+
+
+def test_reports_of_two_workloads_are_decided_each_with_its_own(database: Database) -> None:
+    register(database)
+    register(database, name="short", iterations=1)
+    runs = [start(database), start(database, "short")]
+    taker = reporter(database)
+
+    async def go() -> list[bytes]:
+        answers = await asyncio.gather(*(taker.report(TENANT, run, 0, report()) for run in runs))
+        return [decision for _, decision in answers]
+
+    assert [b'"complete"' in decision for decision in asyncio.run(go())] == [False, True]
+
+
+def test_a_run_of_another_tenant_is_not_found(database: Database) -> None:
+    register(database)
+    run = start(database)
+    taker = reporter(database)
+    asyncio.run(taker.report(TENANT, run, 0, report()))  # it is in memory now
+    for iteration in (0, 1):
+        with pytest.raises(NotFound):
+            asyncio.run(taker.report("stranger", run, iteration, report()))
+    assert kept(database, run) == [0]
 
 
 def test_a_gap_names_the_next_number(database: Database) -> None:

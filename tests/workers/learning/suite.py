@@ -88,8 +88,9 @@ def check_same_seed(config: Config, slabs: int = 40, prepare: Prepare | None = N
     def parameters(seed: int) -> NDArray[np.float32]:
         return exported(trained(config, environments.finite_horizon(32, seed), slabs, seed, prepare=prepare))
 
-    np.testing.assert_array_equal(parameters(1), parameters(1))
-    assert (parameters(1) != parameters(2)).any()
+    first = parameters(1)
+    np.testing.assert_array_equal(first, parameters(1))
+    assert (first != parameters(2)).any()
 
 
 def check_resumed(config: Config, *, keep_memory: bool, prepare: Prepare | None = None) -> None:

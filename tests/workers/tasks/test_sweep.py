@@ -21,7 +21,10 @@ from app.jobs import lease as leases
 from app.jobs import listing, service, sweeps
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.training.problem import IterativeTraining
+from workers.learning.bracket import Bracket, Decision
 from workers.learning.execution import ExecutionError
+from workers.learning.training.problem import Planned
 from workers.learning.training.trial import Trial as Learner
 from workers.tasks import sweep
 from workers.tasks.base import RunningJob, perform
@@ -107,6 +110,18 @@ def events(database: Database, job_id: str) -> list[dict[str, Any]]:
         return [event.data for event in listing.events(session, job_id, 0, 1000)]
 
 
+class Killed(BaseException):
+    """A worker is gone, without a word."""
+
+
+class Compared(NamedTuple):
+    """A policy at a comparison."""
+
+    validation: float
+    strength: float = 0.5
+    artifact: bytes = b"new"
+
+
 def test_seeds_compete_in_groups_and_the_best_is_published(any_database: Database, post: Post) -> None:
     job = ask(any_database, **TABULAR)
     done = post.deliver()
@@ -137,6 +152,71 @@ def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -
     shares = [event["progress"] for event in events(any_database, job) if "progress" in event]
     assert shares == sorted(shares)
     assert events(any_database, job)[-1]["result"] == {"agent": 1}
+
+
+def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_database: Database, post: Post) -> None:
+    job = ask(any_database, algorithm="auto", budget=1_000)
+    post.one()
+    told = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
+    assert told in events(any_database, job)
+    assert post.groups == [3]
+    with any_database.reading() as session:
+        kept = session.get_one(Job, job).checkpoint
+    assert kept is not None
+    assert sweep.Opened.unpack(kept).planned is not None
+
+
+def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(_problem: IterativeTraining) -> Planned:
+        raise Killed
+
+    job = ask(any_database, algorithm="auto", budget=1_000)
+    with monkeypatch.context() as patched:
+        patched.setattr(IterativeTraining, "plan", plan)
+        with pytest.raises(Killed):
+            post.one()
+    assert leases.sweep(any_database, SETTINGS, lambda _: True) == [job]
+    post.one()
+    assert (row(any_database, job).state, post.groups) == ("waiting", [3])
+
+
+def test_a_training_that_is_cancelled_while_it_plans_opens_no_trials(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ask(any_database, algorithm="auto", budget=1_000)
+
+    def plan(_problem: IterativeTraining) -> Planned:
+        service.cancel(any_database, "default", job)
+        return Planned(why_not="no time")
+
+    monkeypatch.setattr(IterativeTraining, "plan", plan)
+    post.one()
+    assert row(any_database, job).state == "cancelled"
+    assert (trials(any_database, job), post.groups) == ([], [])
+
+
+def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    outcome = sweeps.Outcome(0.1, -0.5, {"strength": 1.0}, b"policy")
+    while post.waiting[0][0] == queue.TRIAL:
+        held = leases.claim(any_database, post.waiting.pop(0)[1], "w", SETTINGS)
+        assert held is not None
+        assert sweeps.rest(any_database, held, outcome, b"learner")
+    decide = Bracket.decide
+
+    def decided(*arguments: Any) -> Decision:
+        service.cancel(any_database, "default", job)
+        return decide(*arguments)
+
+    monkeypatch.setattr(Bracket, "decide", decided)
+    post.one()
+    assert row(any_database, job).state == "cancelled"
+    assert (states(any_database, job), post.waiting) == (["cancelled"] * 4, [])
 
 
 def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database, post: Post) -> None:
@@ -185,10 +265,6 @@ def test_the_last_of_many_to_come_to_rest_wakes_the_training_once(any_database: 
     assert len(threads) == 4
     assert post.waiting == [(queue.TRAIN, job)]
     assert row(any_database, job).state == "queued"
-
-
-class Killed(BaseException):
-    """A worker is gone, without a word."""
 
 
 def killed(monkeypatch: pytest.MonkeyPatch, database: Database, job_id: str, chunks: int) -> None:
@@ -270,6 +346,46 @@ def test_trials_are_cancelled_with_their_training(any_database: Database, post: 
     assert published(any_database) == []
 
 
+def test_a_trial_that_is_cancelled_while_it_is_compared_ends_at_once(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was compared where it was to be, its training knows how far it is, and its processes are let go."""
+    job = ask(any_database, **{**TABULAR, "budget": 1_000})
+    post.one()
+    trial, closed, close = post.waiting[0][1], [], Learner.close
+
+    def compared(_learner: Learner) -> Compared:
+        service.cancel(any_database, "default", trial)
+        return Compared(-0.2)
+
+    def closes(learner: Learner) -> None:
+        closed.append(learner.share)
+        close(learner)
+
+    monkeypatch.setattr(Learner, "compared", compared)
+    monkeypatch.setattr(Learner, "close", closes)
+    post.one()
+    assert row(any_database, trial).state == "cancelled"
+    found = trials(any_database, job)[0]
+    assert found.score is None
+    assert closed == [found.share]
+    assert found.until <= found.share < 1.1 * found.until
+
+
+def test_a_trial_whose_training_has_ended_fails_and_says_so(any_database: Database, post: Post) -> None:
+    job = ask(any_database, **TABULAR)
+    post.one()
+    with any_database.session() as session:  # between the claim and the look at its training
+        ended = session.get_one(Job, job)
+        ended.state, ended.checkpoint = "failed", None
+    trial = post.waiting[0][1]
+    post.one()
+    failed = row(any_database, trial)
+    assert failed.error is not None
+    assert failed.state == "failed"
+    assert "the training that this is a trial of has ended" in failed.error["detail"]
+
+
 def test_a_trial_that_fails_leaves_the_others_to_it(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,14 +431,6 @@ def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: D
     post.deliver()
     assert row(any_database, unlucky).state == "failed"
     assert row(any_database, job).state == "succeeded"
-
-
-class Compared(NamedTuple):
-    """A policy at a comparison."""
-
-    validation: float
-    strength: float = 0.5
-    artifact: bytes = b"new"
 
 
 @pytest.mark.parametrize(

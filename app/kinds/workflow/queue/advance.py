@@ -237,6 +237,8 @@ def _end(draft: Draft, row: int, end: float) -> None:
     if user:
         took = (end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
         draft.history[user] = (*draft.history.pop(user, ()), took)[-REMEMBERED:]
+        if len(draft.history) > MOST_USERS:
+            del draft.history[next(iter(draft.history))]  # the user who was seen longest ago
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
 
 
@@ -341,9 +343,6 @@ def _made(draft: Draft) -> State:
     head = state.head
     if head and not (head[0] in queue.row and queue.node[queue.row[head[0]]] == WAITING):
         head = ()
-    history = draft.history
-    if len(history) > MOST_USERS:
-        history = dict(list(history.items())[-MOST_USERS:])
     return State(
         now=draft.report.now,
         before=state.now,
@@ -351,7 +350,7 @@ def _made(draft: Draft) -> State:
         ended=_remembered(draft.ended, queue),
         nodes=_kept(draft),
         head=head,
-        history=history,
+        history=draft.history,
         done=state.done + len(draft.report.finished),
     )
 

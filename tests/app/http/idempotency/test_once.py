@@ -31,7 +31,9 @@ class Service:
         self.go_on.set()
         self.entered = threading.Event()
         self.fails = False
+        self.status: int | None = None
         self.then: Callable[[], object] = lambda: None
+        self.at_last: Callable[[], object] = lambda: None
 
     def create(self, name: str, record: Record) -> dict[str, str]:
         self.entered.set()
@@ -41,9 +43,10 @@ class Service:
             session.flush()
             answer = {"name": name}
             self.then()
-            record(session, answer, headers={"Location": f"/workloads/{name}"})
+            record(session, answer, status=self.status, headers={"Location": f"/workloads/{name}"})
             if self.fails:
                 raise Conflict("after all, no")
+        self.at_last()
         return answer
 
     def count(self) -> int:
@@ -89,6 +92,50 @@ def test_the_same_request_again_is_answered_the_same_and_done_once(client: TestC
     assert "idempotent-replayed" not in first.headers
     assert second.headers["idempotent-replayed"] == "true"
     assert service.count() == 1
+
+
+def test_a_status_of_its_own_is_answered_and_repeated(client: TestClient, service: Service) -> None:
+    service.status = 200
+    assert [client.post("/things", json={"name": "a"}, headers=KEY).status_code for _ in range(2)] == [200, 200]
+    assert service.count() == 1
+
+
+def test_once_its_answer_is_kept_a_request_needs_its_key_no_more(
+    client: TestClient, service: Service, any_database: Database
+) -> None:
+    def purge() -> None:
+        with any_database.session() as session:
+            session.delete(session.get_one(IdempotencyKey, ("default", "abc")))
+
+    service.at_last = purge
+    assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 201
+    assert service.count() == 1
+
+
+def aged(database: Database, seconds: float, **values: Any) -> None:
+    """Let the key's row be so old, and hold these values."""
+    with database.session() as session:
+        row = session.get_one(IdempotencyKey, ("default", "abc"))
+        for name, value in {**values, "created_at": utc_now() - timedelta(seconds=seconds)}.items():
+            setattr(row, name, value)
+
+
+def test_an_answer_is_repeated_for_as_long_as_the_settings_say(client: TestClient, any_database: Database) -> None:
+    first = client.post("/uploads", headers=KEY)
+    aged(any_database, Settings().idempotency_seconds - 60)
+    assert client.post("/uploads", headers=KEY).headers["idempotent-replayed"] == "true"
+    assert client.post("/uploads?content=2", headers=KEY).status_code == 422
+    aged(any_database, Settings().idempotency_seconds + 60)
+    anew = client.post("/uploads?content=2", headers=KEY)
+    assert (first.status_code, anew.status_code, "idempotent-replayed" in anew.headers) == (201, 201, False)
+
+
+def test_a_claim_without_an_answer_is_free_sooner(client: TestClient, any_database: Database) -> None:
+    client.post("/uploads", headers=KEY)
+    aged(any_database, Settings().idempotency_claim_seconds - 30, status=None, claim="dead")
+    assert client.post("/uploads", headers=KEY).status_code == 409
+    aged(any_database, Settings().idempotency_claim_seconds + 30)
+    assert client.post("/uploads", headers=KEY).status_code == 201
 
 
 def test_the_same_key_with_another_body_is_invalid(client: TestClient, service: Service) -> None:

@@ -223,10 +223,30 @@ def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer:
         ),
         ({"finished": [{"id": "runs", "end": 3}]}, "/finished/0/end", "must be at least 4, when it started"),
         ({"finished": [{"id": "runs", "end": 31}]}, "/finished/0/end", "at most now, 30"),
+        (
+            {"finished": [{"id": "waits", "node": "slow-9", "start": 25, "end": 26}]},
+            "/finished/0/node",
+            "unknown node",
+        ),
+        (
+            {"finished": [{"id": "waits", "node": "slow-0", "start": 2, "end": 26}]},
+            "/finished/0/start",
+            "must be at least 3, when it was submitted",
+        ),
+        (
+            {"finished": [{"id": "waits", "node": "slow-0", "start": 25, "end": 24}]},
+            "/finished/0/end",
+            "must be at least 25, when it started",
+        ),
         ({"nodes": [{"name": "slow-9", "state": "up"}]}, "/nodes/0/name", "unknown node"),
         ({"nodes": [{"name": "fast-0", "state": "up"}] * 2}, "/nodes/1/name", "is there twice"),
         ({"nodes": [{"name": "fast-0", "state": "up", "since": 31}]}, "/nodes/0/since", "at most now, 30"),
         ({"queued": [{"id": "a", "processors": 1, "parents": ["runs", "z"]}]}, "/queued/0/parents/1", "unknown task"),
+        (
+            {"running": [{**RUNS, "id": "b", "memory_gb": 1, "parents": ["z"]}]},
+            "/running/0/parents/0",
+            "unknown task",
+        ),
         ({"withdrawn": ["waits", "waits"]}, "/withdrawn/1", "is there twice: also as /withdrawn/0"),
         ({"queued": [{"id": "runs"}], "withdrawn": ["runs"]}, "/withdrawn/0", "is there twice: also as /queued/0/id"),
         (
