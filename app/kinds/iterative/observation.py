@@ -152,7 +152,7 @@ def _believed(
     apart_options = Options(options.allocation, pause, change, np.repeat(options.rate, count, axis=1))
     total = np.zeros((len(options.rate), batch * count), projector.dtype)
     total = _charge(members, apart, preferences, projection, apart_options, total)
-    expected: Array = np.einsum("nbk,bk->nb", total.reshape(-1, batch, count), member_weights(state))
+    expected: Array = np.einsum("nbk,bk->nb", total.reshape(len(total), batch, count), member_weights(state))
     return expected
 
 

@@ -40,4 +40,4 @@ class Projector(ProjectionTables):
         row = self.row(allocation, cell, self.bins)
         if self.bins > 1:
             row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
-        return self._offsets.take(row, axis=0).reshape(len(row), self.members, -1)
+        return self._offsets.take(row, axis=0).reshape(len(row), self.members, len(self.layout.metrics))

@@ -168,7 +168,7 @@ def believed(projector: Projector, state: State, ratios: Array, noise: Array) ->
     return {
         "effect": np.einsum("bk,bkm->bm", member_weights(after), effects),
         "variance": prior - gain * prior,
-        "effects": effects.reshape(len(effects), -1),
+        "effects": effects.reshape(state.effects.shape),
         "log_weights": log_weights,
     }
 
@@ -184,7 +184,7 @@ def by_member(state: State, members: int) -> State:
     """Each run once for each member of the belief, [B · K], members fastest: as if that member were the model."""
     none = np.empty((len(state.iteration), 0), state.effects.dtype)
     apart = State(*(np.repeat(field, members, axis=0) for field in state._replace(effects=none, log_weights=none)))
-    return apart._replace(effect=state.effects.reshape(len(apart.iteration), -1))
+    return apart._replace(effect=state.effects.reshape(len(apart.iteration), state.effect.shape[1]))
 
 
 def member_cells(projector: Projector, cell: NDArray[np.integer]) -> NDArray[np.integer]:

@@ -19,6 +19,7 @@ from workers.estimators.residuals import Spreads, decompose, mean_by_execution, 
 from workers.estimators.selection import Selection, select
 from workers.estimators.unexplained import MOST, Measured, unexplained
 from workers.kinds.iterative.estimation import criterion, grid
+from workers.kinds.iterative.estimation.belief import Members, members
 from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_cost
 from workers.kinds.iterative.estimation.executions import Executions, Flat
 
@@ -65,7 +66,16 @@ def fit_domain_model(
     bins = bin_of[np.clip(flat.iterations, 0, spec.iterations - 1)].astype(np.intp)
     fits = [_fit_metric(layout, executions.names, flat, bins, m, seed) for m in range(len(layout.metrics))]
     cost = _change_cost(layout, flat, bins, fits[layout.seconds])
-    table = _table(layout, flat, nodes, inputs, bin_of, fits, cost)
+    believed = members(
+        layout,
+        flat,
+        inputs,
+        bin_of if any(fit.selection.form != "none" for fit in fits) else np.zeros_like(bin_of),
+        [fit.selection for fit in fits],
+        [fit.used for fit in fits],
+        rng=np.random.default_rng(seed),
+    )
+    table = _table(layout, flat, nodes, inputs, bin_of, fits, cost, believed)
     seconds = criterion.simulated_iteration_seconds(table, seed, clock)
     criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
     return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))
@@ -141,6 +151,7 @@ def _table(
     bin_of: NDArray[np.int32],
     fits: list[MetricFit],
     cost: ChangeCost,
+    believed: Members,
 ) -> ModelTable:
     staged = any(fit.selection.form != "none" for fit in fits)
     bin_of = bin_of if staged else np.zeros_like(bin_of)
@@ -148,11 +159,12 @@ def _table(
     logs = np.stack([_surface(fit.selection, inputs, count) for fit in fits])
     marginal = np.array([bounds(f.selection.residuals, flat.groups[f.used]) for f in fits])
     residual = np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
+    log_mean = logs.reshape(len(fits), len(layout.allocations), -1, count).astype(np.float32)
     return ModelTable(
-        log_mean=logs.reshape(len(fits), len(layout.allocations), -1, count).astype(np.float32),
+        log_mean=log_mean,
         iteration_bin=bin_of,
         feature_nodes=nodes,
-        effect_sd=np.array([f.spreads.effect_sd for f in fits]),
+        effect_sd=believed.effect_sd,
         noise_sd=np.array([f.spreads.noise_sd for f in fits]),
         drift_sd=np.array([f.spreads.drift_sd for f in fits]),
         marginal_low=marginal[:, 0],
@@ -165,6 +177,8 @@ def _table(
         feature_low=flat.features.min(axis=0),
         feature_high=flat.features.max(axis=0),
         level=LEVEL,
+        members=believed.log_mean - log_mean,
+        noise_by_bin=believed.noise_sd,
     )
 
 

@@ -5,7 +5,7 @@ variance that depends on k alone: its mean is a sufficient statistic. Value iter
 left × posterior mean, with Gauss–Hermite noise, is then the Bayes optimum up to the grid.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +68,8 @@ def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int
     others = [m.name for i, m in enumerate(layout.spec.metrics) if m.target is not None and i != layout.seconds]
     if others:
         return f"targets on {', '.join(others)} add run effects to the state"
+    if table.members is not None:
+        return f"the model is a belief in {len(table.members)} models, whose weights add to the state"
     if table.cells > 1:
         return "features that vary between runs add to the state"
     timed = layout.spec.metrics[layout.seconds]
@@ -93,11 +95,14 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
 def plan(layout: Layout, table: ModelTable) -> Optimum:
     """The best plan that can be had: the exact optimum, or one on the finest grid that is small enough.
 
+    Of a belief it is the plan for its middle, which is none of it: a policy like any other.
+
     Raises:
         NoOptimum: as ``solve``, or no grid is small enough.
     """
     if why_not(layout, table) is None:
         return _solved(layout, table, Grid(), with_error=True)
+    table = replace(table, members=None)
     reasons = [why_not(layout, table, grid, LARGEST_PLAN) for grid in COARSER]
     if None not in reasons:
         raise NoOptimum(str(reasons[-1]))

@@ -188,7 +188,7 @@ def _logs(projector: Projector, here: NDArray[np.intp], features: Array, k: int)
     """Expected logs of the metrics at rows ``here`` [A, B] of the grid in iteration ``k``, [A, B, M]."""
     cell = np.broadcast_to(projector.cell(features), here.shape).reshape(-1)
     logs = projector.log_mean(here.reshape(-1), cell, np.full(here.size, k))
-    return logs.reshape(*here.shape, -1)
+    return logs.reshape(*here.shape, len(projector.layout.metrics))
 
 
 def _foreseen(world: IterativeWorld, count: int) -> list[tuple[Array, Array, Array]]:
