@@ -1,0 +1,144 @@
+"""The set of models: what the samples settle, it agrees on; where they are silent, it doesn't."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.spec import Spec
+from workers.estimators.base import Floats, Inputs
+from workers.estimators.selection import select
+from workers.kinds.iterative.estimation import grid
+from workers.kinds.iterative.estimation.belief import Members, members
+from workers.kinds.iterative.estimation.executions import Executions, Flat
+
+STAGES = 10
+LENGTHS = np.geomspace(5.0, 80.0, STAGES)
+EXECUTORS = {"name": "executors", "minimum": 2, "maximum": 40}
+Law = Callable[[Floats], Floats]
+
+
+def _amdahl(units: Floats) -> Floats:
+    return np.asarray(0.2 + 0.8 * 16 / units[:, 0])
+
+
+def _layout(**changes: Any) -> Layout:
+    return Layout(Spec.model_validate({"name": "w", "resources": [EXECUTORS], "iterations": STAGES} | changes))
+
+
+def _flat(
+    layout: Layout, sampled: Floats, law: Law = _amdahl, noise: Floats | float = 0.03, effect: float = 0.05
+) -> Flat:
+    """Executions at allocations [n, R] that never change; a second metric is the reciprocal of the first."""
+    rng, items = np.random.default_rng(7), []
+    for run, units in enumerate(sampled):
+        seconds = LENGTHS * law(units[None]) * np.exp(effect * rng.normal() + noise * rng.normal(size=STAGES))
+        metrics = [seconds, 100 / seconds][: len(layout.metrics)]
+        items.append((f"run-{run}", np.column_stack([np.arange(STAGES), np.tile(units, (STAGES, 1)), *metrics])))
+    return Executions(tuple(items)).flat(layout)
+
+
+def _members(layout: Layout, flat: Flat, seed: int = 0, count: int = 16) -> Members:
+    inputs, every = grid.inputs(layout, ()), np.ones(len(flat.groups), bool)
+    metrics = len(layout.metrics)
+    bin_of, rng = np.arange(STAGES, dtype=np.int32), np.random.default_rng(seed)
+    return members(layout, flat, inputs, bin_of, [None] * metrics, [every] * metrics, count=count, rng=rng)
+
+
+def _seconds(found: Members, metric: int = 0) -> Floats:
+    """Logs of whole runs, [K, A]."""
+    return np.log(np.exp(found.log_mean[:, metric, :, 0].astype(float)).sum(axis=2))
+
+
+def _ladder(low: int, high: int, count: int) -> Floats:
+    return np.linspace(low, high, count).round()[:, None]
+
+
+def test_a_planted_law_is_recovered_within_the_members() -> None:
+    layout = _layout()
+    found = _members(layout, _flat(layout, _ladder(6, 36, 16)))
+    truth = np.log(LENGTHS.sum() * _amdahl(layout.allocations))
+    within = layout.allocations[:, 0] >= 6
+    assert found.log_mean.shape == (16, 1, 39, 1, STAGES)
+    assert np.abs(_seconds(found).mean(axis=0) - truth)[within].max() < 0.06
+    assert found.effect_sd[0] == pytest.approx(0.05, abs=0.05)
+
+
+def test_members_disagree_more_where_nobody_has_measured() -> None:
+    layout = _layout()
+    spread = _seconds(_members(layout, _flat(layout, _ladder(12, 24, 8)))).std(axis=0)
+    measured = spread[10:23]
+    assert measured.max() < 0.1
+    assert spread[0] > 3 * measured.max()
+    assert spread[-1] > 1.5 * np.median(measured)
+
+
+def test_more_never_harms_nor_helps_more_than_in_proportion() -> None:
+    layout = _layout()
+    logs = _members(layout, _flat(layout, _ladder(12, 24, 4), noise=0.3)).log_mean[:, 0, :, 0]
+    slope = np.diff(logs, axis=1) / np.diff(np.log(layout.allocations[:, 0]))[:, None]
+    assert slope.max() < 1e-4
+    assert slope.min() > -1 - 1e-4
+
+
+def test_each_stage_has_its_own_noise() -> None:
+    layout, noise = _layout(), np.where(np.arange(STAGES) < 5, 0.3, 0.02)
+    found = _members(layout, _flat(layout, _ladder(6, 36, 24), noise=noise)).noise_sd
+    assert found.shape == (1, STAGES)
+    assert 2 * found[0, 5:].max() < found[0, :5].min()
+
+
+@pytest.mark.parametrize("sampled", [[[12.0], [20.0]], [[16.0]] * 6, [[16.0]]])
+def test_little_is_known_from_two_executions_or_one_allocation(sampled: list[list[float]]) -> None:
+    layout = _layout()
+    found = _seconds(_members(layout, _flat(layout, np.array(sampled))))
+    shares = found[:, 0] - found[:, -1]  # of ln 20 at most
+    assert np.isfinite(found).all()
+    assert np.ptp(shares) > 0.4 * np.log(20)
+    assert found[:, 14].std() < 0.2
+
+
+def test_two_resources_are_told_apart() -> None:
+    resources = [EXECUTORS | {"maximum": 16}, {"name": "cores", "minimum": 1, "maximum": 8}]
+    layout = _layout(resources=resources)
+    rng = np.random.default_rng(3)
+    sampled = np.column_stack([rng.integers(2, 17, 24), rng.integers(1, 9, 24)]).astype(float)
+    found = _members(layout, _flat(layout, sampled, lambda units: 0.2 + 6.4 / units[:, 0]))
+    logs = _seconds(found).mean(axis=0).reshape(15, 8)
+    assert float(np.mean(logs[0] - logs[-1])) == pytest.approx(np.log(3.4 / 0.6), abs=0.3)
+    assert float(np.abs(logs[:, 0] - logs[:, -1]).mean()) < 0.2
+
+
+def test_what_a_target_wants_at_least_rises_with_the_allocation() -> None:
+    metrics = [{"name": "iteration_seconds"}, {"name": "throughput", "target": 5.0, "goal": "at_least"}]
+    layout = _layout(metrics=metrics)
+    found = _members(layout, _flat(layout, _ladder(6, 36, 16))).log_mean[:, 1, :, 0]
+    truth = np.log(100 / LENGTHS / _amdahl(layout.allocations)[:, None])
+    assert (np.diff(found, axis=1) >= 0).all()
+    assert np.abs(found.mean(axis=0) - truth)[4:].mean() < 0.08
+
+
+def test_features_act_as_the_selected_family_says() -> None:
+    layout = _layout(features=[{"name": "batch", "minimum": 1, "maximum": 64}])
+    rng, items = np.random.default_rng(0), []
+    for run in range(16):
+        units, batch = np.full(STAGES, float(rng.integers(4, 37))), rng.choice([8.0, 16.0, 32.0], STAGES)
+        seconds = batch * _amdahl(units[:, None]) * np.exp(0.03 * rng.normal(size=STAGES))
+        items.append((f"run-{run}", np.column_stack([np.arange(STAGES), units, seconds, batch])))
+    flat = Executions(tuple(items)).flat(layout)
+    inputs, every = grid.inputs(layout, (np.array([8.0, 16.0, 32.0]),)), np.ones(len(flat.groups), bool)
+    chosen = select(Inputs(("executors",), ("batch",)), flat.X, flat.metrics[:, 0], flat.groups)
+    one = np.zeros(STAGES, np.int32)
+    found = members(layout, flat, inputs, one, [chosen], [every], count=4, rng=np.random.default_rng(0))
+    assert found.log_mean.shape == (4, 1, 39, 3, 1)
+    np.testing.assert_allclose(np.diff(found.log_mean[:, 0, 4:35, :, 0], axis=2), np.log(2), atol=0.15)
+
+
+def test_draws_repeat_by_seed() -> None:
+    layout = _layout()
+    flat = _flat(layout, _ladder(6, 36, 6))
+    one, same, other = (_members(layout, flat, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.log_mean, same.log_mean)
+    assert not np.array_equal(one.log_mean, other.log_mean)

@@ -1,0 +1,176 @@
+"""A set of models of one metric that its samples can't tell apart, which disagree where nobody has measured.
+
+    log y = level[stage] + law(share[stage], allocation) + run effect[execution] + noise[stage]
+
+A member draws what the samples leave open: its law and the application's share, then the run effects, each stage's
+share and level. The application's share is judged by executions as wholes, for what all stages of one have in common
+may be its run effect. A stage's share is drawn towards it, by as much as the stage's noise asks for (empirical Bayes).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from workers.estimators.base import Floats, Integers
+from workers.estimators.replicates import distinct, grouped_median
+from workers.kinds.iterative.estimation.speedup import LAWS, shares
+
+SWEEPS = 10
+ROUNDS = 3
+FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary weigh less
+EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
+NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # the same of noise, and how many measurements a stage's is drawn towards all stages'
+STAGE_SDS = np.array([0.05, 0.1, 0.2, 0.4])  # of the stages' shares around the application's: the samples choose
+LEAST_SD = 1e-3
+
+
+class Samples(NamedTuple):
+    """One metric: logs [n], stages [n], executions [n], allocations [n, R]; importance of each stage [I]."""
+
+    logs: Floats
+    stages: Integers
+    groups: Integers
+    allocations: Floats
+    importance: Floats
+
+
+class Surfaces(NamedTuple):
+    """Logs of each member over a grid of allocations, [K, A, I]; noise by stage [I]; spread of the run effects."""
+
+    logs: Floats
+    noise_sd: Floats
+    effect_sd: float
+
+
+def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generator) -> Surfaces:
+    """Draw ``count`` members over allocations ``grid`` [A, R]."""
+    found = _Posterior(samples, grid)
+    for _ in range(ROUNDS):
+        found.reweigh()
+    return Surfaces(np.stack([found.draw(rng) for _ in range(count)]), found.noise_sd, found.effect_sd)
+
+
+class _Stages(NamedTuple):
+    """Log likelihood of every share of each stage [I, J]; its level with it [I, J], and that level's precision [I]."""
+
+    likelihood: Floats
+    level: Floats
+    precision: Floats
+
+
+class _Posterior:
+    """Point estimates of the spreads, and draws of the rest given them."""
+
+    def __init__(self, samples: Samples, grid: Floats) -> None:
+        self.samples, self.lattice = samples, shares(grid.shape[1])
+        first, self.cell = distinct(samples.allocations)
+        centre = np.exp(np.log(np.maximum(samples.allocations, 1e-9)).mean(axis=0))
+        self.curves = [law(samples.allocations[first] / centre, self.lattice) for law in LAWS]  # [D, J] each
+        self.grid = [law(grid / centre, self.lattice) for law in LAWS]  # [A, J] each
+        self.runs, self.stages = int(samples.groups.max()) + 1, len(samples.importance)
+        self.noise_sd, self.effect_sd = np.full(self.stages, 2 * NOISE_SD), EFFECT_SD
+        self.robust = np.ones(len(samples.logs))
+        self._judge()
+
+    def reweigh(self) -> None:
+        """Estimate the spreads anew, around the likeliest shares."""
+        law, share = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
+        effects = self.effects[law][:, share]
+        fit = self._by_stage(int(law), effects)
+        chosen = (fit.likelihood + self._prior(fit, int(share), None)).argmax(axis=1)
+        every = np.arange(self.stages)
+        stage, logs = self.samples.stages, self.samples.logs
+        model = fit.level[every, chosen][stage] + self.curves[law][self.cell, chosen[stage]]
+        self._spreads(logs - model - effects[self.samples.groups], effects)
+        self._judge()
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Logs of one member over the grid, [A, I]."""
+        weights = np.exp(self.likelihood - self.likelihood.max()).ravel()
+        law, share = divmod(int(rng.choice(len(weights), p=weights / weights.sum())), len(self.lattice))
+        spread = np.sqrt(1 / (1 / self.effect_sd**2 + self.precision))
+        effects = self.effects[law][:, share] * self.kept + spread * rng.standard_normal(self.runs)
+        fit = self._by_stage(law, effects)
+        chance = rng.gumbel(size=fit.likelihood.shape)
+        chosen = (fit.likelihood + self._prior(fit, share, rng) + chance).argmax(axis=1)
+        seen = fit.precision > 0
+        level = fit.level[np.arange(self.stages), chosen]
+        level[seen] += rng.standard_normal(int(seen.sum())) / np.sqrt(fit.precision[seen])
+        level = np.interp(np.arange(self.stages), np.flatnonzero(seen), level[seen])
+        return np.asarray(level + self.grid[law][:, chosen], np.float64)
+
+    def _judge(self) -> None:
+        """What whole executions say: effects [G, J] by law, log likelihood [laws, J]; stages count by importance."""
+        samples, weight = self.samples, self.samples.importance
+        scale = weight.sum() / (weight**2 * self.noise_sd**2).sum()
+        rows = weight[samples.stages] * scale * self.robust
+        self.precision = np.bincount(samples.groups, rows, self.runs)  # [G]
+        variance = self.effect_sd**2 + 1 / np.maximum(self.precision, 1e-9)
+        self.kept = self.effect_sd**2 / variance
+        mine, left = self._two_way(samples.logs[:, None], rows)
+        self.effects, likelihood = [], []
+        for curve in self.curves:
+            theirs, right = self._two_way(curve[self.cell], rows)
+            effects = mine - theirs
+            effects -= np.average(effects, axis=0, weights=1 / variance)
+            far = np.log1p(effects**2 / (FREEDOM * variance[:, None])).sum(axis=0) * (FREEDOM + 1) / 2
+            likelihood.append(-far - (rows[:, None] * (left - right) ** 2).sum(axis=0) / 2)
+            self.effects.append(effects)
+        self.likelihood = np.stack(likelihood)
+
+    def _two_way(self, columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Effects of executions [G, c] beside those of stages, and what is left of ``columns`` [n, c]."""
+        stages, groups = self.samples.stages, self.samples.groups
+        runs, left = np.zeros((self.runs, columns.shape[1])), columns
+        for _ in range(SWEEPS):
+            left = columns - runs[groups]
+            left = left - _means(left, stages, weights, self.stages)[stages]
+            runs = runs + _means(left, groups, weights, self.runs)
+        return runs, left
+
+    def _by_stage(self, law: int, effects: Floats) -> _Stages:
+        """Every share of each stage, its level being free."""
+        samples, curve = self.samples, self.curves[law]
+        rest = samples.logs - effects[samples.groups]
+        weights = self.robust / self.noise_sd[samples.stages] ** 2
+        place, size = samples.stages * len(curve) + self.cell, self.stages * len(curve)
+        at = np.bincount(place, weights, size).reshape(self.stages, -1)  # [I, D]
+        sums = np.bincount(place, weights * rest, size).reshape(self.stages, -1)
+        precision = at.sum(axis=1)
+        level = (sums.sum(axis=1)[:, None] - at @ curve) / np.maximum(precision, 1e-12)[:, None]
+        squares = at @ curve**2 - 2 * sums @ curve - precision[:, None] * level**2
+        return _Stages(-squares / 2, level, precision)
+
+    def _prior(self, fit: _Stages, share: int, rng: np.random.Generator | None) -> Floats:
+        """Log prior of the stages' shares around the application's, [J]; how near, the samples say."""
+        apart = ((self.lattice - self.lattice[share]) ** 2).sum(axis=1)
+        prior = -apart / (2 * STAGE_SDS[:, None] ** 2)
+        prior -= logsumexp(prior, axis=1, keepdims=True)  # [S, J]
+        evidence = logsumexp(fit.likelihood + prior[:, None], axis=2).sum(axis=1)
+        chance = 0.0 if rng is None else rng.gumbel(size=len(evidence))
+        return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
+
+    def _spreads(self, residual: Floats, effects: Floats) -> None:
+        stages, runs = self.samples.stages, max(self.runs - 1, 0)
+        counts = np.bincount(stages, minlength=self.stages)
+        squares = np.bincount(stages, self.robust * residual**2, self.stages)
+        freedom = np.maximum(counts * max(1 - (self.stages + runs) / len(residual), 0.1), 0)
+        common = (squares.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
+        self.noise_sd = np.sqrt((squares + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD
+        self.robust = (FREEDOM + 1) / (FREEDOM + (residual / self.noise_sd[stages]) ** 2)
+        between = max(float((effects**2).sum() - (1 / np.maximum(self.precision, 1e-9)).sum()), 0.0)
+        self.effect_sd = float(np.sqrt((between + EFFECT_PRIOR * EFFECT_SD**2) / (runs + EFFECT_PRIOR)))
+
+
+def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
+    """Weighted means of ``values`` [n, c] by ``index`` [n] → [size, c]."""
+    total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
+    columns = [np.bincount(index, weights * column, size) for column in values.T]
+    return np.stack(columns, axis=1) / total
+
+
+def importance(logs: Floats, stages: Integers, count: int) -> Floats:
+    """How much each stage weighs in a sum over a run, [count]: its median."""
+    level = grouped_median(logs, stages, count)
+    return np.exp(np.where(np.isnan(level), np.nanmedian(level), level))

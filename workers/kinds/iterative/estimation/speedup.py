@@ -1,0 +1,36 @@
+"""How a metric falls as an allocation grows: laws that samples may not be able to tell apart."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from workers.estimators.base import Floats
+
+STEPS = (20, 10, 6)  # of a share, with one, two and three resources
+COARSEST = 4
+SMALLEST = 1e-9
+
+Law = Callable[[Floats, Floats], Floats]
+"""Log of the metric [n, J] at relative allocations [n, R] with shares [J, R]; 0 at a relative allocation of 1."""
+
+
+def shares(resources: int) -> Floats:
+    """Shares of the work that each resource shortens, none negative, together at most 1: a lattice, [J, R]."""
+    steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
+    lattice = itertools.product(range(steps + 1), repeat=resources)
+    return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
+
+
+def amdahl(relative: Floats, share: Floats) -> Floats:
+    """A part that nothing shortens, and a part per resource that shrinks in proportion (Amdahl 1967)."""
+    left = 1 - share.sum(axis=1) + (1 / np.maximum(relative, SMALLEST)) @ share.T
+    return np.asarray(np.log(np.maximum(left, SMALLEST)), np.float64)
+
+
+def power(relative: Floats, share: Floats) -> Floats:
+    """Elasticities between −1 and 0: more of a resource never helps more than in proportion."""
+    return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
+
+
+LAWS: tuple[Law, ...] = (amdahl, power)
