@@ -159,8 +159,14 @@ class _Posterior:
         common = (squares.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
         self.noise_sd = np.sqrt((squares + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD
         self.robust = (FREEDOM + 1) / (FREEDOM + (residual / self.noise_sd[stages]) ** 2)
-        between = max(float((effects**2).sum() - (1 / np.maximum(self.precision, 1e-9)).sum()), 0.0)
+        between = max(self._in_common(residual + effects[self.samples.groups]), 0.0)
         self.effect_sd = float(np.sqrt((between + EFFECT_PRIOR * EFFECT_SD**2) / (runs + EFFECT_PRIOR)))
+
+    def _in_common(self, deviation: Floats) -> float:
+        """Sum over executions of the product of its two halves' mean ``deviation`` [n]: what is noise cancels out."""
+        weights, half = self.samples.importance[self.samples.stages] * self.robust, np.arange(len(deviation)) % 2
+        halves = [_means(deviation[:, None], self.samples.groups, weights * (half == k), self.runs) for k in range(2)]
+        return float((halves[0] * halves[1]).sum())
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
