@@ -146,3 +146,14 @@ def test_draws_repeat_by_seed() -> None:
     one, same, other = (_members(layout, flat, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.log_mean, same.log_mean)
     assert not np.array_equal(one.log_mean, other.log_mean)
+
+
+def test_single_rows_leave_open_what_is_noise_and_what_is_the_run() -> None:
+    layout, rng = _layout(), np.random.default_rng(0)
+    units = rng.integers(4, 37, 60).astype(float)
+    seconds = 20 * _amdahl(units[:, None]) * np.exp(0.2 * rng.normal(size=60))
+    rows = [np.array([[0.0, x, y]]) for x, y in zip(units, seconds, strict=True)]
+    flat = Executions(tuple((f"run-{n}", row) for n, row in enumerate(rows))).flat(layout)
+    found = _members(layout, flat)
+    assert 0.08 < found.effect_sd[0] < 0.2
+    assert 0.08 < found.noise_sd[0, 0] < 0.2
