@@ -16,7 +16,7 @@ from workers.estimators.base import Floats, Integers
 from workers.estimators.replicates import distinct, grouped_median
 from workers.kinds.iterative.estimation.speedup import LAWS, shares
 
-SWEEPS = 10
+SWEEPS, CONVERGED = 10, 1e-4
 ROUNDS = 3
 FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary weigh less
 EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
@@ -126,7 +126,10 @@ class _Posterior:
         for _ in range(SWEEPS):
             left = columns - runs[groups]
             left = left - _means(left, stages, weights, self.stages)[stages]
-            runs = runs + _means(left, groups, weights, self.runs)
+            more = _means(left, groups, weights, self.runs)
+            runs = runs + more
+            if np.abs(more).max() < CONVERGED:
+                break
         return runs, left
 
     def _by_stage(self, law: int, effects: Floats) -> _Stages:
@@ -152,15 +155,24 @@ class _Posterior:
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
 
     def _spreads(self, residual: Floats, effects: Floats) -> None:
-        stages, runs = self.samples.stages, max(self.runs - 1, 0)
+        """Estimate noise and run effects; of an execution with a single row nobody can tell, so it is half of each."""
+        stages, groups, runs = self.samples.stages, self.samples.groups, max(self.runs - 1, 0)
+        deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
+        residual = np.where(single[groups], deviation / np.sqrt(2), residual)
         counts = np.bincount(stages, minlength=self.stages)
         squares = np.bincount(stages, self.robust * residual**2, self.stages)
-        freedom = np.maximum(counts * max(1 - (self.stages + runs) / len(residual), 0.1), 0)
+        freedom = np.maximum(counts * max(1 - (self.stages + (~single).sum()) / len(residual), 0.1), 0)
         common = (squares.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
         self.noise_sd = np.sqrt((squares + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD
         self.robust = (FREEDOM + 1) / (FREEDOM + (residual / self.noise_sd[stages]) ** 2)
-        between = max(float((effects**2).sum() - (1 / np.maximum(self.precision, 1e-9)).sum()), 0.0)
+        between = max(self._in_common(deviation) + (deviation[single[groups]] ** 2).sum() / 2, 0.0)
         self.effect_sd = float(np.sqrt((between + EFFECT_PRIOR * EFFECT_SD**2) / (runs + EFFECT_PRIOR)))
+
+    def _in_common(self, deviation: Floats) -> float:
+        """Sum over executions of the product of its two halves' mean ``deviation`` [n]: what is noise cancels out."""
+        weights, half = self.samples.importance[self.samples.stages] * self.robust, np.arange(len(deviation)) % 2
+        halves = [_means(deviation[:, None], self.samples.groups, weights * (half == k), self.runs) for k in range(2)]
+        return float((halves[0] * halves[1]).sum())
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:

@@ -22,10 +22,17 @@ def shares(resources: int) -> Floats:
     return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
 
 
-def amdahl(relative: Floats, share: Floats) -> Floats:
-    """A part that nothing shortens, and a part per resource that shrinks in proportion (Amdahl 1967)."""
-    left = 1 - share.sum(axis=1) + (1 / np.maximum(relative, SMALLEST)) @ share.T
-    return np.asarray(np.log(np.maximum(left, SMALLEST)), np.float64)
+def amdahl(overhead: float) -> Law:
+    """A part that nothing shortens, one per resource that shrinks in proportion (Amdahl 1967), and an ``overhead`` that
+    grows with the allocation, per relative unit (Venkataraman et al. 2016).
+    """
+
+    def law(relative: Floats, share: Floats) -> Floats:
+        left = 1 - share.sum(axis=1) + (1 / np.maximum(relative, SMALLEST)) @ share.T
+        grown = overhead * relative.mean(axis=1, keepdims=True)
+        return np.asarray(np.log(np.maximum(left + grown, SMALLEST)) - np.log1p(overhead), np.float64)
+
+    return law
 
 
 def power(relative: Floats, share: Floats) -> Floats:
@@ -33,4 +40,4 @@ def power(relative: Floats, share: Floats) -> Floats:
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 
-LAWS: tuple[Law, ...] = (amdahl, power)
+LAWS: tuple[Law, ...] = (amdahl(0.0), power, amdahl(0.1), amdahl(0.2), amdahl(0.4))

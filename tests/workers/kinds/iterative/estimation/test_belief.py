@@ -71,16 +71,20 @@ def test_members_disagree_more_where_nobody_has_measured() -> None:
     spread = _seconds(_members(layout, _flat(layout, _ladder(12, 24, 8)))).std(axis=0)
     measured = spread[10:23]
     assert measured.max() < 0.1
-    assert spread[0] > 3 * measured.max()
-    assert spread[-1] > 1.5 * np.median(measured)
+    assert min(spread[0], spread[-1]) > 2 * np.median(measured)
 
 
-def test_more_never_harms_nor_helps_more_than_in_proportion() -> None:
+def test_more_never_helps_more_than_in_proportion() -> None:
     layout = _layout()
     logs = _members(layout, _flat(layout, _ladder(12, 24, 4), noise=0.3)).log_mean[:, 0, :, 0]
     slope = np.diff(logs, axis=1) / np.diff(np.log(layout.allocations[:, 0]))[:, None]
-    assert slope.max() < 1e-4
     assert slope.min() > -1 - 1e-4
+
+
+def test_an_overhead_that_was_measured_is_seen() -> None:
+    layout = _layout()
+    found = _members(layout, _flat(layout, _ladder(4, 40, 16), lambda units: 0.5 + 4 / units[:, 0] + units[:, 0] / 40))
+    assert (_seconds(found)[:, 8] < _seconds(found)[:, -1]).all()
 
 
 def test_each_stage_has_its_own_noise() -> None:
@@ -116,7 +120,7 @@ def test_what_a_target_wants_at_least_rises_with_the_allocation() -> None:
     layout = _layout(metrics=metrics)
     found = _members(layout, _flat(layout, _ladder(6, 36, 16))).log_mean[:, 1, :, 0]
     truth = np.log(100 / LENGTHS / _amdahl(layout.allocations)[:, None])
-    assert (np.diff(found, axis=1) >= 0).all()
+    assert (found[:, -1] > found[:, 0]).all()
     assert np.abs(found.mean(axis=0) - truth)[4:].mean() < 0.08
 
 
@@ -142,3 +146,14 @@ def test_draws_repeat_by_seed() -> None:
     one, same, other = (_members(layout, flat, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.log_mean, same.log_mean)
     assert not np.array_equal(one.log_mean, other.log_mean)
+
+
+def test_single_rows_leave_open_what_is_noise_and_what_is_the_run() -> None:
+    layout, rng = _layout(), np.random.default_rng(0)
+    units = rng.integers(4, 37, 60).astype(float)
+    seconds = 20 * _amdahl(units[:, None]) * np.exp(0.2 * rng.normal(size=60))
+    rows = [np.array([[0.0, x, y]]) for x, y in zip(units, seconds, strict=True)]
+    flat = Executions(tuple((f"run-{n}", row) for n, row in enumerate(rows))).flat(layout)
+    found = _members(layout, flat)
+    assert 0.08 < found.effect_sd[0] < 0.2
+    assert 0.08 < found.noise_sd[0, 0] < 0.2
