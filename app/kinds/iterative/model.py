@@ -106,6 +106,10 @@ class ModelTable:
         apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]
         return replace(self, log_mean=apart.reshape(*apart.shape[:2], -1, apart.shape[4]), members=None)
 
+    def thinned(self, count: int) -> Self:
+        """With at most ``count`` members: they are drawn independently, so any of them are a belief too."""
+        return self if self.members is None else replace(self, members=self.members[:count])
+
     def member(self, index: int) -> Self:
         """One member of the belief, as if it were the model; the model itself where there is one."""
         if self.members is None:

@@ -19,12 +19,13 @@ from workers.estimators.residuals import Spreads, decompose, mean_by_execution, 
 from workers.estimators.selection import Selection, select
 from workers.estimators.unexplained import MOST, Measured, unexplained
 from workers.kinds.iterative.estimation import criterion, grid
-from workers.kinds.iterative.estimation.belief import Members, members
+from workers.kinds.iterative.estimation.belief import MEMBERS, Members, members
 from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_cost
 from workers.kinds.iterative.estimation.executions import Executions, Flat
 
 MOST_ROWS = 20_000
 FEWEST_EXECUTIONS = 3
+FEWEST_MEMBERS = 4  # of the belief, where its table is as large as a table may be
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ def fit_domain_model(
         bin_of if any(fit.selection.form != "none" for fit in fits) else np.zeros_like(bin_of),
         [fit.selection for fit in fits],
         [fit.used for fit in fits],
+        count=int(np.clip(grid.MOST_ENTRIES // (len(inputs) * (int(bin_of.max()) + 1)), FEWEST_MEMBERS, MEMBERS)),
         rng=np.random.default_rng(seed),
     )
     table = _table(layout, flat, nodes, inputs, bin_of, fits, cost, believed)

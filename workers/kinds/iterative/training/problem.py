@@ -16,6 +16,7 @@ from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.training.problem import Planned
 
 VALIDATION_EPISODES = 2_048
+TRAINING_MEMBERS = 4  # of the belief: a step in the simulator costs as much as it has members
 LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
 LARGEST_TABLE = 6  # entries
@@ -39,7 +40,7 @@ class IterativeTraining:
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """See ``TrainingProblem``."""
-        return described(self.spec, self.table, batch, seed, TRAINING, expected=True)
+        return described(self.spec, self.table.thinned(TRAINING_MEMBERS), batch, seed, TRAINING, expected=True)
 
     def experts(self) -> Mapping[str, Policy]:
         """See ``TrainingProblem``."""
