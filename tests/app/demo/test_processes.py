@@ -25,7 +25,7 @@ from app.demo.trainer import trainer
 from app.demo.processes import Child
 with Child("app.demo.disturbance") as child:
     child.read()
-    child.ask(spin=True)
+    child.call(spin=True)
     print(child.process.pid, flush=True)
     time.sleep(60)
 """

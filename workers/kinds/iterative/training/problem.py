@@ -16,7 +16,7 @@ from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.training.problem import Planned
 
 VALIDATION_EPISODES = 2_048
-TRAINING_MEMBERS = 4  # of the belief: a step in the simulator costs as much as it has members
+TRAINING_MEMBERS = 4  # of the belief, but in the verdict: a step in the simulator costs as much as it has members
 LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
 LARGEST_TABLE = 6  # entries
@@ -36,11 +36,12 @@ class IterativeTraining:
         self.length = self.layout.iterations
         found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
         self.tabular = tuple(found[:LARGEST_TABLE])
-        self.evaluator = Evaluator(spec, table, seed + 1, VALIDATION_EPISODES)
+        self.fewer = table.thinned(TRAINING_MEMBERS)
+        self.evaluator = Evaluator(spec, self.fewer, seed + 1, VALIDATION_EPISODES)
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """See ``TrainingProblem``."""
-        return described(self.spec, self.table.thinned(TRAINING_MEMBERS), batch, seed, TRAINING, expected=True)
+        return described(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
 
     def experts(self) -> Mapping[str, Policy]:
         """See ``TrainingProblem``."""
@@ -73,7 +74,7 @@ class IterativeTraining:
 
     def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
-        return calibrated(self.spec, self.table, artifact, seed=self.seed + 2)
+        return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
         """See ``TrainingProblem``."""
