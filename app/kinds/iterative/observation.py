@@ -141,7 +141,8 @@ def _believed(
     count, batch = projector.members, len(state.iteration)
     apart = by_member(state, count)
     cell = member_cells(projector, projector.cell(state.features))
-    preferences = Preferences(*(np.repeat(field, count, axis=-1) for field in given))
+    targets, weights = (np.repeat(part, count, axis=1) for part in (given.inverse_targets, given.weights))
+    preferences = given._replace(inverse_targets=targets, weights=weights)
     if position is not None:
         rows = GridPosition(np.repeat(position.here, count), cell, apart.iteration, apart.levels)
         projection = _projection(members, apart, lambda metric, logs: members.moves.remaining(metric, rows, logs=logs))

@@ -181,10 +181,14 @@ def member_weights(state: State) -> Array:
 
 
 def by_member(state: State, members: int) -> State:
-    """Each run once for each member of the belief, [B · K], members fastest: as if that member were the model."""
-    none = np.empty((len(state.iteration), 0), state.effects.dtype)
-    apart = State(*(np.repeat(field, members, axis=0) for field in state._replace(effects=none, log_weights=none)))
-    return apart._replace(effect=state.effects.reshape(len(apart.iteration), state.effect.shape[1]))
+    """Each run once for each member of the belief, [B · K], members fastest: as if that member were the model.
+
+    That goes for what projections ask for (iteration, levels, elapsed, effect, variance); the rest stays as it is.
+    """
+    repeated = ("iteration", "levels", "elapsed", "variance")
+    apart = {name: np.repeat(getattr(state, name), members, axis=0) for name in repeated}
+    metrics = state.effect.shape[1]
+    return state._replace(**apart, effect=state.effects.reshape(len(state.iteration) * members, metrics))
 
 
 def member_cells(projector: Projector, cell: NDArray[np.integer]) -> NDArray[np.integer]:
