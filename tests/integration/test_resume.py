@@ -134,13 +134,13 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     server = steward_factory(tmp_path / "data", **QUICK)
     caller = call(server)
     caller.modelled(server)
-    job = caller.train(**{**LONG, "budget": 4_000_000})
-    until_half_way(caller, job, 0.02)
+    job = caller.train(**{**LONG, "budget": 1_200_000})
+    until_half_way(caller, job, 0.06)
     assert server.stop() == 0
 
     server = steward_factory(tmp_path / "data", **QUICK)
     caller = call(server)
-    until_half_way(caller, job, caller.job(job)["progress"] + 0.02)
+    until_half_way(caller, job, caller.job(job)["progress"] + 0.06)
     processes = family(server)
     server.kill()
     wait_until(lambda: all_gone(processes), 60, "the workers to end with their parent")

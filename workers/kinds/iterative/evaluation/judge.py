@@ -23,6 +23,7 @@ from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
 from workers.kinds.iterative.simulator import IterativeSimulator
 
 EPISODES = 4096
+BELIEF_EPISODES = 1024  # under a belief, where a step costs as much as there are members
 HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
 
 
@@ -46,9 +47,10 @@ class Scores:
 class Evaluator:
     """Episodes of one workload under its model, the same ones for every policy."""
 
-    def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int = EPISODES) -> None:
+    def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int | None = None) -> None:
         self.layout, self.table = Layout(spec), table
-        self.seed, self.episodes = seed, episodes
+        usual = EPISODES if table.members is None else BELIEF_EPISODES
+        self.seed, self.episodes = seed, usual if episodes is None else episodes
 
     def score(self, policy: Policy) -> Scores:
         """Let a bare policy decide every episode to its end."""
@@ -83,7 +85,7 @@ def judge(
     seed: int,
     champion: bytes | None = None,
     optimum: Optimum | None = None,
-    episodes: int = EPISODES,
+    episodes: int | None = None,
 ) -> dict[str, Any]:
     """Score an artifact: the agent report's ``return`` to ``reason``.
 

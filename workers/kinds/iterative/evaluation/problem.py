@@ -31,6 +31,7 @@ from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, plan
 from workers.kinds.iterative.evaluation.oracle import LARGEST, Oracle
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
+MEMBERS = 4  # of the belief that runs follow and policies hold: a step costs as much as there are
 EXACT = 0.02  # share of the return that the optimum of one episode may be uncertain by
 PROGRESS = tuple(np.linspace(0, 1, 11).round(3).tolist())
 RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())
@@ -81,7 +82,7 @@ class IterativeProblem:
         self.name = spec.name
         self.weights: Sequence[float] = tuple(map(float, self.layout.weights))
         self.table, self.without = table, without
-        self.projector = Projector(self.layout, table, np.float32)
+        self.projector = Projector(self.layout, table.thinned(MEMBERS), np.float32)
         self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
         self.entries = self.layout.observation_names
         self._known: dict[int, LevelOptimum] = {}
