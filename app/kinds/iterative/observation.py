@@ -62,7 +62,7 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     if projector.believed is None:
         expected = _charge(projector, state, given, projection, options, barrier)
     else:
-        expected = _believed(projector, projector.believed, state, given, options, position) + barrier
+        expected = _outlook_by_member(projector, projector.believed, state, given, options, position) + barrier
     return View(_observation(projector, state, given, projection, expected).T, legal.T, expected.T)
 
 
@@ -120,13 +120,13 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
     given, cell = preferences_of(projector, state), projector.cell(state.features)
     options = options._replace(rate=options.rate * given.weights[1])
     if projector.believed is not None:
-        return _believed(projector, projector.believed, state, given, options)
+        return _outlook_by_member(projector, projector.believed, state, given, options)
     total = np.zeros(options.allocation.shape, projector.dtype)
     projection = _projection(projector, state, _reader(projector, options.allocation, cell, state))
     return _charge(projector, state, given, projection, options, total)
 
 
-def _believed(
+def _outlook_by_member(
     projector: Projector,
     members: Projector,
     state: State,
@@ -134,7 +134,7 @@ def _believed(
     options: Options,
     position: GridPosition | None = None,
 ) -> Array:
-    """Expected return-to-go, [K, B], over the members of the belief, each with its own run effect.
+    """Expected return-to-go of N options, [N, B], over the members of the belief, each with its own run effect.
 
     Options are those of ``position``'s actions, or, without one, what their ``allocation`` says.
     """

@@ -119,7 +119,7 @@ def advance(
     noise = projector.noise(state.iteration)
     if projector.members > 1:
         offsets = projector.offsets(projector.layout.index(levels), projector.cell(features), state.iteration)
-        known = believed(projector, state, ratio[:, None] - offsets, noise)
+        known = filtered_by_member(projector, state, ratio[:, None] - offsets, noise)
     else:
         known = filtered(projector, state.effect, state.variance, ratio, noise)
     return state._replace(
@@ -145,8 +145,8 @@ def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array,
     return {"effect": innovation + effect, "variance": np.subtract(prior, gain, out=prior)}
 
 
-def believed(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
-    """The same for a belief, and ``effects`` and ``log_weights``; ``ratios`` [B, K, M] are those to each member.
+def filtered_by_member(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
+    """As ``filtered``, and ``effects`` and ``log_weights``; ``ratios`` [B, K, M] are measured/predicted of each member.
 
     The members share the variance, for they share the noise. Each is as likely as its innovations were, whose tails are
     heavier than the normal distribution's (Student's t), so that no single report decides.
@@ -236,7 +236,7 @@ def _widths(layout: Layout, size: int) -> list[int]:
     return [*common, members * m, members]
 
 
-def fitted(projector: Projector, row: NDArray[np.float64]) -> NDArray[np.float64]:
+def aligned(projector: Projector, row: NDArray[np.float64]) -> NDArray[np.float64]:
     """One run's row [S], for a model with as many members as ``projector``'s: where that is another number, they begin
     anew from what was known of the run effect.
     """

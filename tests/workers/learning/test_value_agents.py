@@ -90,7 +90,7 @@ def test_several_steps_find_the_grids_way() -> None:
     suite.check_the_grids_way(VARIANTS["n_step"])
 
 
-@pytest.mark.parametrize("name", ["dqn", "quantile"])
+@pytest.mark.parametrize("name", VARIANTS)
 def test_identity(name: str) -> None:
     suite.check_identity(VARIANTS[name])
 

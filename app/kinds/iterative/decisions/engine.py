@@ -18,7 +18,7 @@ from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.given_state import GivenState, states
 from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
-from app.kinds.iterative.state import State, advance, fitted, pack, unpack
+from app.kinds.iterative.state import State, advance, aligned, pack, unpack
 
 Read = tuple[list[int], list[float], list[float]]
 
@@ -61,7 +61,7 @@ class IterativeEngine:
         """Advance each run by its report and decide, all at once."""
         batch, layout = len(pending), compiled.layout
         weights, prices = compiled.terms(batch)
-        state = unpack(layout, np.stack([fitted(compiled.projector, one.state) for one in pending]))._replace(
+        state = unpack(layout, np.stack([aligned(compiled.projector, one.state) for one in pending]))._replace(
             targets=_targets(compiled, pending), weights=weights, prices=prices
         )
         levels, metrics, features = zip(*(one.report for one in pending), strict=True)

@@ -10,7 +10,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import everywhere, outlook, view
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, advance, begin, fitted, member_weights, pack, unpack
+from app.kinds.iterative.state import State, advance, aligned, begin, member_weights, pack, unpack
 from tests.planted import planted_spec, planted_table
 
 SPEC = planted_spec()
@@ -109,7 +109,7 @@ def test_a_belief_survives_storage() -> None:
 def test_a_run_goes_on_under_a_model_with_another_number_of_members() -> None:
     one, many = Projector(LAYOUT, TABLE), Projector(LAYOUT, tilted(-0.4, 0, 0.4))
     row = pack(reported(one, [5, 20], 0.1, 0))[0]
-    wider = unpack(LAYOUT, fitted(many, row)[None])
+    wider = unpack(LAYOUT, aligned(many, row)[None])
     assert wider.effects == pytest.approx(np.repeat(wider.effect, 3, axis=1))
     assert member_weights(wider)[0] == pytest.approx(np.full(3, 1 / 3))
-    np.testing.assert_array_equal(fitted(one, fitted(many, row)), row)
+    np.testing.assert_array_equal(aligned(one, aligned(many, row)), row)

@@ -67,11 +67,13 @@ def fit_domain_model(
     bins = bin_of[np.clip(flat.iterations, 0, spec.iterations - 1)].astype(np.intp)
     fits = [_fit_metric(layout, executions.names, flat, bins, m, seed) for m in range(len(layout.metrics))]
     cost = _change_cost(layout, flat, bins, fits[layout.seconds])
+    if all(fit.selection.form == "none" for fit in fits):
+        bin_of = np.zeros_like(bin_of)
     believed = members(
         layout,
         flat,
         inputs,
-        bin_of if any(fit.selection.form != "none" for fit in fits) else np.zeros_like(bin_of),
+        bin_of,
         [fit.selection for fit in fits],
         [fit.used for fit in fits],
         count=int(np.clip(grid.MOST_ENTRIES // (len(inputs) * (int(bin_of.max()) + 1)), FEWEST_MEMBERS, MEMBERS)),
@@ -155,8 +157,6 @@ def _table(
     cost: ChangeCost,
     believed: Members,
 ) -> ModelTable:
-    staged = any(fit.selection.form != "none" for fit in fits)
-    bin_of = bin_of if staged else np.zeros_like(bin_of)
     count = int(bin_of.max()) + 1
     logs = np.stack([_surface(fit.selection, inputs, count) for fit in fits])
     marginal = np.array([bounds(f.selection.residuals, flat.groups[f.used]) for f in fits])

@@ -31,7 +31,7 @@ from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, plan
 from workers.kinds.iterative.evaluation.oracle import LARGEST, Oracle
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
-MEMBERS = 4  # of the belief that runs follow and policies hold: a step costs as much as there are
+MEMBERS = 4  # of the belief, which runs follow and policies hold: a step costs as much as it has
 EXACT = 0.02  # share of the return that the optimum of one episode may be uncertain by
 PROGRESS = tuple(np.linspace(0, 1, 11).round(3).tolist())
 RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())

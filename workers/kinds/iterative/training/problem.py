@@ -15,7 +15,7 @@ from workers.kinds.iterative.simulator import TRAINING, described
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.training.problem import Planned
 
-VALIDATION_EPISODES = 1_024
+VALIDATION_EPISODES = 2_048
 TRAINING_MEMBERS = 4  # of the belief, but in the verdict: a step in the simulator costs as much as it has members
 LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
