@@ -10,7 +10,6 @@ is part of the iteration, and the seconds of a run add up to its wall clock.
 """
 
 import json
-import os
 import sys
 import time
 from typing import Any
@@ -36,7 +35,7 @@ def augmented(images: Images, rng: np.random.Generator) -> Images:
 
 
 class Training:
-    """A three-layer perceptron on the digits, trained by stochastic gradient descent on at most two threads."""
+    """A three-layer perceptron on the digits, trained by stochastic gradient descent, on one thread."""
 
     def __init__(self, batches: int, seed: int) -> None:
         import torch
@@ -58,12 +57,12 @@ class Training:
         self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.05, momentum=0.9)
 
     def batch(self) -> tuple[Images, Labels]:
-        """Augmented images [256, 64] and their labels [256]: plain Python and NumPy, on one core."""
+        """Augmented images [256, 64] and their labels [256]: plain Python and NumPy."""
         chosen = self.rng.integers(0, TRAINED, BATCH)
         return augmented(self.images[chosen], self.rng), self.labels[chosen]
 
     def step(self, images: Images, labels: Labels) -> float:
-        """Train on one batch, on all threads; its mean cross-entropy."""
+        """Train on one batch; its mean cross-entropy."""
         import torch
 
         loss = torch.nn.functional.cross_entropy(self.network(torch.from_numpy(images)), torch.from_numpy(labels))
@@ -112,10 +111,9 @@ class Session:
 
 def main() -> None:
     """Load everything, say so, and answer until the input ends."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits must not burn the quota
     import torch
 
-    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    torch.set_num_threads(1)  # the allocations are parts of one core
     session = Session()
     print('{"ready": true}', flush=True)
     for line in sys.stdin:

@@ -43,7 +43,9 @@ WORKFLOW: dict[str, Any] = {
     "terms": {"slowdown": interval(6.0, 0.5)},
     "heuristics": {"sjf": interval(7.0, 0.5), "fcfs": interval(30.0, 4.0)},
     "best_heuristic": "sjf",
-    "gains": {"the best strategy, sjf,": interval(1.0, 0.2), "the present champion": interval(0.5, 0.7)},
+    "advantage": interval(1.0, 0.2),
+    "incumbent": "the present champion",
+    "gain": interval(0.5, 0.7),
     "candidates": {"portfolio": 5.5, "scorer": 6.5},
     "curve": [[0, 1.0], [4, 0.9]],
     "mechanism": "easy",
@@ -79,7 +81,7 @@ def test_the_best_comes_first_whichever_way_the_measure_goes(workflow: Seen) -> 
 
 
 def test_a_scheduler_is_told_with_its_pictures(workflow: Seen) -> None:
-    told = {"Agent 7 of pool", "portfolio, seed 4; judged on 40 sequences.", "over the best strategy, sjf", "scorer"}
+    told = {"Agent 7 of pool", "portfolio, seed 4; judged on 40 sequences.", "over the best heuristic", "scorer"}
     assert {*told, "+1.00 [+0.80, +1.20]", "easy", "6.0 [5.5, 6.5]"} <= set(workflow.texts)
     parts = ["Verdict", "Beside all others", "Who competed", "Learning curve", "One sequence", "Effort and settings"]
     assert [text for text in workflow.texts if text in parts] == parts
