@@ -14,6 +14,10 @@ class Steward(Service):
         """Register a workload."""
         return self.call("POST", "/workloads", json=spec)
 
+    def upload(self, workload: str, csv: str) -> Json:
+        """Upload executions as CSV."""
+        return self.call("POST", f"/workloads/{workload}/samples", content=csv, headers={"content-type": "text/csv"})
+
     def aim(self, workload: str, seconds: float) -> Json:
         """Set the deadline of a workload's runs."""
         return self.call("PATCH", f"/workloads/{workload}", json={"targets": {"iteration_seconds": seconds}})

@@ -10,7 +10,8 @@ WORKLOAD = "digits"
 ROUNDS = 3  # runs at each allocation, by which they are seen to differ
 PROFILED_ITERATIONS = 4  # of each: the first, and how those after it differ
 REFERENCE_SECONDS = 0.6  # of one iteration at the reference: what an iteration's batches are chosen for
-DEADLINE_SLACK = 1.3  # the deadline leaves this much over the time that the reference needs undisturbed
+FETCH_SECONDS = 0.2  # of each iteration go by until its data are there, whatever CPU there is
+DEADLINE_SLACK = 1.2  # the deadline leaves this much over the time that the reference needs undisturbed
 SAFETY = 1.1  # a careful person's margin under the deadline
 PRICE_PER_CORE_HOUR = 0.05
 
@@ -37,25 +38,22 @@ class Execution:
 
 @dataclass(frozen=True)
 class Grid:
-    """The allocations that may be chosen, in percent of one core."""
+    """The allocations that may be chosen, in percent of one core.
+
+    Attributes:
+        minimum, maximum, step: of what may be chosen.
+        profiled: at which the training is profiled.
+        reference: that the deadline is derived from.
+    """
 
     minimum: int
     maximum: int
     step: int
-
-    @property
-    def profiled(self) -> tuple[int, ...]:
-        """The allocations at which the training is profiled."""
-        shares = (0.3, 0.5, 0.7, 1.0)
-        return tuple(round(share * self.maximum) for share in shares)
-
-    @property
-    def reference(self) -> int:
-        """The allocation that the deadline is derived from: half of the largest."""
-        return self.maximum // 2
+    profiled: tuple[int, ...]
+    reference: int
 
 
-GRID = Grid(minimum=18, maximum=60, step=6)
+GRID = Grid(minimum=20, maximum=80, step=10, profiled=(20, 30, 50, 80), reference=30)
 """Less than a core, which every machine has to give, busy or not: what is limited is what is had."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.demo.cpu_limit import CpuLimit, limited
-from app.demo.plan import REFERENCE_SECONDS, Measured
+from app.demo.plan import FETCH_SECONDS, REFERENCE_SECONDS, Measured
 from app.demo.processes import Child
 
 CALIBRATION_BATCHES = 10
@@ -29,13 +29,14 @@ class Trainer:
         self.begin(seed=0)
         self.iteration(percent)
         seconds = min(self.iteration(percent).seconds for _ in range(3))
-        self._batches = max(1, round(CALIBRATION_BATCHES * REFERENCE_SECONDS / seconds))
+        wanted, had = REFERENCE_SECONDS - FETCH_SECONDS, seconds - FETCH_SECONDS
+        self._batches = max(1, round(CALIBRATION_BATCHES * wanted / had))
         return self._batches
 
     def begin(self, seed: int) -> None:
         """Begin a training from nothing."""
         self.limit.set(100)
-        self._child.call(start={"batches": self._batches, "seed": seed})
+        self._child.call(start={"batches": self._batches, "fetch_seconds": FETCH_SECONDS, "seed": seed})
 
     def iteration(self, percent: float) -> Measured:
         """Train for one iteration with ``percent`` of one core."""

@@ -2,8 +2,9 @@
 
 ``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
 
-- ``{"start": {"batches": 25, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``
-- ``{}`` trains for one iteration (prepares that many batches, trains on them, tests) and tells what it measured
+- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``
+- ``{}`` trains for one iteration (waits for its data as from a store far away, prepares that many batches, trains on
+  them, tests) and tells what it measured
 
 The end of the input ends the process. An iteration's clock starts where the one before ended, so waiting for a decision
 is part of the iteration, and the seconds of a run add up to its wall clock.
@@ -37,7 +38,7 @@ def augmented(images: Images, rng: np.random.Generator) -> Images:
 class Training:
     """A three-layer perceptron on the digits, trained by stochastic gradient descent, on one thread."""
 
-    def __init__(self, batches: int, seed: int) -> None:
+    def __init__(self, batches: int, fetch_seconds: float, seed: int) -> None:
         import torch
         from sklearn.datasets import load_digits
 
@@ -45,7 +46,7 @@ class Training:
         images, labels = load_digits(return_X_y=True)
         self.images = (images / 16).astype(np.float32)  # [1797, 64]
         self.labels = labels.astype(np.int64)  # [1797]
-        self.batches = batches
+        self.batches, self.fetch_seconds = batches, fetch_seconds
         self.rng = np.random.default_rng(seed)
         self.network = torch.nn.Sequential(
             torch.nn.Linear(64, WIDTH),
@@ -80,7 +81,8 @@ class Training:
         return float(np.mean(read == self.labels[TRAINED:]))
 
     def iteration(self) -> dict[str, float]:
-        """Prepare the batches of one iteration, then train on them: their mean loss, and the accuracy after it."""
+        """Wait for an iteration's data, prepare its batches, train on them: their mean loss, and the accuracy after."""
+        time.sleep(self.fetch_seconds)
         prepared = [self.batch() for _ in range(self.batches)]
         losses = [self.step(images, labels) for images, labels in prepared]
         return {"loss": float(np.mean(losses)), "accuracy": self.accuracy()}
@@ -90,7 +92,7 @@ class Session:
     """Answers the lines of standard input: one training after another, each with a clock of its own."""
 
     def __init__(self) -> None:
-        self.training = Training(batches=1, seed=0)
+        self.training = Training(batches=1, fetch_seconds=0.0, seed=0)
         self.training.iteration()  # the first steps of a process load and allocate; they belong to no iteration
         self.number, self.ended, self.used = 0, 0.0, 0.0
 

@@ -67,7 +67,7 @@ class Scores(NamedTuple):
 
     returns: NDArray[np.float32]
     terms: NDArray[np.float64]
-    outcomes: NDArray[np.float32]
+    outcomes: NDArray[np.float64]
     guarded: float | None
 
 
@@ -105,4 +105,4 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
         if not going.any():
             break
     share = float(np.mean(guarded)) if guarded else None
-    return Scores(returns.astype(np.float32), terms.mean(axis=0), counted.astype(np.float32), share)
+    return Scores(returns.astype(np.float32), terms.mean(axis=0), counted, share)

@@ -171,7 +171,7 @@ class EvaluationRun:
         watch = None if heat is None else heat.watch
         scores: Scores = play(world, level, int(self.seeds[level][unit.seed]), player, watch)
         details = {"terms": scores.terms.tolist(), "guarded": scores.guarded}
-        return Record(scores.returns, scores.outcomes, None if heat is None else heat.sums, details)
+        return Record(scores.returns, scores.outcomes.astype(np.float32), None if heat is None else heat.sums, details)
 
     def _player(self, name: str, level: Level, seed: int) -> Player | None:
         """Who decides under that name; None where there is nobody."""

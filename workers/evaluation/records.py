@@ -68,4 +68,5 @@ class Records:
         arrays = safetensors_numpy.load(data)
         self.seconds = header["seconds"]
         for i, details in enumerate(header["told"]):
-            self.append(Record(*(arrays.get(f"{part}.{i}") for part in ("returns", "outcomes", "heat")), details))
+            returns, outcomes, heat = (arrays.get(f"{part}.{i}") for part in ("returns", "outcomes", "heat"))
+            self.append(Record(returns, outcomes, heat, details))

@@ -1,6 +1,7 @@
 """What users count of a run of an ``iterative`` workload: targets missed and by how much, hours, money, changes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def _priced(spec: Spec) -> bool:
 def counted(projector: Projector, before: State, after: State) -> Floats:
     """What an iteration adds to each outcome of its run, [B, O]."""
     spec, seconds = projector.layout.spec, projector.layout.seconds
-    columns: list[NDArray[np.floating]] = []
+    columns: list[NDArray[Any]] = []
     for i, metric in enumerate(spec.metrics):
         if metric.target is not None:
             columns += _misses(projector, i, after)
@@ -51,7 +52,7 @@ def counted(projector: Projector, before: State, after: State) -> Floats:
     return np.stack(columns, axis=1, dtype=np.float64)
 
 
-def _misses(projector: Projector, i: int, after: State) -> Sequence[NDArray[np.floating]]:
+def _misses(projector: Projector, i: int, after: State) -> Sequence[NDArray[Any]]:
     """Whether a metric misses its target, and by how much: at the end of a run, or of each iteration its share."""
     metric, iterations, target = projector.layout.spec.metrics[i], projector.layout.iterations, after.targets[:, i]
     whole = metric.scope == "run"
