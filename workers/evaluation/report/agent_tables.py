@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from app.kinds.contract.outcome import amount
 from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import Markup, element, safe, table
 from workers.evaluation.report.wording import NOTHING, count, interval, number, percent
@@ -66,6 +67,16 @@ def verdict(report: Json) -> Markup:
     """Whether it was promoted, and why or why not."""
     badge = element("span", "promoted" if report.get("promoted") else "not promoted", class_="class")
     return element("div", element("p", badge), element("p", str(report.get("reason", NOTHING))), class_="card")
+
+
+def outcomes(report: Json) -> Markup:
+    """What users count, of the agent and of what it was held against."""
+    rows = report.get("outcomes") or []
+    if not rows:
+        return Markup("")
+    names = list(rows[0]["policies"])
+    cells = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
+    return table(["mean per episode", *names], cells)
 
 
 def score_rows(report: Json) -> Markup:
