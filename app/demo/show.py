@@ -46,7 +46,7 @@ class Show:
     def profile(self, executions: Sequence[Execution]) -> None:
         """The samples, by allocation."""
         table = Table(box=None, padding=(0, 2), show_header=True)
-        for name in ("cpu %", "seconds per iteration", "CPU-seconds reserved per iteration"):
+        for name in ("cpu %", "seconds per iteration, quickest run", "CPU-seconds reserved per iteration"):
             table.add_column(name, justify="right")
         for percent, seconds in seconds_by_percent(executions).items():
             table.add_row(f"{percent:g}", f"{seconds:.2f}", f"{percent / 100 * seconds:.2f}")

@@ -24,14 +24,15 @@ def test_the_grid_holds_every_profiled_allocation() -> None:
     assert grid.reference in grid.profiled
 
 
-def test_seconds_are_averaged_by_allocation() -> None:
-    assert plan.seconds_by_percent(PROFILE) == pytest.approx({40: 1.75, 100: 0.75, 200: 0.5})
+def test_seconds_are_those_of_the_quickest_run_at_an_allocation() -> None:
+    assert plan.seconds_by_percent(PROFILE) == pytest.approx({40: 1.75, 100: 0.7, 200: 0.5})
+    assert list(plan.seconds_by_percent(PROFILE[::-1])) == [40, 100, 200]
 
 
 def test_the_deadline_leaves_slack_over_the_reference() -> None:
     deadline = plan.deadline_seconds(PROFILE, 24, 100)
-    assert deadline == pytest.approx(22.0)
-    assert 1.2 * 24 * 0.75 <= deadline <= 1.2 * 24 * 0.75 + 0.5
+    assert deadline == pytest.approx(20.5)
+    assert 1.2 * 24 * 0.7 <= deadline <= 1.2 * 24 * 0.7 + 0.5
 
 
 @pytest.mark.parametrize(("deadline", "chosen"), [(100.0, 40.0), (20.5, 100.0), (14.0, 200.0), (1.0, 200.0)])
