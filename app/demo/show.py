@@ -17,6 +17,7 @@ COLUMNS = (("iteration", 9), ("cpu %", 6), ("seconds", 7), ("predicted", 11), ("
 WIDE = 110
 """Characters of a terminal on which a reason has room beside the figures."""
 INDENT = 11
+AS_DEAR = 0.01  # more CPU than another run's, as a share of it, is no more
 
 
 class Show:
@@ -137,7 +138,7 @@ def _compared(static: Run, steward: Run) -> str:
     """A static run beside Steward's; whether it was as good is said."""
     more = static.reserved / steward.reserved - 1
     how = f"{_kept(static)} ({more:+.0%})"
-    if static.met and (more <= 0 or not steward.met):
+    if static.met and (more <= AS_DEAR or not steward.met):
         return f"{how}: in this run it was as good as deciding, or better"
     return how
 
