@@ -36,9 +36,9 @@ class IterativeEngine:
         """The model's initial allocation, or the spec's without a model.
 
         Raises:
-            InvalidInput: targets or features that the workload hasn't.
+            InvalidInput: targets, probabilities or features that the workload hasn't.
         """
-        state = queries.beginning(compiled, start.targets, start.features)
+        state = queries.beginning(compiled, start.targets, start.features, start.probabilities)
         decision, levels = begin_with(compiled, state, run, now)
         return Answered(decision, pack(state._replace(levels=levels[None]))[0])
 
@@ -62,7 +62,10 @@ class IterativeEngine:
         batch, layout = len(pending), compiled.layout
         weights, prices = compiled.terms(batch)
         state = unpack(layout, np.stack([aligned(compiled.projector, one.state) for one in pending]))._replace(
-            targets=_targets(compiled, pending), weights=weights, prices=prices
+            targets=_own("targets", layout.targets, compiled, pending),
+            probabilities=_own("probabilities", layout.probabilities, compiled, pending),
+            weights=weights,
+            prices=prices,
         )
         levels, metrics, features = zip(*(one.report for one in pending), strict=True)
         after = advance(
@@ -104,11 +107,12 @@ class IterativeEngine:
         return out
 
 
-def _targets(compiled: Compiled, pending: Sequence[Pending]) -> NDArray[np.float64]:
-    """The targets of each run, [B, M]: its own where it has them, else those of the workload as they stand."""
-    layout = compiled.layout
-    targets = np.tile(layout.targets, (len(pending), 1))
+def _own(
+    part: str, default: NDArray[np.float64], compiled: Compiled, pending: Sequence[Pending]
+) -> NDArray[np.float64]:
+    """What each run has of ``part``, by metric, [B, M]: its own where given, else the workload's as it stands."""
+    values = np.tile(default, (len(pending), 1))
     for i, one in enumerate(pending):
-        for name, value in one.start.get("targets", {}).items():
-            targets[i, layout.metrics.index(name)] = value
-    return targets
+        for name, value in one.start.get(part, {}).items():
+            values[i, compiled.layout.metrics.index(name)] = np.nan if value is None else value
+    return values

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation
+from app.kinds.iterative.chance import asked
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.policies.artifact import Experience
 from app.policies.artifact import Artifact
@@ -82,6 +83,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
         "targets": _off(state.targets, _targets(layout.metrics, experience), experience.target_ratio),
         "weights": _off(state.weights, np.array(experience.weights), experience.weight_ratio),
         "prices": _off(state.prices, np.array(experience.prices), experience.weight_ratio),
+        "probabilities": asked(state).any(axis=1),
     }
 
 
