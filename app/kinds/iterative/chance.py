@@ -25,18 +25,19 @@ def asked(state: State) -> NDArray[np.bool_]:
     return ~missing
 
 
-def chances(projector: Projector, state: State, options: Options) -> Array:
-    """How likely each target is to be met if an option is taken now, [M, K, B]; not a number where none can be.
+def chances(projector: Projector, state: State, allocation: Indices, pause: Array) -> Array:
+    """How likely each target is to be met, [M, K, B], if the run changes to a row of the allocation grid [K, B] now,
+    which takes ``pause`` [K, B] (or [K, 1]) seconds; not a number where a metric has no target that can be met.
 
-    A run's target is held against its end, each option being held to it; an iteration's against the next one.
+    A run's target is held against its end, each allocation being held to it; an iteration's against the next one.
     """
     cell = projector.cell(state.features)
     if projector.believed is None:
-        return _chances(projector, state, options.allocation, options.pause, cell)
+        return _chances(projector, state, allocation, pause, cell)
     count, batch = projector.members, len(state.iteration)
     apart = by_member(state, count)._replace(targets=np.repeat(state.targets, count, axis=0))
-    allocation = np.repeat(options.allocation, count, axis=1)
-    pause = options.pause if options.pause.shape[1] == 1 else np.repeat(options.pause, count, axis=1)
+    allocation = np.repeat(allocation, count, axis=1)
+    pause = pause if pause.shape[1] == 1 else np.repeat(pause, count, axis=1)
     each = _chances(projector.believed, apart, allocation, pause, member_cells(projector, cell))
     apart_by_run = each.reshape(*each.shape[:2], batch, count)
     mixed: Array = np.einsum("mnbk,bk->mnb", apart_by_run, member_weights(state))
@@ -45,9 +46,11 @@ def chances(projector: Projector, state: State, options: Options) -> Array:
 
 def assured(projector: Projector, state: State, options: Options) -> NDArray[np.bool_]:
     """Whether an option meets each target as surely as is asked for, [K, B]."""
-    enough = chances(projector, state, options) >= state.probabilities.T[:, None]
-    result: NDArray[np.bool_] = (enough | ~asked(state).T[:, None]).all(axis=0)
-    return result
+    enough: NDArray[np.bool_] = (
+        chances(projector, state, options.allocation, options.pause) >= state.probabilities.T[:, None]
+    )
+    enough |= ~asked(state).T[:, None]
+    return np.logical_and.reduce(enough, axis=0)
 
 
 def assured_outlook(projector: Projector, state: State, options: Options) -> Array:

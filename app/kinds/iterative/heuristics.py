@@ -49,7 +49,7 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
     expected = outlook(projector, state, options)
     if asked(state).any():
         sure = assured_outlook(projector, state, options)
-        expected = np.where(np.isneginf(sure).all(axis=0), expected, sure)
+        expected = np.where(sure.max(axis=0) == -np.inf, expected, sure)
     return expected.argmax(axis=0)
 
 
@@ -118,13 +118,13 @@ def _assured(situation: Situation) -> Choice:
     projector, state, view = situation.projector, situation.state, situation.view
     values = assured_outlook(projector, state, reachable(projector, state, view.mask)).T
     values = np.where(view.mask, values, -np.inf)
-    action, beyond = values.argmax(axis=1), np.isneginf(values).all(axis=1)
+    action, beyond = values.argmax(axis=1), values.max(axis=1) == -np.inf
     if beyond.any():
         far = _rows(state, beyond)
         sure = assured_outlook(projector, far, everywhere(projector, far))
         towards = action_towards(projector.layout, far.levels, projector.grid_levels[sure.argmax(axis=0)])
         only = np.where(np.arange(values.shape[1]) == towards[:, None], 0, -np.inf)
-        values[beyond] = np.where(np.isneginf(sure).all(axis=0)[:, None], view.outlook[beyond], only)
+        values[beyond] = np.where((sure.max(axis=0) == -np.inf)[:, None], view.outlook[beyond], only)
         action[beyond] = values[beyond].argmax(axis=1)
     return Choice(action, values)
 

@@ -230,7 +230,8 @@ def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
         values.append(rows[:, start] if vector else rows[:, start : start + width])
         start += width
     probabilities = np.tile(layout.probabilities, (len(rows), 1))
-    return State(values[0].astype(np.int32), values[1].astype(np.int16), *values[2:], probabilities)
+    values.append(probabilities)
+    return State(values[0].astype(np.int32), values[1].astype(np.int16), *values[2:])
 
 
 _VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-1]]
