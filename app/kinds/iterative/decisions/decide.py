@@ -21,7 +21,7 @@ from app.kinds.iterative.chance import asked, assured
 from app.kinds.iterative.decisions import reasons
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
-from app.kinds.iterative.decisions.notices import code
+from app.kinds.iterative.decisions.notices import codes
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
 from app.kinds.iterative.decisions.shadow import consulted
@@ -205,13 +205,12 @@ class _Said(NamedTuple):
 
     def told(self, known: frozenset[int], beyond: str) -> tuple[Reason, frozenset[int]]:
         """The reason with those notices that aren't ``known``, and the codes of all."""
-        codes = frozenset(code(notice) for notice in (self.notice, beyond) if notice)
-        text = self.reason.text
-        if self.notice and code(self.notice) not in known:
-            text = f"{self.notice}: {text}"
-        if beyond and code(beyond) not in known:
-            text = f"{text}; {beyond}"
-        return Reason(self.reason.code, text), codes
+        present = codes(self.notice, beyond)
+        if present <= known:
+            return self.reason, present
+        before = "" if codes(self.notice) <= known else f"{self.notice}: "
+        after = "" if codes(beyond) <= known else f"; {beyond}"
+        return Reason(self.reason.code, f"{before}{self.reason.text}{after}"), present
 
 
 def _reason(
@@ -227,8 +226,8 @@ def _reason(
     if verdict == Verdict.OUTSIDE_EXPERIENCE:
         causes = [cause for cause, runs in steps.outside.items() if runs[i]]
         notice = reasons.outside_experience(causes, compiled.heuristic)
-        return _Said("guard", own._replace(code="outside_experience"), notice)
-    return _Said(responder.source, own._replace(code=responder.code or own.code), responder.notice)
+        return _Said("guard", Reason("outside_experience", own.text), notice)
+    return _Said(responder.source, Reason(responder.code or own.code, own.text), responder.notice)
 
 
 def decision_contexts(

@@ -5,6 +5,7 @@ of reports, which is never negative.
 """
 
 from collections.abc import Collection
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -13,14 +14,15 @@ from numpy.typing import NDArray
 Row = NDArray[np.float64]
 
 
-def code(notice: str) -> int:
-    """What a notice is remembered by."""
-    return crc32(notice.encode())
+@lru_cache(maxsize=1024)
+def codes(*notices: str) -> frozenset[int]:
+    """What notices are remembered by; an empty one is none."""
+    return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 
-def with_codes(row: Row, codes: Collection[int]) -> Row:
+def with_codes(row: Row, known: Collection[int]) -> Row:
     """A packed row with the notices of the decision that it was answered with."""
-    return np.concatenate([[-1.0 - number for number in sorted(codes)], row]) if codes else row
+    return np.concatenate([[-1.0 - number for number in sorted(known)], row]) if known else row
 
 
 def without_codes(row: Row) -> tuple[Row, frozenset[int]]:
