@@ -16,6 +16,7 @@ from app.kinds.iterative.state import State, by_member, member_cells, member_wei
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
+RESERVE = 0.25
 BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
 
 
@@ -44,21 +45,28 @@ def chances(projector: Projector, state: State, allocation: Indices, pause: Arra
     return mixed
 
 
-def assured(projector: Projector, state: State, options: Options) -> NDArray[np.bool_]:
-    """Whether an option meets each target as surely as is asked for, [K, B]."""
-    enough: NDArray[np.bool_] = (
-        chances(projector, state, options.allocation, options.pause) >= state.probabilities.T[:, None]
-    )
+def assured(projector: Projector, state: State, options: Options, present: int | None = None) -> NDArray[np.bool_]:
+    """Whether an option meets each target as surely as is asked for, [K, B].
+
+    Where a run stands at option ``present``, those that are less sure than it must be surer than is asked for by
+    ``RESERVE`` of what that leaves to chance: else a run at the border would change with every report.
+    """
+    found = chances(projector, state, options.allocation, options.pause)
+    required = state.probabilities.T[:, None]
+    if present is not None:
+        less = found < found[:, present, None]
+        required = required + less * (RESERVE * (1 - required))
+    enough: NDArray[np.bool_] = found >= required
     enough |= ~asked(state).T[:, None]
     return np.logical_and.reduce(enough, axis=0)
 
 
-def assured_outlook(projector: Projector, state: State, options: Options) -> Array:
+def assured_outlook(projector: Projector, state: State, options: Options, present: int | None = None) -> Array:
     """Expected return-to-go of each option if it is held, [K, B], but for targets with a probability, whose misses cost
-    nothing here: −∞ where one isn't met as surely as is asked for.
+    nothing here: −∞ where one isn't ``assured``.
     """
     expected = outlook(projector, _freed(projector, state), options)
-    return np.where(assured(projector, state, options), expected, -np.inf)
+    return np.where(assured(projector, state, options, present), expected, -np.inf)
 
 
 def _freed(projector: Projector, state: State) -> State:

@@ -116,7 +116,8 @@ def _assured(situation: Situation) -> Choice:
     Where no allocation does, the weights decide: the action with the best outlook.
     """
     projector, state, view = situation.projector, situation.state, situation.view
-    values = assured_outlook(projector, state, reachable(projector, state, view.mask)).T
+    options, stay = reachable(projector, state, view.mask), projector.layout.noop
+    values = assured_outlook(projector, state, options, stay).T
     values = np.where(view.mask, values, -np.inf)
     action, beyond = values.argmax(axis=1), values.max(axis=1) == -np.inf
     if beyond.any():

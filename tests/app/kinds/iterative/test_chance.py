@@ -137,6 +137,18 @@ def test_a_sure_allocation_out_of_reach_is_gone_towards() -> None:
     assert step(projector.layout, state.levels, decided.action)[0, 0] == 4  # as far as one action goes
 
 
+def test_a_run_at_the_border_stays_until_less_is_surely_enough() -> None:
+    spec = sure(0.9, target=420.0)
+    projector = Projector(Layout(spec), planted_table(spec))
+    found = grid_chances(projector, fresh(projector))
+    lower = int((found >= 0.9).argmax())
+    for probability, taken in ((found[lower] - 1e-4, 0), (found[lower] - 0.05, -1)):  # by a hair, and by more
+        state = fresh(projector, level=lower + 1, probabilities=[[probability]])
+        assert assured(projector, state, everywhere(projector, state))[lower, 0]
+        decided = decide(Situation(projector, state, view(projector, state)), None)
+        assert np.sign(projector.layout.deltas[decided.action[0], 0]) == taken
+
+
 def test_runs_with_and_without_a_probability_are_decided_together() -> None:
     spec = planted_spec()
     projector = Projector(Layout(spec), tilted(spec, -0.2, 0.2))
