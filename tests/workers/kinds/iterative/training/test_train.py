@@ -8,6 +8,8 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import check, load
 from tests.planted import planted_spec, planted_table
+from workers.inputs import Workload
+from workers.kinds.iterative import KIND
 from workers.kinds.iterative.training.problem import IterativeTraining
 from workers.kinds.iterative.training.train import training
 from workers.learning.execution import Executor
@@ -157,3 +159,10 @@ def test_an_expert_that_is_not_there_is_named() -> None:
     spec = planted_spec(iterations=4, metrics=[{"name": "loss", "target": 1.0}])
     with pytest.raises(Untrainable, match=r"imitated.*loss"):
         finished(training(spec, planted_table(spec), request("dqn", 2_000, imitate="planner")))
+
+
+def test_a_workload_that_asks_for_a_probability_trains_nobody_and_says_why() -> None:
+    metric = {"name": "iteration_seconds", "target": 110.0, "scope": "run", "probability": 0.95}
+    workload = Workload(planted_spec(iterations=10, metrics=[metric]), model=TABLE.to_bytes())
+    with pytest.raises(Untrainable, match=r"iteration_seconds \(0.95\).* PATCH the workload's probabilities to null"):
+        KIND.training(workload, request())
