@@ -12,6 +12,11 @@ for an early start (`QUICK`, the best of 24 settings on two of these problems); 
 best of ten (PPO) and five (DQN) on a planted problem. Both peers are tried with three seeds, and the better one goes on
 to ten. A learner that does not get there is counted at its limit, so that its
 ratio is a bound; once most of its seeds have not, the rest is not tried, for the median is known.
+
+All are looked at every 2,048 environment steps (a peer's PPO once a rollout, for it doesn't change between). Two things
+are not alike: our learners mask illegal actions while they learn, stable-baselines3 has no masks (an illegal action
+does nothing; its policies are masked when they are scored); and ours were chosen from more trials. So a ratio is told,
+and no goal is met by it.
 """
 
 import os
@@ -44,14 +49,14 @@ from workers.learning.execution import Plan, make_executor
 CHOSEN = ("ellis-kmeans", "ellis-logisticregression", "pollux-bert", "pollux-yolov3")
 WITHIN, EPISODES, SEEDS, TRIED = 0.05, 2_048, 10, 3
 LIMIT_SECONDS = 30.0
-GOAL = 10.0
+POLLED = 2_048  # environment steps between two looks, for everybody
 
 QUICK = msgspec.structs.replace(
     PPO, rollout=8, epochs=8, batch=256, optimiser=msgspec.structs.replace(PPO.optimiser, rate=1e-2)
 )
 OURS: dict[str, tuple[Config, int, int]] = {
-    "dueling double DQN": (named("dueling_double_dqn"), 512, 10_240),
-    "PPO": (QUICK, 128, 2_048),
+    "dueling double DQN": (named("dueling_double_dqn"), 512, POLLED),
+    "PPO": (QUICK, 128, POLLED),
 }
 """Config, environments, and environment steps between two looks."""
 PEERS: dict[str, dict[str, Any]] = {
@@ -77,7 +82,6 @@ PEERS: dict[str, dict[str, Any]] = {
 }
 PEER_ENVIRONMENTS = {"DQN": 64, "PPO": 128}
 PEER_STEPS = {"DQN": 300_000, "PPO": 1_000_000}
-PEER_CHECKS = 40
 Row = dict[str, Any]
 
 
@@ -140,7 +144,7 @@ def ours(bar: Bar, algorithm: str, advice: bool, peer: tuple[str, list[float], s
         "peer": f"{name} {seconds(theirs)}",
         "peer_value": peer_value,
         "ratio": ratio,
-        "goal": f"≥ {GOAL:g} × sooner: {'met' if ratio >= GOAL else 'missed'}",
+        "goal": None,
     }
 
 
@@ -164,7 +168,7 @@ def our_time(bar: Bar, algorithm: str, advice: bool, seed: int) -> float:
 
 
 def peer_time(bar: Bar, name: str, seed: int) -> float:
-    """Seconds of processor time until the peer is there, evaluated some forty times."""
+    """Seconds of processor time until the peer is there."""
     import stable_baselines3
     import torch
 
@@ -172,7 +176,7 @@ def peer_time(bar: Bar, name: str, seed: int) -> float:
 
     torch.set_num_threads(1)
     steps = PEER_STEPS[name]
-    state = {"start": time.process_time(), "next": steps // PEER_CHECKS, "found": LIMIT_SECONDS}
+    state = {"start": time.process_time(), "next": POLLED, "found": LIMIT_SECONDS}
 
     def watch(_: dict[str, Any], __: dict[str, Any]) -> bool:
         if peer.num_timesteps < state["next"]:
@@ -181,7 +185,7 @@ def peer_time(bar: Bar, name: str, seed: int) -> float:
         if bar.reached(PeerPolicy(peer, name)):
             state["found"] = min(spent, LIMIT_SECONDS)
             return False
-        state["next"] += steps // PEER_CHECKS
+        state["next"] = peer.num_timesteps + POLLED
         state["start"] = time.process_time() - spent
         return spent < LIMIT_SECONDS
 

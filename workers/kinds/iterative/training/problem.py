@@ -76,10 +76,17 @@ class IterativeTraining:
         """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
         return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
-        optimum = self._optimum(planned)
-        return judge(self.spec, self.table, artifact, seed=self.seed + 3, champion=champion, optimum=optimum)
+        return judge(
+            self.spec,
+            self.table,
+            artifact,
+            seed=self.seed + 3,
+            champion=champion,
+            optimum=self._optimum(planned),
+            margin=margin,
+        )
 
     def _optimum(self, planned: Planned) -> Optimum | None:
         if not planned.artifact:
