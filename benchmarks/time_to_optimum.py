@@ -6,8 +6,7 @@ optimum's. What a learner needs before its first step (building, compiling) coun
 paid in expectation (`ExpectedSimulator`) on the same simulator with fixed targets, and sees the same observation, the
 model's projections included.
 
-*With advice*, as they are served, our networks start from those projections (the advice skip): where the untrained
-agent is there at once, its time says so, and is to be read as that. The *network alone* does without. Our PPO is set
+Our PPO is set
 for an early start (`QUICK`, the best of 24 settings on two of these problems); the peers have the settings below, the
 best of ten (PPO) and five (DQN) on a planted problem. Both peers are tried with three seeds, and the better one goes on
 to ten. A learner that does not get there is counted at its limit, so that its
@@ -37,7 +36,7 @@ from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import described
-from workers.learning.algorithms.config import Config, DeviceConfig, Network, named
+from workers.learning.algorithms.config import Config, DeviceConfig, named
 from workers.learning.algorithms.config.policy import PPO
 from workers.learning.execution import Plan, make_executor
 
@@ -110,7 +109,7 @@ def compared(bar: Bar) -> list[Row]:
     times = timed(partial(peer_time, bar, best), SEEDS, tried[best])
     told = ", ".join(f"{name} {seconds(tried[name])}" for name in PEERS)
     peer = (f"stable-baselines3 {best}", times, told)
-    return [ours(bar, algorithm, advice, peer) for algorithm in OURS for advice in (True, False)]
+    return [ours(bar, algorithm, peer) for algorithm in OURS]
 
 
 def timed(once: Callable[[int], float], seeds: int, known: Sequence[float] = ()) -> list[float]:
@@ -126,15 +125,14 @@ def seconds(times: list[float]) -> str:
     return f"{statistics.median(times):.2f} s [{min(times):.2f}, {max(times):.2f}]"
 
 
-def ours(bar: Bar, algorithm: str, advice: bool, peer: tuple[str, list[float], str]) -> Row:
+def ours(bar: Bar, algorithm: str, peer: tuple[str, list[float], str]) -> Row:
     """One of our learners beside the peer."""
-    times = timed(partial(our_time, bar, algorithm, advice), SEEDS)
+    times = timed(partial(our_time, bar, algorithm), SEEDS)
     name, theirs, tried = peer
-    how = "with advice" if advice else "network alone"
     value, peer_value = statistics.median(times), statistics.median(theirs)
     ratio = peer_value / value
     return {
-        "name": f"{bar.problem.name}: {algorithm}, {how}, {seconds(times)} (three seeds each: {tried})",
+        "name": f"{bar.problem.name}: {algorithm}, {seconds(times)} (three seeds each: {tried})",
         "value": value,
         "unit": "s",
         "peer": f"{name} {seconds(theirs)}",
@@ -144,14 +142,13 @@ def ours(bar: Bar, algorithm: str, advice: bool, peer: tuple[str, list[float], s
     }
 
 
-def our_time(bar: Bar, algorithm: str, advice: bool, seed: int) -> float:
+def our_time(bar: Bar, algorithm: str, seed: int) -> float:
     """Seconds of processor time until our learner is there, or its limit."""
     chosen, (config, environments, chunk) = bar.problem, OURS[algorithm]
-    network = msgspec.structs.replace(getattr(config, "network", Network()), advice=advice)
-    config = msgspec.structs.replace(config, network=network, place=DeviceConfig(device="cpu"))
+    config = msgspec.structs.replace(config, place=DeviceConfig(device="cpu"))
     start = time.process_time()
     simulator = described(chosen.spec, chosen.table, environments, seed, expected=True)
-    learner = make_executor("serial", config, simulator, Plan(10**9, chunk, 10**6), seed, time.process_time)
+    learner = make_executor("serial", config, simulator, Plan(10**9, chunk), seed, time.process_time)
     spent = time.process_time() - start
     while spent < LIMIT_SECONDS:
         start = time.process_time()

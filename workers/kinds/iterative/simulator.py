@@ -11,7 +11,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import View, advice_slice, view
+from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
@@ -75,6 +75,8 @@ class IterativeSimulator:
     differences of ``potential`` and scaled by ``RETURN_SCALE``; ``terms`` keeps the last step's plain terms, [B, 3].
     """
 
+    advice: slice | None = None
+
     def __init__(
         self,
         layout: Layout,
@@ -87,7 +89,6 @@ class IterativeSimulator:
     ) -> None:
         self.layout, self.batch, self.ranges, self.shaped = layout, batch, ranges, shaped
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
-        self.advice = advice_slice(layout)
         self.projector = Projector(layout, table, np.float32)
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)

@@ -9,7 +9,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.evaluation.judge import Evaluator, calibrated, judge
+from workers.kinds.iterative.evaluation.judge import Evaluator, alone, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, described
 from workers.learning.described_simulator import SimulatorSpec
@@ -75,6 +75,10 @@ class IterativeTraining:
     def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
         return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
+
+    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
 
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
         """See ``TrainingProblem``."""
