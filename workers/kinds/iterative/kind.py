@@ -71,7 +71,7 @@ class Iterative(SimulatedKind):
         """See ``Competing``."""
         from workers.kinds.iterative.training.problem import IterativeTraining
 
-        return IterativeTraining(workload.spec, _table(workload), request.seed)
+        return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model of the held-out executions alone."""
