@@ -72,7 +72,9 @@ def report(
 def train(
     workload: Annotated[str, typer.Argument(help="Name of the workload.")],
     algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
-    seeds: Annotated[int, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once.")] = 1,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once: 3 with auto.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     budget: Annotated[int | None, typer.Option(help="Environment steps for each seed.")] = None,
     executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
