@@ -136,6 +136,17 @@ def test_what_cannot_be_asked_is_said_at_once() -> None:
         assert CliRunner().invoke(cli, ["evaluate", "w", *arguments]).exit_code == 2
 
 
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize(("given", "asked"), [([], None), (["--equivalence-margin", "0.05"], 0.05)])
+def test_the_margin_of_equivalence_is_sent_where_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, command: str, given: list[str], asked: float | None
+) -> None:
+    requests: list[dict[str, Any]] = []
+    monkeypatch.setattr(f"app.cli.remote.{command}.run", lambda options: requests.append(options.request) or 0)
+    assert CliRunner().invoke(cli, [command, "w", *given]).exit_code == 0
+    assert requests[0].get("equivalence_margin") == asked
+
+
 def test_nobody_at_the_address_is_an_exit_status(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["evaluate", "w", "--url", "http://127.0.0.1:1", "--out", str(tmp_path / "r.html")])
     assert done.exit_code == 3

@@ -48,6 +48,17 @@ def learner(given: Training) -> Executor:
     return found
 
 
+def test_the_margin_that_is_asked_for_judges() -> None:
+    """The plan is the optimum, and 1 % above the rule that answers: of its own, that is a gain or none."""
+    exact, wide = (
+        finished(training(SPEC, TABLE, request("planner", equivalence_margin=margin))).result().report
+        for margin in (0.0, 0.5)
+    )
+    assert (exact["equivalence_margin"], wide["equivalence_margin"]) == (0.0, 0.5)
+    assert exact["gain"]["low"] > 0
+    assert (exact["promoted"], wide["promoted"]) == (True, False)
+
+
 @pytest.mark.parametrize(
     "algorithm", ["planner", "tabular_q", "dqn", "dueling_double_dqn", "n_step_dqn", "prioritised_dqn"]
 )
