@@ -4,7 +4,7 @@ What learns runs in a process of its own, a child or a worker: the service never
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -96,7 +96,13 @@ def train(
     """
     from app.cli.remote.train import Options, run
 
-    request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
+    request: dict[str, Any] = {
+        "algorithm": algorithm,
+        "seeds": seeds,
+        "seed": seed,
+        "budget": budget,
+        "executor": executor,
+    }
     request |= {"device": device, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
     request |= {"equivalence_margin": margin}
     raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

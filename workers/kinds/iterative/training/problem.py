@@ -96,7 +96,9 @@ class IterativeTraining:
             margin=margin,
         )
         try:
-            crossed = cross_fitted(self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion, margin=margin)
+            crossed = cross_fitted(
+                self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion, margin=margin
+            )
         except TooFewHalves as error:
             return verdict | {"cross_fitted": {"reason": str(error)}}
         if verdict["promoted"] and not crossed["promoted"]:

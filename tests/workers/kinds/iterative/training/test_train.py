@@ -77,7 +77,7 @@ def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
 
 
 def test_auto_lets_the_planner_compete() -> None:
-    report = finished(training(SPEC, TABLE, request())).result().report
+    report = finished(training(SPEC, TABLE, request(equivalence_margin=0.0))).result().report
     assert set(report["candidates"]) == {*COMPETING, "planner"}
     assert report["candidates"][report["algorithm"]] == max(report["candidates"].values())
     assert report["promoted"], report["reason"]
