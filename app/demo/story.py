@@ -19,6 +19,8 @@ from app.demo.service import own_service
 from app.demo.show import Show
 from app.demo.trainer import Trainer, trainer
 
+BUDGET = 250_000  # environment steps of each seed: whoever watches waits for it
+
 
 @dataclass(frozen=True)
 class Options:
@@ -99,7 +101,7 @@ class Demo:
         steward.aim(plan.WORKLOAD, deadline)
         fitted = self.show.follow("fit  ", steward.follow(steward.fit(plan.WORKLOAD)))
         self.model_report(steward.model(plan.WORKLOAD, fitted["result"]["model"]))
-        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD)))
+        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD, budget=BUDGET)))
         self.agent_report(steward.agent(plan.WORKLOAD, trained["result"]["agent"]))
         return RunPlan(iterations, deadline, self.disturbed)
 

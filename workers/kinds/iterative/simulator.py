@@ -11,7 +11,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import View, advice_slice, view
+from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
@@ -76,6 +76,8 @@ class IterativeSimulator:
     and ``counted`` what ``count`` made of the step's states, before and after, where it is given.
     """
 
+    advice: slice | None = None
+
     def __init__(
         self,
         layout: Layout,
@@ -89,7 +91,6 @@ class IterativeSimulator:
     ) -> None:
         self.layout, self.batch, self.ranges, self.shaped, self.count = layout, batch, ranges, shaped, count
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
-        self.advice = advice_slice(layout)
         self.projector = Projector(layout, table, np.float32)
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)

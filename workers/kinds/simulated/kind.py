@@ -103,7 +103,7 @@ class SimulatedKind:
     def spaces(self, spec: Any) -> Spaces:
         """See ``LearnedKind``: the layout's."""
         layout = self.layout(spec)
-        return Spaces(layout.observation_space, layout.action_space, getattr(layout, "advice", None))
+        return Spaces(layout.observation_space, layout.action_space, None)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``: the world; for learners, with a fresh seed for each episode."""

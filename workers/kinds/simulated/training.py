@@ -68,6 +68,11 @@ class SimulatedTraining:
         """See ``TrainingProblem``: as it is."""
         return artifact
 
+    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        returns = _returns(self._judged(self.load(artifact)))
+        return {"return": mean_interval(returns)} | self._to_optimum(returns, planned)
+
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
         agent = self._judged(self.load(artifact))

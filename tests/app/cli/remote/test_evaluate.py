@@ -142,7 +142,12 @@ def test_the_margin_of_equivalence_is_sent_where_it_is_given(
     monkeypatch: pytest.MonkeyPatch, command: str, given: list[str], asked: float | None
 ) -> None:
     requests: list[dict[str, Any]] = []
-    monkeypatch.setattr(f"app.cli.remote.{command}.run", lambda options: requests.append(options.request) or 0)
+
+    def run(options: Any) -> int:
+        requests.append(options.request)
+        return 0
+
+    monkeypatch.setattr(f"app.cli.remote.{command}.run", run)
     assert CliRunner().invoke(cli, [command, "w", *given]).exit_code == 0
     assert requests[0].get("equivalence_margin") == asked
 

@@ -123,6 +123,15 @@ def judge(
     return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum)}
 
 
+def alone(
+    spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
+) -> dict[str, Any]:
+    """What the bare policy of an artifact earns, nothing guarding it, beside the exact optimum where it can be had."""
+    evaluator = Evaluator(spec, table, seed)
+    scores = evaluator.score(load(artifact).policy)
+    return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum)
+
+
 def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
     if champion is None:
         return None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
-from app.kinds.iterative.observation import View, advice_slice, view
+from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
@@ -47,6 +47,8 @@ class IterativeWorld(Disturbed):
         seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
     """
 
+    advice: slice | None = None
+
     def __init__(self, projector: Projector, held_out: Sequence[Projector], batch: int, seed: int) -> None:
         layout = projector.layout
         super().__init__(batch, seed, len(layout.metrics))
@@ -54,7 +56,6 @@ class IterativeWorld(Disturbed):
         self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
         self._member = np.zeros(batch, np.intp)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
-        self.advice = advice_slice(layout)
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
             *(f"target.{m.name}" for m in layout.spec.metrics if m.target is not None),

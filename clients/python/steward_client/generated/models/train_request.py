@@ -23,12 +23,13 @@ class TrainRequest:
     """ `auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone on from,
     its own. """
     budget: int | None | Unset = UNSET
-    """ Environment steps for each seed, shared by the algorithms that compete; default: as many as fit into some
-    seconds. """
+    """ Environment steps for each seed, shared by the algorithms that compete: the same request gives the same
+    agent on any machine. Default: what the kind's trainings take (1,000,000 of an iterative workload). """
     seed: int | Unset = 0
     """ Same seed, same samples: the same result. """
-    seeds: int | Unset = 1
-    """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. """
+    seeds: int | None | Unset = UNSET
+    """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. Default: three with
+    `auto`, else one. """
     executor: TrainRequestExecutor | Unset = TrainRequestExecutor.SERIAL
     """ In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra). """
     device: TrainRequestDevice | Unset = TrainRequestDevice.AUTO
@@ -61,7 +62,11 @@ class TrainRequest:
 
         seed = self.seed
 
-        seeds = self.seeds
+        seeds: int | None | Unset
+        if isinstance(self.seeds, Unset):
+            seeds = UNSET
+        else:
+            seeds = self.seeds
 
         executor: str | Unset = UNSET
         if not isinstance(self.executor, Unset):
@@ -153,7 +158,14 @@ class TrainRequest:
 
         seed = d.pop("seed", UNSET)
 
-        seeds = d.pop("seeds", UNSET)
+        def _parse_seeds(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        seeds = _parse_seeds(d.pop("seeds", UNSET))
 
         _executor = d.pop("executor", UNSET)
         executor: TrainRequestExecutor | Unset
