@@ -26,7 +26,7 @@ def _misses(world: str, told: Row, one: Row) -> Row:
     """Misses are at most what the probability allows, and what such a share is off by."""
     name = f"{world}: {told['policy']}: {one['metric']} missed, on average by {one['by']:.3g} {one['unit']}"
     met = "met" if one["share"] <= one["allowed"] + one["noise"] else "missed"
-    goal = f"at most {one['allowed']:.0%} + {one['noise']:.1%} of noise: {met}"
+    goal = f"at most {one['allowed']:.0%} + {one['noise']:.1%} of noise: {met} (any static: {told['least_missed']:.1%})"
     return {"name": name, "value": one["share"], "unit": "share", "goal": goal, "line": told}
 
 

@@ -14,6 +14,10 @@ from benchmarks.held_out.world import World
 DATA = Path(os.environ.get("STEWARD_DATA") or "../shared/data")
 WORLDS: dict[str, Callable[[], World]] = {
     **{name: partial(spark, DATA, name) for name in ("logisticregression", "kmeans")},
-    **{f"probability-{name}": partial(spark, DATA, name, 0.95) for name in ("logisticregression", "kmeans")},
+    **{
+        f"probability-{100 * sure:.0f}-{name}": partial(spark, DATA, name, sure)
+        for name in ("logisticregression", "kmeans")
+        for sure in (0.8, 0.95)
+    },
     **{f"{name}-{seed}": partial(plant, name, seed) for name in PLANTED for seed in JUDGED},
 }

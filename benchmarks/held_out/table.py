@@ -72,8 +72,7 @@ def best_static(played: Sequence[Played]) -> Played:
 
 def as_punctual(one: Played, statics: Sequence[Played]) -> Played | None:
     """The cheapest static that misses no more often; None where each misses more."""
-    share = max(part.share for part in missed(one))
-    enough = [static for static in statics if max(part.share for part in missed(static)) <= share]
+    enough = [static for static in statics if _worst(static) <= _worst(one)]
     return min(enough, key=lambda static: float(static.money.mean()), default=None)
 
 
@@ -105,13 +104,14 @@ def _standing(found: Interval, size: float) -> str:
 
 
 class Line(NamedTuple):
-    """One policy in one world."""
+    """One policy in one world; ``least`` is the smallest share of misses that any sampled static has."""
 
     played: Played
     rule: Played
     static: Played
     punctual: Played | None
     profile: Profile
+    least: float
 
     def row(self) -> dict[str, Any]:
         """Plain numbers by name."""
@@ -119,6 +119,7 @@ class Line(NamedTuple):
         return {
             "policy": played.policy,
             "missed": [one._asdict() for one in missed(played)],
+            "least_missed": self.least,
             "cost": float(played.money.mean()),
             "punctual_static": None if self.punctual is None else self.punctual.policy,
             "punctual_cost": None if self.punctual is None else float(self.punctual.money.mean()),
@@ -154,8 +155,13 @@ LEGEND = (
 
 def table(played: Sequence[Played], profile: Profile, rule: Played, statics: Sequence[Played]) -> list[Line]:
     """A line for each of ``played``, for the rule and for the best static."""
-    best = best_static(statics)
-    return [Line(one, rule, best, as_punctual(one, statics), profile) for one in (*played, rule, best)]
+    best, least = best_static(statics), min(_worst(static) for static in statics)
+    return [Line(one, rule, best, as_punctual(one, statics), profile, least) for one in (*played, rule, best)]
+
+
+def _worst(one: Played) -> float:
+    """Share of misses of the metric that is missed most; 0 without targets."""
+    return max((part.share for part in missed(one)), default=0.0)
 
 
 def _signed(found: dict[str, Any]) -> str:

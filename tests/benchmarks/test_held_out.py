@@ -202,6 +202,7 @@ def test_where_a_probability_is_asked_for_misses_and_cost_are_what_counts() -> N
     misses, cost = rows("probability-deadline-7", few)[:2]
     assert (misses["value"], "at most 5% + 0.0% of noise: met" in misses["goal"]) == (0.0, True)
     assert cost["value"] == pytest.approx(few.played.money.mean())
+    assert few.least == 0
     assert few.punctual is not None
     assert cost["peer_value"] == pytest.approx(few.punctual.money.mean())
     assert "missed (behind" in cost["goal"]  # a static between is punctual too, and costs less

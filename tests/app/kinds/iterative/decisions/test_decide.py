@@ -220,7 +220,8 @@ def test_an_engine_keeps_what_was_said_from_report_to_report() -> None:
     texts = []
     for iteration in range(3):
         stored = engine.restore(json.loads(bytes(engine.serialise(state))))
-        report: Any = ([4], [seconds(8)], [])
+        body = json.dumps({"allocation": {"executors": 8}, "metrics": {"iteration_seconds": seconds(8)}})
+        report = engine.read(on, stored, iteration, engine.decode(body.encode()))
         answered = engine.answer(on, [Pending("r", iteration, stored, report, {}, None)], NOW)[0]
         state = answered.state
         texts.append(json.loads(answered.decision)["reason"]["text"])
