@@ -155,7 +155,7 @@ def bars(pictures: Sequence[Json], field: str, title: str) -> Any | None:
         y=alt.Y("strategy:N", title=None, sort=[row["strategy"] for row in rows], axis=alt.Axis(labelLimit=200)),
         x=alt.X("value:Q", title=title, scale=alt.Scale(zero=True)),
     )
-    named = base.mark_text(align="left", dx=4, fontSize=10).encode(text=alt.Text("value:Q", format=",.4~g"))
+    named = base.mark_text(align="left", dx=4, fontSize=10).encode(text=alt.Text("value:Q", format=",.4~r"))
     return alt.layer(base.mark_bar(color=COLOURS[0], height={"band": 0.7}), named).properties(
         width=WIDTH, height=ROW * len(rows)
     )
