@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +21,8 @@ LONGEST_SHOWN = 300
 """Characters of a name, a pointer or a value that a rejection tells."""
 
 
-class Skipped(NamedTuple):
+@dataclass(frozen=True)
+class Skipped:
     """Lines of a body that were left out for one reason.
 
     Attributes:

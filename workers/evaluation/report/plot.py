@@ -69,13 +69,17 @@ def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[st
         pictures: of schedules.
         costs: name, cost and makespan of all that are to be compared; those of the pictures if not given.
     """
+    shown = schedules.chosen(pictures)
+    which = "" if len(shown) == len(pictures) else f"; the first and the best {len(shown) - 1} of {len(pictures)}"
     found = [
-        ("Utilisation", "Busy share of the processors over time", schedules.utilisation(pictures)),
-        ("Queue", "Tasks that are ready and wait, over time", schedules.queue(pictures)),
+        ("Ranks", "Mean bounded slowdown, the best first", schedules.bars(pictures, "slowdown", "slowdown")),
+        ("Ranks", "Makespan, the shortest first", schedules.bars(pictures, "makespan", "makespan (s)")),
+        ("Utilisation", f"Busy share of the processors over time{which}", schedules.utilisation(shown)),
+        ("Queue", f"Tasks that are ready and wait, over time{which}", schedules.queue(shown)),
         (
             "Slowdown",
-            "Share of the tasks that are slowed down more than that",
-            schedules.slowdowns({picture["name"]: picture["slowdown"] for picture in pictures}),
+            f"Share of the tasks that are slowed down more than that{which}",
+            schedules.slowdowns({picture["name"]: picture["slowdown"] for picture in shown}),
         ),
         (
             "Cost",
@@ -86,7 +90,10 @@ def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[st
     for picture in pictures:
         caption = f"{picture['name']}: what was chosen, over time"
         found.append(("What the gate chose", caption, schedules.choices(picture)))
-    found += [("Gantt chart", _bars_caption(picture), schedules.gantt(picture)) for picture in pictures]
+    found += [
+        ("Gantt chart", _bars_caption(picture), schedules.gantt(picture, frame))
+        for picture, frame in zip(shown, schedules.frames(shown), strict=True)
+    ]
     return [(heading, caption, chart) for heading, caption, chart in found if chart is not None]
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
-from workers.evaluation.report.charts import OWN, RULES, WIDTH, data
+from workers.evaluation.report.charts import ROW, WIDTH, data
 
 Json = dict[str, Any]
-COLOURS = (*OWN, *RULES)
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Told apart by those who see no red or green, too (Okabe and Ito 2008)."""
+OTHER = "#adb5bd"
+MOST_LINES = len(COLOURS)  # of one plot; the bars show all
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 LARGEST_HEIGHT = 420
 GROUPS = 12  # workflows that colours can tell apart
-CHOICE_BINS = 80
+BINS = 80  # of lines and of choices; pictures have more of them than can be told apart
+REST = "others"
 
 
 class Clock:
@@ -28,17 +32,50 @@ class Clock:
         """How long after the first second."""
         return round((seconds - self.first) / self.seconds, 5)
 
-    def axis(self) -> alt.X:
-        """The axis of time."""
-        return alt.X("time:Q", title=f"time ({self.unit})", scale=alt.Scale(nice=False, zero=False))
+    def axis(self, domain: tuple[float, float] | None = None) -> alt.X:
+        """The axis of time, from what is shown or of a ``domain``."""
+        scale = alt.Scale(nice=False, zero=False) if domain is None else alt.Scale(nice=False, domain=list(domain))
+        return alt.X("time:Q", title=f"time ({self.unit})", scale=scale)
 
 
-def gantt(picture: Json) -> Any | None:
+class Frame(NamedTuple):
+    """What Gantt charts of one trace have in common: time, and what colours mean.
+
+    Attributes:
+        clock: of all of them.
+        domain: the first and the last moment shown, on the clock.
+        most: the largest slowdown; colours go up to it.
+    """
+
+    clock: Clock
+    domain: tuple[float, float]
+    most: float
+
+
+def frames(pictures: Sequence[Json]) -> list[Frame]:
+    """One frame for all whose stretches overlap; where they don't, each has its own time."""
+    if not pictures:
+        return []
+    most = max([10.0, *(bar["slowdown"] for picture in pictures for bar in picture["gantt"]["bars"])])
+    stretches = [(picture["gantt"]["from"], picture["gantt"]["to"]) for picture in pictures]
+    together = max(first for first, _ in stretches) < min(last for _, last in stretches)
+    found = []
+    for picture, stretch in zip(pictures, stretches, strict=True):
+        alike = pictures if together else [picture]
+        times = [one["over_time"]["time"] for one in alike]
+        clock = Clock(min(time[0] for time in times), max(time[-1] for time in times))
+        first = min(one["gantt"]["from"] for one in alike)
+        last = max(one["gantt"]["to"] for one in alike)
+        found.append(Frame(clock, (clock.elapsed(first), clock.elapsed(max(last, stretch[1]))), most))
+    return found
+
+
+def gantt(picture: Json, frame: Frame) -> Any | None:
     """When each task ran and on which processors; its colour is its slowdown, or its workflow where there are some."""
     found = picture["gantt"]
     if not found["bars"]:
         return None
-    clock = Clock(picture["over_time"]["time"][0], picture["over_time"]["time"][-1])
+    clock = frame.clock
     rows = [
         {
             "time": clock.elapsed(bar["start"]),
@@ -54,11 +91,11 @@ def gantt(picture: Json) -> Any | None:
     scale = alt.Scale(domain=[0, lanes], nice=False)
     bars = alt.Chart(data(rows)).mark_rect(stroke="white", strokeWidth=0.4 if lanes < 1000 else 0.1)
     bars = bars.encode(
-        x=clock.axis(),
+        x=clock.axis(frame.domain),
         x2="until:Q",
         y=alt.Y("low:Q", title=None if len(found["nodes"]) > 1 else "processor", scale=scale, axis=_lanes(found)),
         y2="high:Q",
-        color=_bar_colour(found["bars"]),
+        color=_bar_colour(found["bars"], frame.most),
     )
     return alt.layer(bars, *_borders(found, clock, lanes)).properties(width=WIDTH, height=_height(lanes))
 
@@ -87,15 +124,41 @@ def _borders(found: Json, clock: Clock, lanes: int) -> list[Any]:
     return [lines, texts.encode(x="time:Q", y=alt.Y("middle:Q", scale=scale), text="node:N")]
 
 
-def _bar_colour(bars: Sequence[Json]) -> alt.Color:
+def _bar_colour(bars: Sequence[Json], most: float) -> alt.Color:
     groups = sorted({bar["group"] for bar in bars if bar["group"] >= 0})
     if 1 < len(groups) <= GROUPS:
-        scale = alt.Scale(domain=[f"workflow {group}" for group in groups], range=list(COLOURS))
+        scale = alt.Scale(domain=[f"workflow {group}" for group in groups], scheme="tableau20")
         return alt.Color("group:N", title=None, scale=scale)
-    most = max(10.0, *(bar["slowdown"] for bar in bars))
     scale = alt.Scale(type="log", scheme="yelloworangered", domain=[1, most])
     legend = alt.Legend(orient="right", gradientLength=100, format=".2~s")
     return alt.Color("slowdown:Q", title="slowdown", scale=scale, legend=legend)
+
+
+def ranked(pictures: Sequence[Json]) -> list[Json]:
+    """By mean slowdown, then by makespan: the best first."""
+    return sorted(pictures, key=lambda one: (one["figures"]["slowdown"], one["figures"]["makespan"], one["name"]))
+
+
+def chosen(pictures: Sequence[Json]) -> list[Json]:
+    """The few that lines and Gantt charts show: the first one named, and the best of the others, in their ranks."""
+    others = ranked(pictures[1:])[: MOST_LINES - 1]
+    return ranked([*pictures[:1], *others])
+
+
+def bars(pictures: Sequence[Json], field: str, title: str) -> Any | None:
+    """One figure of every strategy, the smallest first; none where they don't differ."""
+    values = {str(picture["name"]): float(picture["figures"][field]) for picture in pictures}
+    if len(values) < 2 or max(values.values()) - min(values.values()) <= 1e-9 * max(map(abs, values.values())):
+        return None
+    rows = [{"strategy": name, "value": value} for name, value in sorted(values.items(), key=lambda item: item[1])]
+    base = alt.Chart(data(rows)).encode(
+        y=alt.Y("strategy:N", title=None, sort=[row["strategy"] for row in rows], axis=alt.Axis(labelLimit=200)),
+        x=alt.X("value:Q", title=title, scale=alt.Scale(zero=True)),
+    )
+    named = base.mark_text(align="left", dx=4, fontSize=10).encode(text=alt.Text("value:Q", format=",.4~r"))
+    return alt.layer(base.mark_bar(color=COLOURS[0], height={"band": 0.7}), named).properties(
+        width=WIDTH, height=ROW * len(rows)
+    )
 
 
 def utilisation(pictures: Sequence[Json]) -> Any | None:
@@ -116,12 +179,19 @@ def _lines(pictures: Sequence[Json], field: str, title: str, axis: alt.Axis, sca
     rows = [
         {"strategy": picture["name"], "time": clock.elapsed(time), "value": value}
         for picture in pictures
-        for time, value in zip(picture["over_time"]["time"], picture["over_time"][field], strict=False)
+        for time, value in _coarser(picture["over_time"]["time"], picture["over_time"][field])
     ]
-    chart = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.2, opacity=0.85)
+    chart = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.5)
     return chart.encode(
         x=clock.axis(), y=alt.Y("value:Q", title=title, axis=axis, scale=scale), color=colour(pictures)
     ).properties(width=WIDTH, height=150)
+
+
+def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
+    """Means over at most ``BINS`` equal bins, each with its left edge; the last one goes on to the last edge."""
+    wide = -(-len(values) // BINS)
+    means = [sum(part) / len(part) for at in range(0, len(values), wide) for part in [values[at : at + wide]]]
+    return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))
 
 
 def slowdowns(found: Mapping[str, Json]) -> Any | None:
@@ -154,7 +224,8 @@ def choices(picture: Json) -> Any | None:
     found, edges = picture.get("choices"), picture["over_time"]["time"]
     if not found:
         return None
-    clock, wide = Clock(edges[0], edges[-1]), -(-(len(edges) - 1) // CHOICE_BINS)
+    clock, wide = Clock(edges[0], edges[-1]), -(-(len(edges) - 1) // BINS)
+    found = _few(found)
     rows = []
     for start in range(0, len(edges) - 1, wide):
         counts = {name: sum(values[start : start + wide]) for name, values in found.items()}
@@ -176,6 +247,15 @@ def choices(picture: Json) -> Any | None:
     ).properties(width=WIDTH, height=120)
 
 
+def _few(counts: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    """As many as colours can tell apart, the most frequent first; the others together."""
+    if len(counts) <= MOST_LINES:
+        return {name: list(values) for name, values in counts.items()}
+    first = dict(list(counts.items())[: MOST_LINES - 1])
+    others = [sum(part) for part in zip(*list(counts.values())[MOST_LINES - 1 :], strict=True)]
+    return {**{name: list(values) for name, values in first.items()}, REST: others}
+
+
 def front(points: Sequence[Json]) -> Any | None:
     """Cost against makespan: on the line are those that nothing beats in both. Points: name, cost, makespan."""
     if not points:
@@ -188,8 +268,9 @@ def front(points: Sequence[Json]) -> Any | None:
     line = alt.Chart(data(best)).mark_line(interpolate="step-after", color="#adb5bd", strokeDash=[4, 3])
     x = alt.X("time:Q", title=f"makespan ({clock.unit})", scale=scale)
     y = alt.Y("cost:Q", title="cost", scale=scale)
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, y=y, color=colour(points))
-    return alt.layer(line.encode(x=x, y=y), dots).properties(width=WIDTH - 120, height=260)
+    dots = base.mark_point(filled=True, size=80, opacity=1, color=COLOURS[0]).encode(x=x, y=y)
+    names = base.mark_text(align="left", dx=8, fontSize=10).encode(x=x, y=y, text="strategy:N")
+    return alt.layer(line.encode(x=x, y=y), dots, names).properties(width=WIDTH - 120, height=260)
 
 
 def undominated(rows: Sequence[Json]) -> list[Json]:
@@ -204,6 +285,6 @@ def undominated(rows: Sequence[Json]) -> list[Json]:
 def colour(pictures: Sequence[Json]) -> alt.Color:
     """One colour per strategy, in the order in which they are named."""
     names = list(dict.fromkeys(str(picture["name"]) for picture in pictures))
-    scale = alt.Scale(domain=names, range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+    scale = alt.Scale(domain=names, range=[OTHER if name == REST else COLOURS[i] for i, name in enumerate(names)])
     legend = alt.Legend(orient="right", labelLimit=200) if len(names) > 1 else None
     return alt.Color("strategy:N", title=None, scale=scale, legend=legend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,7 +135,7 @@ def _summary(reading: Reading) -> Json:
         **summary(reading.trace).model_dump(),
         "machines": list(reading.machines),
         "dropped": reading.dropped,
-        "skipped": [one._asdict() for one in reading.skipped],
+        "skipped": [asdict(one) for one in reading.skipped],
         "lacks": list(reading.lacks),
         "warnings": [_issue(warning) for warning in reading.warnings],
     }

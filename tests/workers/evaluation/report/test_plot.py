@@ -12,8 +12,10 @@ from app.kinds.workflow.layout import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_of
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
+from workers.evaluation.report import plot
 from workers.evaluation.report.plot import page, save
-from workers.evaluation.report.schedules import undominated
+from workers.evaluation.report.schedules import choices, chosen, frames, undominated
+from workers.kinds.workflow.evaluation.lanes import window
 from workers.kinds.workflow.evaluation.pictures import picture
 from workers.kinds.workflow.simulator.schedule import Schedule
 
@@ -33,19 +35,77 @@ def seen() -> Seen:
 
 
 def test_the_page_has_every_plot_and_figure(seen: Seen) -> None:
-    headings = ["Utilisation", "Queue", "Slowdown", "Cost", "What the gate chose", "Gantt chart"]
+    headings = ["Ranks", "Utilisation", "Queue", "Slowdown", "Cost", "What the gate chose", "Gantt chart"]
     assert [text for text in seen.texts if text in headings] == headings
-    assert len(seen.images) == 7
-    assert {"fcfs", "gate"} <= texts_of(seen.images[0])
-    assert {"sjf", "gate"} <= texts_of(seen.images[4])
+    assert len(seen.images) == 9
+    assert {"fcfs", "gate"} <= texts_of(seen.images[2])
+    assert {"sjf", "gate"} <= texts_of(seen.images[6])
     assert "60" in seen.texts
     assert not {"script", "link", "iframe"} & set(seen.tags)
 
 
 def test_every_bar_is_drawn(seen: Seen) -> None:
-    bars = picture("fcfs", drawn(60, 5), pool(16), in_turn(drawn(60, 5), 16))["gantt"]["bars"]
-    marks = [node for node in nodes(seen.images[6]) if node.get("aria-roledescription") == "rect mark"]
+    bars = [bar for one in pictures() if one["name"] == "fcfs" for bar in one["gantt"]["bars"]]
+    marks = [node for node in nodes(seen.images[8]) if node.get("aria-roledescription") == "rect mark"]
     assert len(marks) == len(bars)
+
+
+def thirteen() -> list[dict[str, Any]]:
+    """Schedules ever later, the names in another order than the ranks."""
+    trace = drawn(60, 5)
+    schedule = in_turn(trace, 16)
+    moved = [
+        Schedule(schedule.start + 40 * (7 * k % 13), schedule.end + 40 * (7 * k % 13), schedule.node) for k in range(13)
+    ]
+    stretch = window(trace, moved)
+    return [picture(f"s{k}", trace, pool(16), one, stretch=stretch) for k, one in enumerate(moved)]
+
+
+def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
+    plots = plot.drawn(thirteen())
+    heading, _, chart = plots[0]
+    assert heading == "Ranks"
+    bar, text = chart.to_dict()["layer"]
+    order = bar["encoding"]["y"]["sort"]
+    figures = {one["name"]: one["figures"]["slowdown"] for one in thirteen()}
+    assert order == sorted(figures, key=lambda name: figures[name])
+    assert len(order) == 13
+    assert text["encoding"]["y"]["sort"] == order
+
+
+def test_no_plot_has_more_than_six_lines_and_no_two_of_one_colour() -> None:
+    for heading, caption, chart in plot.drawn(thirteen()):
+        if heading in ("Utilisation", "Queue", "Slowdown"):
+            scale = chart.to_dict()["encoding"]["color"]["scale"]
+            assert scale["domain"] == ["s0", "s2", "s4", "s6", "s8", "s10"]
+            assert len(set(scale["range"])) == 6
+            assert "the first and the best 5 of 13" in caption
+
+
+def test_gantt_charts_share_their_window_and_their_colours() -> None:
+    charts = [chart.to_dict() for heading, _, chart in plot.drawn(thirteen()) if heading == "Gantt chart"]
+    assert len(charts) == 6
+    bars = [chart["layer"][0]["encoding"] for chart in charts]
+    assert len({tuple(one["x"]["scale"]["domain"]) for one in bars}) == 1
+    assert len({tuple(one["color"]["scale"]["domain"]) for one in bars}) == 1
+    assert bars[0]["color"]["scale"]["domain"][1] >= max(
+        bar["slowdown"] for one in chosen(thirteen()) for bar in one["gantt"]["bars"]
+    )
+
+
+def test_charts_of_other_stretches_have_their_own_time() -> None:
+    early, late = drawn(60, 5), drawn(60, 5)
+    late = late._replace(submit=late.submit + 1e6)
+    both = [picture(name, one, pool(16), in_turn(one, 16)) for name, one in (("a", early), ("b", late))]
+    first, second = frames(both)
+    assert first.clock.first + 1e5 < second.clock.first
+    assert first.most == second.most
+
+
+def test_choices_beyond_what_colours_tell_apart_stand_together() -> None:
+    made = thirteen()[0] | {"choices": {f"m{k}": [20 - k] * 240 for k in range(9)}}
+    domain = choices(made).to_dict()["encoding"]["color"]["scale"]["domain"]
+    assert domain == ["m0", "m1", "m2", "m3", "m4", "others"]
 
 
 def test_where_nothing_costs_anything_there_is_no_front() -> None:

@@ -21,9 +21,23 @@ MOST_BARS = 2_000  # where many tasks lie in many pieces; the rest of the stretc
 ROOM = 1e-9  # seconds by which times that should be equal may differ
 
 
-def gantt(trace: Trace, nodes: Nodes, schedule: Schedule, labels: Sequence[str] = ()) -> Json:
-    """The bars of a whole schedule, or of the stretch around its longest queue; see ``seen``."""
-    first, last = _window(trace, schedule)
+Window = tuple[float, float]
+"""Seconds: from, to."""
+
+
+def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
+    """One stretch for the charts of several schedules of a trace: all of it, or where the first one waits longest."""
+    first, last = _window(trace, schedules[0])
+    if trace.tasks > MOST_TASKS:
+        return first, last
+    return first, max(float(schedule.end.max()) for schedule in schedules)
+
+
+def gantt(
+    trace: Trace, nodes: Nodes, schedule: Schedule, labels: Sequence[str] = (), stretch: Window | None = None
+) -> Json:
+    """The bars of a schedule in a stretch, by itself that of ``window``; see ``pictures``."""
+    first, last = stretch or window(trace, [schedule])
     inside = np.flatnonzero((schedule.end > first) & (schedule.start < last))
     shown = _busiest(schedule, nodes, inside)
     inside = inside[np.isin(schedule.node[inside], shown)]
@@ -65,7 +79,7 @@ def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
     return [{**bar, "end": min(bar["end"], until)} for bar in bars[:MOST_BARS] if bar["start"] < until], until
 
 
-def _window(trace: Trace, schedule: Schedule) -> tuple[float, float]:
+def _window(trace: Trace, schedule: Schedule) -> Window:
     """All of it, or a stretch of as many tasks as can be shown: the one that waited longest together."""
     first, last = float(trace.submit.min()), float(schedule.end.max())
     if trace.tasks <= MOST_TASKS:

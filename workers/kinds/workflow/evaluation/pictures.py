@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow.layout import Nodes
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.evaluation.lanes import gantt
+from workers.kinds.workflow.evaluation.lanes import Window, gantt
 from workers.kinds.workflow.simulator.schedule import Schedule, figures, ready, slowdowns
 
 Json = dict[str, Any]
@@ -30,7 +30,13 @@ Choices = Sequence[tuple[float, str]]
 
 
 def picture(
-    name: str, trace: Trace, nodes: Nodes, schedule: Schedule, choices: Choices = (), labels: Sequence[str] = ()
+    name: str,
+    trace: Trace,
+    nodes: Nodes,
+    schedule: Schedule,
+    choices: Choices = (),
+    labels: Sequence[str] = (),
+    stretch: Window | None = None,
 ) -> Json:
     """What is shown of one schedule; see the module.
 
@@ -38,6 +44,7 @@ def picture(
         name: of the strategy.
         choices: at which second the gate chose which strategy.
         labels: of the nodes, [M]; their numbers where there are none.
+        stretch: what its Gantt chart shows; see ``lanes.window``.
 
     Raises:
         ValueError: there is no task, or one was never played to its end.
@@ -51,7 +58,7 @@ def picture(
         "over_time": over_time(trace, nodes, schedule, edges),
         "slowdown": distribution(slowdowns(trace, schedule)),
         "choices": _chosen(choices, edges) if choices else None,
-        "gantt": gantt(trace, nodes, schedule, labels),
+        "gantt": gantt(trace, nodes, schedule, labels, stretch),
     }
 
 

@@ -18,6 +18,7 @@ from workers.evaluation.arena import Bare, Player
 from workers.evaluation.levels import Level
 from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
 from workers.kinds.workflow.evaluation import episodes
+from workers.kinds.workflow.evaluation.lanes import window
 from workers.kinds.workflow.evaluation.memory import Memory
 from workers.kinds.workflow.evaluation.objective import reference
 from workers.kinds.workflow.evaluation.outcomes import OUTCOMES
@@ -187,17 +188,20 @@ class WorkflowProblem:
         world.reset()
         episode = world.truth[0]
 
-        def picture_of(name: str, number: int) -> dict[str, Any]:
-            schedule = world.schedule(0, number)
-            chosen: Callable[[Any, Schedule], Any] = getattr(world.schedulers[number], "choices", lambda *_: ())
-            choices = chosen(episode, schedule)
-            return picture(name, episode.trace, episode.nodes, schedule, choices, self.layout.names)
-
-        schedules = []
+        numbers = {}
         for name, contender in shown.items():
             policy: Any = self._policy(contender)
             Bare(policy).begin(world, seed)
-            schedules.append(picture_of(name, int(policy.act(world.situation).action[0])))
+            numbers[name] = int(policy.act(world.situation).action[0])
+        played = {name: world.schedule(0, number) for name, number in numbers.items()}
+        stretch = window(episode.trace, list(played.values())) if played else None
+
+        def picture_of(name: str, number: int) -> dict[str, Any]:
+            chosen: Callable[[Any, Schedule], Any] = getattr(world.schedulers[number], "choices", lambda *_: ())
+            choices = chosen(episode, played[name])
+            return picture(name, episode.trace, episode.nodes, played[name], choices, self.layout.names, stretch)
+
+        schedules = [picture_of(name, number) for name, number in numbers.items()]
         points = []
         for number, name in enumerate(self.schedulers):
             worthy = figures(episode.trace, episode.nodes, world.schedule(0, number))

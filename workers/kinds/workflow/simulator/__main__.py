@@ -54,11 +54,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _draw(options: Namespace, rows: list[SimulatedSequence]) -> None:
     from workers.evaluation.report.plot import save
+    from workers.kinds.workflow.evaluation.lanes import window
     from workers.kinds.workflow.evaluation.pictures import picture
 
     several = len({row.first for row in rows}) > 1
     names = [f"{row.strategy} {row.first}:{row.trace.tasks}" if several else row.strategy for row in rows]
-    pictures = [picture(name, row.trace, row.nodes, row.schedule) for name, row in zip(names, rows, strict=True)]
+    stretches = {
+        first: window(same[0].trace, [row.schedule for row in same])
+        for first in {row.first for row in rows}
+        for same in [[row for row in rows if row.first == first]]
+    }
+    pictures = [
+        picture(name, row.trace, row.nodes, row.schedule, stretch=stretches[row.first])
+        for name, row in zip(names, rows, strict=True)
+    ]
     save(options.plot, options.trace.name, pictures)
 
 

@@ -12,7 +12,9 @@ compilable(annealing.turned, annealing.turns_open, annealing.soonest, annealing.
 compilable(annealing.relatives, annealing.turn_for, annealing.attempt, annealing.bills, annealing.worth_of)
 place = kernel(placement.planned)
 anneal = kernel(annealing.annealed)
-COMPILED_RANKS = ranks.Ranks(*map(kernel, ranks.PLAIN))
+COMPILED_RANKS = ranks.Ranks(
+    kernel(ranks.upward), kernel(ranks.downward), kernel(ranks.optimistic), kernel(ranks.first_ready)
+)
 
 
 def plan(given: Problem, rule: Rule) -> Plan:

@@ -14,6 +14,7 @@ from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
 from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, compiled
 from workers.kinds.workflow.evaluation.episodes import Episode, described
+from workers.kinds.workflow.evaluation.lanes import window
 from workers.kinds.workflow.evaluation.objective import reference
 from workers.kinds.workflow.evaluation.pictures import picture
 from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
@@ -47,11 +48,15 @@ class Stage:
     def _fill(self) -> str:
         return RULES[self.sequence.fill]
 
-    def picture(self, scheduler: AgentScheduler) -> Json:
-        """See ``seen``."""
-        schedule = scheduler.play(self.episode)
-        choices = scheduler.choices(self.episode, schedule)
-        return picture(scheduler.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
+    def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
+        """What is shown of each; see ``evaluation.pictures``."""
+        trace, nodes = self.episode.trace, self.episode.nodes
+        played = [scheduler.play(self.episode) for scheduler in schedulers]
+        stretch = window(trace, played)
+        return [
+            picture(one.name, trace, nodes, schedule, one.choices(self.episode, schedule), [self.label], stretch)
+            for one, schedule in zip(schedulers, played, strict=True)
+        ]
 
     def figures_of(self, scheduler: AgentScheduler) -> Figures:
         """What its schedule is worth."""
@@ -71,7 +76,7 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
     schedulers += [] if champion is None else [stage.scheduler(CHAMPION, load(champion))]
     schedulers += [rules[name] for name in dict.fromkeys([best_rule, *_cheapest(figures_of)])]
     points = [{"name": rules[name].name, "cost": w.cost, "makespan": w.makespan} for name, w in figures_of.items()]
-    return {"schedules": [stage.picture(scheduler) for scheduler in schedulers], "points": points}
+    return {"schedules": stage.pictures(schedulers), "points": points}
 
 
 def staged(spec: Spec, sequence: Sequence) -> Stage:

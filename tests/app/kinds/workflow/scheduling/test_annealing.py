@@ -47,7 +47,7 @@ def unlimited(problem: Problem) -> Problem:
 def test_a_plan_in_the_order_of_its_starts_is_never_later(graph: tuple[int, Edges], nodes: int, seed: int) -> None:
     problem = unlimited(drawn_problem(np.random.default_rng(seed), *graph, nodes))
     heft = planned(problem.graph, problem.work, problem.fleet, STRATEGIES["heft"](problem))
-    again = plan_of(*begun(problem), *problem[:3])
+    again = plan_of(*begun(problem), problem.graph, problem.work, problem.fleet)
     assert (again.end <= heft.end + 1e-9).all()
     kept(problem, again, problem.work.cost)
 
