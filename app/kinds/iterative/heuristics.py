@@ -35,7 +35,8 @@ class Heuristic:
 def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
     """The allocation with the best outlook if it is held to the end, reachable in one step or not, [B, R].
 
-    Where targets have a probability, it is the best of those that give it, if there is one.
+    Where targets have a probability, it is the best of those that give it, if there is one. Of a belief, only those
+    within the range that was measured are looked at: what lies beyond is tried by a run that has reported.
     """
     batch, grid = len(state.iteration), projector.grid_levels
     share = max(1, LARGEST_PLAN // len(grid))
@@ -45,12 +46,21 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
     """Row of ``best_allocation`` in the grid, [B]."""
-    options = everywhere(projector, state)
+    options, untried = everywhere(projector, state), _untried(projector)
     expected = outlook(projector, state, options)
     if asked(state).any():
         sure = assured_outlook(projector, state, options)
+        sure[untried] = -np.inf
         expected = np.where(sure.max(axis=0) == -np.inf, expected, sure)
+    expected[untried] = -np.inf
     return expected.argmax(axis=0)
+
+
+def _untried(projector: Projector) -> NDArray[np.bool_]:
+    """Rows of the grid outside of the range that the belief's samples hold, [A]; none where there is no belief."""
+    table, units = projector.table, projector.units(projector.grid_levels)
+    outside: NDArray[np.bool_] = ((units < table.seen_low) | (units > table.seen_high)).any(axis=1)
+    return outside if projector.members > 1 and not outside.all() else np.zeros(len(units), bool)
 
 
 def _rows(state: State, rows: slice | NDArray[np.bool_]) -> State:

@@ -13,7 +13,7 @@ from app.kinds.iterative.policies.artifact import Experience
 from app.policies.artifact import Artifact
 
 UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
-MODEL_NOISE = 5e-4  # of return: a heuristic's predicted gain below it is within the noise of the model
+MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within the noise of the model
 
 
 class Verdict(IntEnum):

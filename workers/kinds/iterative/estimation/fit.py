@@ -24,7 +24,8 @@ from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_co
 from workers.kinds.iterative.estimation.executions import Executions, Flat
 
 MOST_ROWS = 20_000
-FEWEST_EXECUTIONS = 3
+FEWEST_EXECUTIONS = 2  # a single one can't say what runs differ by
+FEWEST_TO_JUDGE = 3  # executions, at as many allocations as tell a law from its level
 FEWEST_MEMBERS = 4  # of the belief, where its table is as large as a table may be
 
 
@@ -53,7 +54,7 @@ def fit_domain_model(
     """Fit every metric of ``spec`` to ``executions`` and export the table.
 
     Raises:
-        TooLittleData: too few executions or allocations, or an iteration's duration that never varies.
+        TooLittleData: too few executions, or an iteration's duration that never varies.
         CriterionMissed: a simulated iteration takes longer than ``spec.criterion`` allows.
         EstimationError: a metric that is not greater than 0.
     """
@@ -85,16 +86,28 @@ def fit_domain_model(
     return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))
 
 
-def check_enough(layout: Layout, flat: Flat) -> None:
-    """Whether ``flat`` can carry a model of ``layout``.
+def check_judge(layout: Layout, flat: Flat) -> None:
+    """Whether ``flat`` can carry a model that others are judged by: one that has seen allocations make a difference.
 
     Raises:
         TooLittleData, EstimationError: see ``fit_domain_model``.
     """
     needed = min(2 + len(layout.resources), len(layout.allocations))
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
-    if executions < FEWEST_EXECUTIONS or allocations < needed:
-        raise TooLittleData(f"{FEWEST_EXECUTIONS} executions at {needed} allocations", f"{executions} at {allocations}")
+    if executions < FEWEST_TO_JUDGE or allocations < needed:
+        raise TooLittleData(f"{FEWEST_TO_JUDGE} executions at {needed} allocations", f"{executions} at {allocations}")
+    check_enough(layout, flat)
+
+
+def check_enough(layout: Layout, flat: Flat) -> None:
+    """Whether ``flat`` can carry a model of ``layout``: at one allocation, too, for a belief says what it leaves open.
+
+    Raises:
+        TooLittleData, EstimationError: see ``fit_domain_model``.
+    """
+    executions = len(np.unique(flat.groups))
+    if executions < FEWEST_EXECUTIONS:
+        raise TooLittleData(f"{FEWEST_EXECUTIONS} executions", str(executions))
     for name, values in zip(layout.metrics, flat.metrics.T, strict=True):
         if not (values > 0).all():
             raise EstimationError(f"{name} must be greater than 0; the least is {values.min():g}", f"/metrics/{name}")

@@ -26,7 +26,7 @@ from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.held_out import HeldOut
 from workers.inputs import Samples
 from workers.kinds.iterative.estimation.executions import Executions
-from workers.kinds.iterative.estimation.fit import FEWEST_EXECUTIONS, fit_domain_model
+from workers.kinds.iterative.estimation.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
@@ -51,14 +51,14 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
     Raises:
         TooFewHalves: a half can't carry a domain model.
     """
-    if len(samples) < 2 * FEWEST_EXECUTIONS:
-        raise TooFewHalves(f"needs {2 * FEWEST_EXECUTIONS} executions, has {len(samples)}")
+    if len(samples) < 2 * FEWEST_TO_JUDGE:
+        raise TooFewHalves(f"needs {2 * FEWEST_TO_JUDGE} executions, has {len(samples)}")
     order = np.random.default_rng(seed).permutation(len(samples))
+    parts = [Executions(tuple(samples[i] for i in sorted(part))) for part in (order[::2], order[1::2])]
     try:
-        one, other = (
-            fit_domain_model(spec, Executions(tuple(samples[i] for i in sorted(part))), seed).table.thinned(MEMBERS)
-            for part in (order[::2], order[1::2])
-        )
+        for part in parts:
+            check_judge(Layout(spec), part.flat(Layout(spec)))
+        one, other = (fit_domain_model(spec, part, seed).table.thinned(MEMBERS) for part in parts)
     except EstimationError as error:
         raise TooFewHalves(f"half of the {len(samples)} executions can't carry a model: {error}") from error
     return Half(one, other), Half(other, one)

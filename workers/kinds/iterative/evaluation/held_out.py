@@ -12,7 +12,7 @@ from workers.estimators.base import EstimationError
 from workers.evaluation.hold_out import Chosen, choose
 from workers.inputs import HoldOut, Samples
 from workers.kinds.iterative.estimation.executions import Executions
-from workers.kinds.iterative.estimation.fit import FEWEST_EXECUTIONS, check_enough, fit_domain_model
+from workers.kinds.iterative.estimation.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
 
 
 class HeldOutModel(NamedTuple):
@@ -31,13 +31,14 @@ def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) ->
 
     def carries(names: Collection[str]) -> bool:
         try:
-            check_enough(layout, taken(names).flat(layout))
+            check_judge(layout, taken(names).flat(layout))
         except EstimationError:
             return False
         return True
 
-    chosen = choose([*data], request, seed, fewest=FEWEST_EXECUTIONS, carries=carries)
+    chosen = choose([*data], request, seed, fewest=FEWEST_TO_JUDGE, carries=carries)
     try:
+        check_judge(layout, taken(chosen.names).flat(layout))
         fitted = fit_domain_model(spec, taken(chosen.names), seed)
     except EstimationError as error:
         reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"

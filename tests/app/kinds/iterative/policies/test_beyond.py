@@ -141,12 +141,11 @@ def test_what_was_never_seen_stays_called_so_when_a_change_would_gain_nothing() 
 def test_a_heuristic_changes_only_for_more_than_the_noise_of_the_model(
     monkeypatch: pytest.MonkeyPatch, gain: float, verdict: Verdict
 ) -> None:
-    assert MODEL_NOISE == 5e-4
     run = advance(PROJECTOR, state(), state().levels, np.array([[10.0, 1.0, 1.0]]), np.array([[40.0, 4.0]]))
     seen = view(PROJECTOR, run)
     outlook = np.full_like(seen.outlook, -1.0)
     best = next(a for a in range(outlook.shape[1]) if a != LAYOUT.noop and seen.mask[0, a])
-    outlook[0, best] += gain * 5e-4
+    outlook[0, best] += gain * MODEL_NOISE
     got = decide(Situation(PROJECTOR, run, seen._replace(outlook=outlook)), None)
     assert got.verdict[0] == verdict
     assert got.action[0] == (best if verdict == Verdict.FOLLOWED else LAYOUT.noop)

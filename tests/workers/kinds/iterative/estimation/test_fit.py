@@ -14,7 +14,7 @@ from app.kinds.iterative.spec import Spec
 from workers.estimators.base import CriterionMissed, EstimationError, Inputs, TooLittleData
 from workers.estimators.selection import input_folds, select
 from workers.kinds.iterative.estimation.executions import Executions
-from workers.kinds.iterative.estimation.fit import fit_domain_model
+from workers.kinds.iterative.estimation.fit import check_judge, fit_domain_model
 
 GPUS = {"name": "gpus", "minimum": 1, "maximum": 16, "change_seconds": 5.0}
 
@@ -122,17 +122,35 @@ def test_two_resources_are_tabled_in_the_layouts_order() -> None:
     assert float(np.median(error)) < 0.1
 
 
-@pytest.mark.parametrize(("count", "has"), [(0, "0 at 0"), (1, "1 at 1"), (2, "2 at 2")])
-def test_too_few_executions_are_a_state_with_terms(count: int, has: str) -> None:
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_few_executions_are_a_state_with_terms(count: int) -> None:
     items = tuple((f"r{i}", np.array([[0.0, 1.0 + i, 10.0 - i], [1.0, 1.0 + i, 10.5 - i]])) for i in range(count))
+    with pytest.raises(TooLittleData, match=f"needs 2 executions; has {count}"):
+        fit_domain_model(_spec(), Executions(items))
+
+
+@pytest.mark.parametrize(("count", "has"), [(2, "2 at 2"), (9, "9 at 1")])
+def test_who_judges_has_seen_allocations_differ(count: int, has: str) -> None:
+    at = [1.0, 2.0] if count == 2 else [4.0] * count
+    items = tuple((f"r{i}", np.array([[0.0, gpus, 10.0 + i]])) for i, gpus in enumerate(at))
+    layout = Layout(_spec())
     with pytest.raises(TooLittleData, match=f"needs 3 executions at 3 allocations; has {has}"):
-        fit_domain_model(_spec(), Executions(items))
+        check_judge(layout, Executions(items).flat(layout))
 
 
-def test_a_single_allocation_is_too_little() -> None:
-    items = tuple((f"r{i}", np.array([[0.0, 4.0, 10.0 + i]])) for i in range(9))
-    with pytest.raises(TooLittleData, match="has 9 at 1"):
-        fit_domain_model(_spec(), Executions(items))
+@pytest.mark.parametrize("gpus", [(4.0, 8.0), (4.0, 4.0)])
+def test_two_executions_leave_open_what_they_have_not_seen(gpus: tuple[float, float]) -> None:
+    """Members agree where runs were measured, and disagree by more the further from there."""
+    noise = np.random.default_rng(1).normal(0, 0.02, (2, 12))
+    items = tuple(
+        (f"r{i}", np.column_stack([np.arange(12.0), np.full(12, at), _seconds(np.full(12, at)) * np.exp(noise[i])]))
+        for i, at in enumerate(gpus)
+    )
+    members = fit_domain_model(_spec(), Executions(items)).table.members
+    assert members is not None
+    apart = np.asarray(members[:, 0, :, 0, 0]).std(axis=0)  # by number of gpus less one
+    assert apart[3] < apart[1] < apart[0]
+    assert apart[3] < 0.2 < apart[0]
 
 
 def test_three_executions_at_three_allocations_are_enough() -> None:
