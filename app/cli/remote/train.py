@@ -100,6 +100,16 @@ def show(agent: Json, output: Console) -> None:
     output.print(Text(f"agent {agent['version']}: {agent['algorithm']}, {_promotion(agent)}", "bold"))
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
     output.print(Text(report["reason"]))
+    if alone := _alone(report):
+        output.print(Text(alone))
+
+
+def _alone(report: Json) -> str:
+    """What the best network reaches by itself, whoever is published; nothing where none was trained."""
+    found = report.get("learned")
+    if found is None:
+        return ""
+    return f"{found['algorithm']} by itself, seed {found['seed']}: return {_interval(found['return'])}{_gap(found)}"
 
 
 def _promotion(agent: Json) -> str:

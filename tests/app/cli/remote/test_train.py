@@ -78,5 +78,10 @@ def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
     assert f"agent 4: ppo, {told}" in text
     assert "1.23% from the exact optimum" in text
     assert "promoted: it is good" in text
+    learned = {"algorithm": "ppo", "seed": 2, "return": report()["return"], "gap_to_optimum": 0.0456}
+    alone = printed({"version": 4, "algorithm": "planner", "champion": champion, "report": report(learned=learned)})
+    assert "ppo by itself, seed 2: return -0.03000" in alone
+    assert "4.56% from the exact optimum" in alone
+    assert "by itself" not in text
     single = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(bracket=BRACKET[:1])})
     assert "chosen" not in single
