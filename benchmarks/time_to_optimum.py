@@ -79,7 +79,7 @@ Timed = Callable[[Bar, Settings, int], float]
 def results(names: list[str] | None = None) -> list[Row]:
     """Per problem: ours beside the peer's, both with the settings that were the soonest on another problem."""
     other = Bar(problem(TUNED_ON))
-    chosen = {learner: tuned(learner, other) for learner in (our_time, peer_time)}
+    chosen: dict[Timed, Settings] = {learner: tuned(learner, other) for learner in (our_time, peer_time)}
     return [compared(Bar(alone(name)), chosen) for name in names or CHOSEN]
 
 

@@ -11,6 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.agents.algorithms import Algorithm
 from app.domain_models.schemas import Seed
+from app.evaluations.schemas import EquivalenceMargin
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.fields import Name
 from app.kinds.registry import KINDS
@@ -85,6 +86,7 @@ class TrainRequest(BaseModel):
         default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
     )
     require: Requirements = []
+    equivalence_margin: EquivalenceMargin = 0.01
 
     @classmethod
     def stored(cls, request: Mapping[str, Any]) -> TrainRequest:

@@ -77,6 +77,7 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
         train_request.device,
         train_request.imitate,
         start,
+        train_request.equivalence_margin,
     )
 
 

@@ -68,9 +68,20 @@ class Iterative(SimulatedKind):
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
     def training(self, workload: Workload, request: Request) -> IterativeTraining:
-        """See ``Competing``."""
-        from workers.kinds.iterative.training.problem import IterativeTraining
+        """See ``Competing``.
 
+        Raises:
+            Untrainable: a target is to be met with a probability, which no reward that agents learn from knows.
+        """
+        from workers.kinds.iterative.training.problem import IterativeTraining
+        from workers.learning.training.request import Untrainable
+
+        sure = [f"{m.name} ({m.probability:g})" for m in workload.spec.metrics if m.probability is not None]
+        if sure:
+            raise Untrainable(
+                f"targets with a probability are decided by model_predictive alone, agents learn from weights: "
+                f"{', '.join(sure)}; PATCH the workload's probabilities to null to train for its weights"
+            )
         return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:

@@ -16,6 +16,7 @@ from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Evaluation, Fitted, Spaces
 
 if TYPE_CHECKING:
+    from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
     from workers.evaluation.wrappers.base import World
     from workers.inputs import HoldOut, LoggedRun
@@ -65,6 +66,10 @@ class SimulatedKind:
     def weights(self, workload: Workload) -> Sequence[float]:
         """What each of them is worth, [T]."""
         return tuple(map(float, self.world(workload, Conditions(1, 0)).weights))  # type: ignore[attr-defined]
+
+    def outcomes(self, workload: Workload) -> Sequence[Outcome]:
+        """What users count of an episode: the world's."""
+        return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
 
     def layout(self, spec: Any) -> Any:
         """What is derived from a spec: spaces, names, scales."""

@@ -48,7 +48,7 @@ def conclude(
     name = PLANNER if chosen is None else records[chosen].entry.algorithm
     drawn = request.seed if chosen is None else records[chosen].entry.seed
     artifact = problem.calibrate(_artifact(contenders, planned, chosen))
-    verdict = problem.judge(artifact, planned, champion)
+    verdict = problem.judge(artifact, planned, champion, request.equivalence_margin)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
     report |= _effort(contenders, learner) | {"learned": _alone(problem, contenders, planned, learner)}
     report |= {"candidates": _candidates(records, planned if request.plans else None)}

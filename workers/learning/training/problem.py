@@ -92,9 +92,10 @@ class TrainingProblem(Protocol):
         """
         ...
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """Score it on fresh episodes beside baselines, plan and champion; the agent report's ``return`` to ``reason``.
 
+        ``margin``: of practical equivalence, see ``Request``.
         ``promoted`` and ``reason`` are among it: see ``workers.evaluation.judge``.
         """
         ...

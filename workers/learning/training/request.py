@@ -44,6 +44,7 @@ class Request:
         device: `auto`, `cpu` or `cuda`: where networks are computed.
         imitate: the expert whose play is imitated before learning: a baseline of the kind, or `planner`.
         start: the agent whose parameters are gone on from.
+        equivalence_margin: share of the best baseline's return up to which a difference counts as none in the verdict.
     """
 
     algorithm: str = "auto"
@@ -54,6 +55,7 @@ class Request:
     device: str = "auto"
     imitate: str | None = None
     start: Start | None = None
+    equivalence_margin: float = 0.01
 
     @property
     def plans(self) -> bool:

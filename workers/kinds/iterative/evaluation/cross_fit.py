@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load
@@ -20,6 +20,7 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
+from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.judge import Judgement
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.held_out import HeldOut
@@ -64,7 +65,14 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
 
 
 def cross_fitted(
-    spec: Spec, samples: Samples, artifact: bytes, *, seed: int, champion: bytes | None = None, episodes: int = EPISODES
+    spec: Spec,
+    samples: Samples,
+    artifact: bytes,
+    *,
+    seed: int,
+    champion: bytes | None = None,
+    episodes: int = EPISODES,
+    margin: float = MARGIN,
 ) -> dict[str, Any]:
     """The judge's report on both halves' episodes together, and ``executions``; raises TooFewHalves."""
     arenas = [_Arena(spec, half, seed + i, episodes) for i, half in enumerate(halves(spec, samples, seed))]
@@ -75,7 +83,9 @@ def cross_fitted(
     rules = {name: earned(rule) for name, rule in HEURISTICS.items()}
     if champion is not None:
         check(load(champion), Layout(spec))
-    verdict = Judgement(earned(artifact), rules, champion=None if champion is None else earned(champion))
+    answering = default_heuristic(arenas[0].believed).name
+    present = None if champion is None else earned(champion)
+    verdict = Judgement(earned(artifact), rules, answering, present, margin)
     return verdict.report() | {"executions": len(samples)}
 
 

@@ -84,12 +84,21 @@ class IterativeTraining:
         """See ``TrainingProblem``."""
         return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
-        optimum = self._optimum(planned)
-        verdict = judge(self.spec, self.table, artifact, seed=self.seed + 3, champion=champion, optimum=optimum)
+        verdict = judge(
+            self.spec,
+            self.table,
+            artifact,
+            seed=self.seed + 3,
+            champion=champion,
+            optimum=self._optimum(planned),
+            margin=margin,
+        )
         try:
-            crossed = cross_fitted(self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion)
+            crossed = cross_fitted(
+                self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion, margin=margin
+            )
         except TooFewHalves as error:
             return verdict | {"cross_fitted": {"reason": str(error)}}
         if verdict["promoted"] and not crossed["promoted"]:

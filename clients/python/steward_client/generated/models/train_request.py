@@ -45,6 +45,9 @@ class TrainRequest:
     require: list[TrainRequestRequireItem] | Unset = UNSET
     """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
     model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
+    equivalence_margin: float | Unset = 0.01
+    """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
+    gain within it promotes nobody. """
 
     def to_dict(self) -> dict[str, Any]:
         algorithm: str | Unset = UNSET
@@ -102,6 +105,8 @@ class TrainRequest:
                 require_item = require_item_data.value
                 require.append(require_item)
 
+        equivalence_margin = self.equivalence_margin
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -127,6 +132,8 @@ class TrainRequest:
             field_dict["promote"] = promote
         if require is not UNSET:
             field_dict["require"] = require
+        if equivalence_margin is not UNSET:
+            field_dict["equivalence_margin"] = equivalence_margin
 
         return field_dict
 
@@ -220,6 +227,8 @@ class TrainRequest:
 
                 require.append(require_item)
 
+        equivalence_margin = d.pop("equivalence_margin", UNSET)
+
         train_request = cls(
             algorithm=algorithm,
             budget=budget,
@@ -232,6 +241,7 @@ class TrainRequest:
             model=model,
             promote=promote,
             require=require,
+            equivalence_margin=equivalence_margin,
         )
 
         return train_request

@@ -9,6 +9,7 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import save
 from tests.planted import planted_spec, planted_table
+from workers.evaluation.equivalence import MARGIN
 from workers.inputs import Samples
 from workers.kinds.iterative.evaluation import cross_fit
 from workers.kinds.iterative.evaluation.cross_fit import Half, TooFewHalves, cross_fitted, halves
@@ -62,9 +63,9 @@ def test_a_plan_for_what_is_true_is_as_good_on_unseen_executions() -> None:
 def test_what_is_only_good_under_its_own_model_is_not_promoted() -> None:
     """The model says that executors help; the executions say that they hurt."""
     problem = IterativeTraining(SPEC, TABLE, 1)
-    assert problem.judge(planner(), NOTHING, None)["promoted"]
+    assert problem.judge(planner(), NOTHING, None, MARGIN)["promoted"]
     against = executions(lambda allocation: 1 + 0.5 * allocation, 18)
-    report = IterativeTraining(SPEC, TABLE, 1, against).judge(planner(), NOTHING, None)
+    report = IterativeTraining(SPEC, TABLE, 1, against).judge(planner(), NOTHING, None, MARGIN)
     assert not report["promoted"]
     assert report["reason"].startswith(UNSEEN)
     assert not report["cross_fitted"]["promoted"]
@@ -76,7 +77,7 @@ def test_too_few_executions_say_so() -> None:
     alike = [(name, rows * [1, 0, 1] + [0, 8, 0]) for name, rows in executions(planted, 8)]
     with pytest.raises(TooFewHalves, match="half of the 8 executions"):
         halves(SPEC, alike, seed=0)
-    report = IterativeTraining(SPEC, TABLE, 1).judge(planner(), NOTHING, None)
+    report = IterativeTraining(SPEC, TABLE, 1).judge(planner(), NOTHING, None, MARGIN)
     assert report["cross_fitted"] == {"reason": "needs 6 executions, has 0"}
 
 

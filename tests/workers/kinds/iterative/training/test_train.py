@@ -10,6 +10,8 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import check, load
 from tests.planted import planted_spec, planted_table
+from workers.inputs import Workload
+from workers.kinds.iterative import KIND
 from workers.kinds.iterative.training.problem import IterativeTraining
 from workers.kinds.iterative.training.train import training
 from workers.learning.bracket import Bracket
@@ -46,6 +48,17 @@ def learner(given: Training) -> Executor:
     return found
 
 
+def test_the_margin_that_is_asked_for_judges() -> None:
+    """The plan is the optimum, and 1 % above the rule that answers: of its own, that is a gain or none."""
+    exact, wide = (
+        finished(training(SPEC, TABLE, request("planner", equivalence_margin=margin))).result().report
+        for margin in (0.0, 0.5)
+    )
+    assert (exact["equivalence_margin"], wide["equivalence_margin"]) == (0.0, 0.5)
+    assert exact["gain"]["low"] > 0
+    assert (exact["promoted"], wide["promoted"]) == (True, False)
+
+
 @pytest.mark.parametrize(
     "algorithm", ["planner", "tabular_q", "dqn", "dueling_double_dqn", "n_step_dqn", "prioritised_dqn"]
 )
@@ -64,7 +77,7 @@ def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
 
 
 def test_auto_lets_the_planner_compete() -> None:
-    report = finished(training(SPEC, TABLE, request())).result().report
+    report = finished(training(SPEC, TABLE, request(equivalence_margin=0.0))).result().report
     assert set(report["candidates"]) == {*COMPETING, "planner"}
     assert report["candidates"][report["algorithm"]] == max(report["candidates"].values())
     assert report["promoted"], report["reason"]
@@ -182,3 +195,10 @@ def test_an_expert_that_is_not_there_is_named() -> None:
     spec = planted_spec(iterations=4, metrics=[{"name": "loss", "target": 1.0}])
     with pytest.raises(Untrainable, match=r"imitated.*loss"):
         finished(training(spec, planted_table(spec), request("dqn", 2_000, imitate="planner")))
+
+
+def test_a_workload_that_asks_for_a_probability_trains_nobody_and_says_why() -> None:
+    metric = {"name": "iteration_seconds", "target": 110.0, "scope": "run", "probability": 0.95}
+    workload = Workload(planted_spec(iterations=10, metrics=[metric]), model=TABLE.to_bytes())
+    with pytest.raises(Untrainable, match=r"iteration_seconds \(0.95\).* PATCH the workload's probabilities to null"):
+        KIND.training(workload, request())
