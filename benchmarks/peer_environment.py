@@ -90,5 +90,6 @@ class MaskedPolicy(ActorCriticPolicy):
 
     def _get_action_dist_from_latent(self, latent_pi: torch.Tensor) -> Any:
         logits = self.action_net(latent_pi)
-        mask = self.features_extractor.mask
-        return self.action_dist.proba_distribution(logits.masked_fill(~mask, -1e8))
+        extractor = self.features_extractor
+        assert isinstance(extractor, Unmasked)  # noqa: S101  (narrows the type)
+        return self.action_dist.proba_distribution(logits.masked_fill(~extractor.mask, -1e8))

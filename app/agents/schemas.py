@@ -56,7 +56,7 @@ class TrainRequest(BaseModel):
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
         default=None,
         description="Environment steps for each seed, shared by the algorithms that compete: the same request gives "
-        "the same agent on any machine. Default: what the kind's trainings take (1,000,000 of an iterative workload).",
+        "the same agent on any machine. Default: what the kind's trainings take (2,000,000 of an iterative workload).",
     )
     seed: Seed = 0
     seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = Field(

@@ -172,12 +172,6 @@ class ExecutorContract:
         with pytest.raises(CheckpointError):
             make().restore(b"no checkpoint at all")
 
-    def test_a_time_limit_ends_the_training(self, make: Callable[..., Any]) -> None:
-        executor = make(slabs=10**6, chunk=20, seconds=0.3)
-        finish(executor)
-        assert executor.steps < BATCH * 10**5
-        assert executor.elapsed >= 0.3
-
     def test_closing_twice_is_fine(self, make: Callable[..., Any]) -> None:
         executor = make()
         executor.advance()

@@ -103,6 +103,16 @@ def show(agent: Json, output: Console) -> None:
         output.print(compared(report["outcomes"]))
     output.print(Text(report["reason"]))
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
+    if alone := _alone(report):
+        output.print(Text(alone))
+
+
+def _alone(report: Json) -> str:
+    """What the best network reaches by itself, whoever is published; nothing where none was trained."""
+    found = report.get("learned")
+    if found is None:
+        return ""
+    return f"{found['algorithm']} by itself, seed {found['seed']}: return {_interval(found['return'])}{_gap(found)}"
 
 
 def _promotion(agent: Json) -> str:

@@ -107,10 +107,10 @@ def test_within_two_percent_of_a_workloads_optimum(name: str) -> None:
 
 
 def test_a_table_within_two_percent_of_a_workloads_optimum() -> None:
-    """On top of the advice: without it, so few cells can't tell what matters."""
+    """By what it has tried alone: it takes many more steps than a network."""
     config = named("tabular_q")
     assert isinstance(config, QTable)
-    suite.check_workload(msgspec.structs.replace(config, entries=(0, 2, 3, 4), bins=5, warm_up=1_024), 300)
+    suite.check_workload(msgspec.structs.replace(config, entries=(0, 2, 4), bins=9, warm_up=1_024), 2_000)
 
 
 def test_a_too_small_memory_does_not_learn() -> None:

@@ -14,7 +14,7 @@ LARGEST_SEED = 2**31
 COMPETING = ("ppo",)
 """The algorithms that `auto` tries with every seed, beside the planner."""
 SEEDS = 3  # of `auto`, where their number is not given
-STEPS = 1_000_000  # where no budget is given
+STEPS = 2_000_000  # where no budget is given
 FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
 
 

@@ -102,10 +102,7 @@ class IterativeTraining:
         except TooFewHalves as error:
             return verdict | {"cross_fitted": {"reason": str(error)}}
         if verdict["promoted"] and not crossed["promoted"]:
-            verdict |= {
-                "promoted": False,
-                "reason": f"under models that have not seen what it is judged on: {crossed['reason']}",
-            }
+            verdict |= {"promoted": False, "reason": f"{UNSEEN}: {crossed['reason']}"}
         return verdict | {"cross_fitted": crossed}
 
     def _optimum(self, planned: Planned) -> Optimum | None:

@@ -24,7 +24,7 @@ class TrainRequest:
     its own. """
     budget: int | None | Unset = UNSET
     """ Environment steps for each seed, shared by the algorithms that compete: the same request gives the same
-    agent on any machine. Default: what the kind's trainings take (1,000,000 of an iterative workload). """
+    agent on any machine. Default: what the kind's trainings take (2,000,000 of an iterative workload). """
     seed: int | Unset = 0
     """ Same seed, same samples: the same result. """
     seeds: int | None | Unset = UNSET
