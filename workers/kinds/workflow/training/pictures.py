@@ -8,11 +8,11 @@ import numpy as np
 
 from app.kinds.workflow.layout import Layout, pool
 from app.kinds.workflow.policies.artifact import load
-from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
-from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, compiled
+from workers.kinds.workflow.evaluation.artifacts import AgentScheduler
 from workers.kinds.workflow.evaluation.episodes import Episode, described
 from workers.kinds.workflow.evaluation.objective import reference
 from workers.kinds.workflow.evaluation.pictures import picture
@@ -34,9 +34,8 @@ class Stage:
     label: str
 
     def scheduler(self, name: str, policy: Any) -> AgentScheduler:
-        """A policy as it was judged; a rule too, for its loops are compiled already."""
-        agent, members = compiled(policy)
-        return AgentScheduler(name, agent, members, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
+        """A policy as it was judged; a rule too."""
+        return AgentScheduler(name, policy, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
     def rule(self, name: str) -> AgentScheduler:
         """A rule, named as evaluations name it."""
@@ -50,8 +49,7 @@ class Stage:
     def picture(self, scheduler: AgentScheduler) -> Json:
         """See ``seen``."""
         schedule = scheduler.play(self.episode)
-        choices = scheduler.choices(self.episode, schedule)
-        return picture(scheduler.name, self.episode.trace, self.episode.nodes, schedule, choices, [self.label])
+        return picture(scheduler.name, self.episode.trace, self.episode.nodes, schedule, labels=[self.label])
 
     def figures_of(self, scheduler: AgentScheduler) -> Figures:
         """What its schedule is worth."""
