@@ -71,7 +71,8 @@ def served(policy: PriorityPolicy, jobs: Trace, mechanism: int) -> Seconds:
             arriving += 1
         else:
             last = int(ends.argmin())
-            report["finished"] = [{"id": str(last), "end": now}]
+            report["running"] = [one for one in report["running"] if one["id"] != str(last)]
+            report["finished"] = [{**running(last, begun[last]), "end": now}]
             ends[last] = math.inf
         state = unpack(json.decode(json.encode(pack(advance(layout, state, QueueReport.model_validate(report))))))
         decided = decide(situation := QueueSituation(layout, state), lambda s: choose_by(policy, s, own))
