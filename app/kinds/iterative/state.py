@@ -32,6 +32,7 @@ class State(NamedTuple):
         prices: per unit and hour, [B, R].
         effects: posterior mean of the log run effect under each member of the belief, [B, K · M].
         log_weights: log of how likely each member is, [B, K]; where there is one model, both are [B, 0].
+        probabilities: with which targets are to be met, [B, M]; not a number where none is asked for.
     """
 
     iteration: Array
@@ -47,6 +48,7 @@ class State(NamedTuple):
     prices: Array
     effects: Array
     log_weights: Array
+    probabilities: Array
 
 
 def begin(
@@ -54,6 +56,7 @@ def begin(
     levels: Levels,
     *,
     targets: ArrayLike | None = None,
+    probabilities: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     prices: ArrayLike | None = None,
     features: ArrayLike | None = None,
@@ -82,6 +85,7 @@ def begin(
         prices=rows(prices, layout.prices),
         effects=np.zeros((batch, members * metrics), dtype),
         log_weights=np.zeros((batch, members), dtype),
+        probabilities=rows(probabilities, layout.probabilities),
     )
 
 
@@ -212,21 +216,25 @@ def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Arra
 
 
 def pack(state: State) -> NDArray[np.float64]:
-    """One row of plain numbers per run, [B, S]; NaN where there is no value."""
-    columns = [np.asarray(field, np.float64) for field in state]
+    """One row of plain numbers per run, [B, S]; NaN where there is no value. All but the probabilities asked for."""
+    columns = [np.asarray(field, np.float64) for field in state[:-1]]
     return np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
 
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in."""
+    """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in; probabilities asked
+    for are the spec's.
+    """
     values, start = [], 0
     for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
         values.append(rows[:, start] if vector else rows[:, start : start + width])
         start += width
+    probabilities = np.tile(layout.probabilities, (len(rows), 1))
+    values.append(probabilities)
     return State(values[0].astype(np.int32), values[1].astype(np.int16), *values[2:])
 
 
-_VECTORS = [name in {"iteration", "cost"} for name in State._fields]
+_VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-1]]
 
 
 def _widths(layout: Layout, size: int) -> list[int]:

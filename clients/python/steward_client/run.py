@@ -27,6 +27,7 @@ class Run(Live[Decision]):
         client: the service's address, or a generated client (one with a key, for example).
         workload: name of a registered workload.
         targets: targets of this run alone, by metric; the workload's hold for the rest.
+        probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
         features: features of the first iteration, where they are known.
         retry: how patiently calls are repeated.
     """
@@ -37,10 +38,13 @@ class Run(Live[Decision]):
         workload: str,
         *,
         targets: Mapping[str, float] | None = None,
+        probabilities: Mapping[str, float | None] | None = None,
         features: Mapping[str, float] | None = None,
         retry: Retry | None = None,
     ) -> None:
         request: dict[str, Any] = {"workload": workload, "targets": dict(targets or {})}
+        if probabilities:
+            request["probabilities"] = dict(probabilities)
         if features is not None:
             request["features"] = dict(features)
         super().__init__(client, request, Decision.from_dict, retry)

@@ -16,6 +16,7 @@ from app.kinds.iterative.decisions import query as queries
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.given_state import GivenState, states
+from app.kinds.iterative.decisions.notices import with_codes, without_codes
 from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
@@ -24,7 +25,9 @@ Read = tuple[list[int], list[float], list[float]]
 
 
 class IterativeEngine:
-    """A run's state is one packed row, [S]; a report in the layout's order is its levels, metrics and features."""
+    """A run's state is one packed row, after the notices of its last decision; a report in the layout's order is its
+    levels, metrics and features.
+    """
 
     quick = True
 
@@ -36,11 +39,11 @@ class IterativeEngine:
         """The model's initial allocation, or the spec's without a model.
 
         Raises:
-            InvalidInput: targets or features that the workload hasn't.
+            InvalidInput: targets, probabilities or features that the workload hasn't.
         """
-        state = queries.beginning(compiled, start.targets, start.features)
-        decision, levels = begin_with(compiled, state, run, now)
-        return Answered(decision, pack(state._replace(levels=levels[None]))[0])
+        state = queries.beginning(compiled, start.targets, start.features, start.probabilities)
+        (decision, notices), levels = begin_with(compiled, state, run, now)
+        return Answered(decision, with_codes(pack(state._replace(levels=levels[None]))[0], notices))
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -61,8 +64,12 @@ class IterativeEngine:
         """Advance each run by its report and decide, all at once."""
         batch, layout = len(pending), compiled.layout
         weights, prices = compiled.terms(batch)
-        state = unpack(layout, np.stack([aligned(compiled.projector, one.state) for one in pending]))._replace(
-            targets=_targets(compiled, pending), weights=weights, prices=prices
+        rows, notices = zip(*(without_codes(one.state) for one in pending), strict=True)
+        state = unpack(layout, np.stack([aligned(compiled.projector, row) for row in rows]))._replace(
+            targets=_own("targets", layout.targets, compiled, pending),
+            probabilities=_own("probabilities", layout.probabilities, compiled, pending),
+            weights=weights,
+            prices=prices,
         )
         levels, metrics, features = zip(*(one.report for one in pending), strict=True)
         after = advance(
@@ -72,9 +79,9 @@ class IterativeEngine:
             np.array(metrics),
             np.array(features).reshape(batch, len(layout.features)),
         )
-        subjects = [Subject(one.run, one.iteration, one.shadow) for one in pending]
-        decisions = decide(compiled, after, subjects, now)
-        return [Answered(*parts) for parts in zip(decisions, pack(after), strict=True)]
+        subjects = [Subject(p.run, p.iteration, p.shadow, known) for p, known in zip(pending, notices, strict=True)]
+        answers = zip(decide(compiled, after, subjects, now), pack(after), strict=True)
+        return [Answered(answer.decision, with_codes(row, answer.notices)) for answer, row in answers]
 
     def serialise(self, state: NDArray[np.float64]) -> msgspec.Raw:
         """The row [S] as a JSON array of numbers, null for NaN."""
@@ -94,21 +101,22 @@ class IterativeEngine:
 
     def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:
         """Decisions for what ``parse_state`` gave."""
-        out = [begin_with(compiled, one, None, now)[0] if isinstance(one, State) else b"" for one in given]
+        out = [begin_with(compiled, one, None, now)[0].decision if isinstance(one, State) else b"" for one in given]
         reported = [i for i, one in enumerate(given) if not out[i]]
         if reported:
             subjects = [Subject(None, given[i].iteration) for i in reported]
             decisions = decide(compiled, states(compiled, [given[i] for i in reported]), subjects, now)
-            for i, decision in zip(reported, decisions, strict=True):
-                out[i] = decision
+            for i, answer in zip(reported, decisions, strict=True):
+                out[i] = answer.decision
         return out
 
 
-def _targets(compiled: Compiled, pending: Sequence[Pending]) -> NDArray[np.float64]:
-    """The targets of each run, [B, M]: its own where it has them, else those of the workload as they stand."""
-    layout = compiled.layout
-    targets = np.tile(layout.targets, (len(pending), 1))
+def _own(
+    part: str, default: NDArray[np.float64], compiled: Compiled, pending: Sequence[Pending]
+) -> NDArray[np.float64]:
+    """What each run has of ``part``, by metric, [B, M]: its own where given, else the workload's as it stands."""
+    values = np.tile(default, (len(pending), 1))
     for i, one in enumerate(pending):
-        for name, value in one.start.get("targets", {}).items():
-            targets[i, layout.metrics.index(name)] = value
-    return targets
+        for name, value in one.start.get(part, {}).items():
+            values[i, compiled.layout.metrics.index(name)] = np.nan if value is None else value
+    return values

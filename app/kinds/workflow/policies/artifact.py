@@ -14,7 +14,7 @@ from app.policies.base import IncompatibleArtifact
 FORMAT = 1
 KIND = "workflow"
 SHIPPED = Path(__file__).parent / "pretrained.safetensors"
-"""Priorities that come with the package; ``python -m benchmarks.workflow_generalisation --ship FILE`` makes them anew."""
+"""Priorities that ship with the package; ``python -m benchmarks.workflow_generalisation --ship FILE`` makes them."""
 
 Scheduler = StrategyPolicy | PriorityPolicy
 SCHEDULERS: dict[str, type[Scheduler]] = {"strategy": StrategyPolicy, "priority": PriorityPolicy}

@@ -82,10 +82,19 @@ def pieces(source: Source, length: int) -> list[Trace]:
     return [piece(source.trace, int(start), length) for start in starts]
 
 
+def played(sequence: Sequence, policy: Scheduler) -> Seconds:
+    """When each job of a sequence begins under a policy, [N]."""
+    return play_agent(policy, sequence.trace, sequence.processors, sequence.mechanism, sequence.fill)
+
+
 def loss(sequence: Sequence, policy: Scheduler) -> float:
     """Mean bounded slowdown of a filled sequence under a policy, or what its workload's objective charges."""
+    return charged_for(sequence, played(sequence, policy))
+
+
+def charged_for(sequence: Sequence, begun: Seconds) -> float:
+    """The same of jobs that begin at these seconds, [N]."""
     trace = sequence.trace
-    begun = play_agent(policy, trace, sequence.processors, sequence.mechanism, sequence.fill)
     if sequence.objective is not None:
         return charged(sequence.objective, trace, begun)
     spent = begun - trace.submit + trace.runtime

@@ -14,8 +14,9 @@ from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolic
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.priority import SAF
 from app.kinds.workflow.scheduling.rules import RULES
-from app.kinds.workflow.spec import Spec
+from app.kinds.workflow.spec import AGENT, Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
+from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Samples
 from workers.kinds.workflow.training.judge import judge
@@ -43,6 +44,7 @@ class SchedulerTrainer:
         seed: of everything drawn.
         budget: tasks that are started in simulations; None: as many as take about a minute.
         champion: the artifact that answers now; it must be beaten to be replaced.
+        margin: of practical equivalence, in the verdict.
 
     Raises:
         Untrainable: there are too few tasks, or they do not fit on one machine.
@@ -56,8 +58,10 @@ class SchedulerTrainer:
         budget: int | None = None,
         *,
         champion: bytes | None = None,
+        margin: float = MARGIN,
     ) -> None:
-        self.spec, self.seed, self.champion, self.objective = spec, seed, champion, objective_weights(spec)
+        self.spec, self.seed, self.margin, self.objective = spec, seed, margin, objective_weights(spec)
+        self.champion = SHIPPED.read_bytes() if champion is None and spec.strategy == AGENT else champion
         self.machine = max(node.processors for node in spec.nodes)
         name = spec.backfilling if spec.backfilling in MECHANISMS[:3] else "easy"
         self.mechanism, self.fill = MECHANISMS.index(name), RULES.index(spec.backfill_order)
@@ -130,11 +134,14 @@ class SchedulerTrainer:
         chosen, evidence = self._chosen()
         artifact = save(chosen)
         unseen = self._pieces(2)
-        report = {"algorithm": chosen.name, "seed": self.seed, **judge(artifact, unseen, self.champion)}
+        report = {"algorithm": chosen.name, "seed": self.seed, **self._judged(artifact, unseen)}
         report |= {"candidates": evidence, "tasks": self.spent, "mechanism": MECHANISMS[self.mechanism]}
         report |= {"curve": [list(point) for point in self.search.curve]}
         report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
         return TrainedAgent(artifact, report)
+
+    def _judged(self, artifact: bytes, unseen: list[Sequence]) -> dict[str, Any]:
+        return judge(artifact, unseen, self.champion, answering=self.spec.strategy, margin=self.margin)
 
     def _chosen(self) -> tuple[Scheduler, dict[str, float]]:
         """What ships, unless what was found or a rule is ahead of it with 95 % confidence; and all mean losses."""

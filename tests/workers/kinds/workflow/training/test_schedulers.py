@@ -164,7 +164,9 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     assert first.result().artifact == again.result().artifact
     report = again.result().report
     assert report["algorithm"] == load(again.result().artifact).name
-    assert report["promoted"] == all(gain["low"] >= 0.0 for gain in report["gains"].values())
+    margin = 0.01 * report["heuristics"][report["best_heuristic"]]["mean"]
+    assert report["promoted"] == (report["advantage"]["low"] >= -margin and report["gain"]["low"] > margin)
+    assert (report["incumbent"], report["equivalence_margin"]) == ("sjf", 0.01)
     assert report["best_heuristic"] in report["reason"]
     assert report["return"]["mean"] == -report["terms"]["slowdown"]["mean"]
     assert set(report["candidates"]) == {"shipped", "tuned", *RULES}
@@ -179,7 +181,6 @@ def test_a_training_minds_what_the_workload_pays_for() -> None:
     while not whole.done:
         whole.advance()
     report = whole.result().report
-    assert "of what the objective charges" in report["reason"]
     assert report["return"]["mean"] == -report["terms"]["objective"]["mean"]
     assert min(rule["mean"] for rule in report["heuristics"].values()) >= 1.5  # the sum of the weights is the best
 
