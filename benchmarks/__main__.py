@@ -29,8 +29,6 @@ BENCHMARKS = (
     "api_speed",
     "workflow_speed",
     "workflow_decisions",
-    "workflow_learning",
-    "workflow_quality",
 )
 Row = dict[str, Any]
 

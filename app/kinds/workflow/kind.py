@@ -25,7 +25,7 @@ class WorkflowKind:
     samples, engine = TraceSamples, WorkflowEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction: Prediction | None = None
-    training = TrainingOptions(("auto", "ppo"), ("seeds", "executor", "backend", "start_from", "imitate"))
+    training = TrainingOptions(("auto",), ("seeds", "executor", "backend", "start_from", "imitate"))
     simulated = False
     example = EXAMPLE
 

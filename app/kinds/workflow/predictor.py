@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.workflow.run_times import Finished
 
 Floats = NDArray[np.float64]
 FAMILIES = ("mean", "estimate", "ratio", "history")
@@ -36,15 +37,16 @@ class Predictor:
     ratio: float = 1.0
     ratios: Mapping[str, float] = field(default_factory=dict)
 
-    def expected(self, estimate: Floats, users: Sequence[str], history: Mapping[str, tuple[float, ...]]) -> Floats:
+    def expected(self, estimate: Floats, users: Sequence[str], history: Mapping[str, Sequence[Finished]]) -> Floats:
         """Seconds at speed 1 that each task is planned with, [N]: more than 0, and no more than its estimate.
 
         Args:
             estimate: seconds, not a number where unknown, [N].
             users: empty where unknown, [N].
-            history: the last run times of users, seconds.
+            history: the last tasks of users, the newest last.
         """
-        usual = {user: sum(seconds) / len(seconds) for user, seconds in history.items() if seconds}
+        last = {user: [task.seconds for task in tasks[-2:]] for user, tasks in history.items() if tasks}
+        usual = {user: sum(seconds) / len(seconds) for user, seconds in last.items()}
         own = np.array([usual.get(user, np.nan) for user in users]) if usual else np.full(len(estimate), np.nan)
         seconds = {
             "mean": np.full(len(estimate), self.mean),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
@@ -12,9 +11,7 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.kinds.workflow.policies.artifact import Scheduler, save
-from app.kinds.workflow.policies.combined import PortfolioPolicy
-from app.kinds.workflow.policies.members import StrategyPolicy
-from app.kinds.workflow.scheduling.observation import STATE_WIDTH
+from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.workloads import service as workloads
 from tests.app.runs.test_queue import POOL, put, starts, task
 
@@ -60,7 +57,7 @@ def test_a_spec_may_want_an_agent_from_the_beginning(
 ) -> None:
     assert client.post("/workloads", json={**POOL, "strategy": "agent"}).status_code == 201
     decision = first(client)
-    assert (decision["source"], decision["agent"], decision["policy"]) == ("agent", None, "scorer")
+    assert (decision["source"], decision["agent"], decision["policy"]) == ("agent", None, "priority")
     assert decision["placements"]
     version = publish(backend, LJF)
     client.post(f"/workloads/pool/agents/{version}/promote", json={})
@@ -71,18 +68,8 @@ def test_a_spec_may_want_an_agent_from_the_beginning(
     def broken(*_: object) -> None:
         raise RuntimeError("the network is broken")
 
-    monkeypatch.setattr(StrategyPolicy, "pick", broken)
+    monkeypatch.setattr(StrategyPolicy, "orders", broken)
     assert (first(client)["source"], first(client)["policy"]) == ("fallback", "sjf+easy")
-
-
-def test_a_portfolio_tells_what_it_expected_of_each_member(client: TestClient, backend: Database, pool: str) -> None:
-    gate, margin = np.zeros((2, STATE_WIDTH)), np.array([0.0, -2.5])
-    version = publish(backend, PortfolioPolicy((SJF, LJF), gate, margin))
-    client.post(f"/workloads/{pool}/agents/{version}/promote", json={})
-    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
-    reason = first(client)["reason"]
-    assert (reason["strategy"], reason["estimates"]) == ("ljf", {"sjf": 0.0, "ljf": -2.5})
-    assert "by ljf (ljf -2.5, sjf 0 expected)" in reason["text"]
 
 
 def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, backend: Database, pool: str) -> None:
@@ -111,7 +98,7 @@ def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(
     def broken(*_: object) -> None:
         raise RuntimeError("the network is broken")
 
-    monkeypatch.setattr(StrategyPolicy, "pick", broken)
+    monkeypatch.setattr(StrategyPolicy, "orders", broken)
     decision = first(client)
     assert (starts(decision), decision["source"], decision["policy"]) == (["short"], "fallback", "fcfs+easy")
     assert "the network is broken" in decision["reason"]["text"]

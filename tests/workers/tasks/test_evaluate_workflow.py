@@ -15,7 +15,7 @@ from app.database.tables import Execution, Job
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest
 from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.kinds.workflow.samples.trace_bytes import compressed, packed
 from app.settings import Settings
 from app.workloads import service as workloads

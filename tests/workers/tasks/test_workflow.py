@@ -12,7 +12,7 @@ from app import queue
 from app.database.engine import Database
 from app.database.tables import Execution, Job
 from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.kinds.workflow.samples.trace_bytes import compressed, packed
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import independent

@@ -26,7 +26,7 @@ class Workflow:
     """See ``LearnedKind``; agents learn from samples alone, the traces."""
 
     name = "workflow"
-    algorithms: Sequence[str] = ("auto", "ppo")
+    algorithms: Sequence[str] = ("auto",)
     reads_runs = False
 
     def spaces(self, spec: Any) -> Spaces:

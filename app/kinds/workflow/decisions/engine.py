@@ -18,7 +18,7 @@ from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.plausibility import implausible
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
 
-TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES = 500, 150, 250
+TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES = 500, 150, 1_000
 """Of numbers, texts and what holds them, as measured."""
 
 

@@ -39,7 +39,6 @@ def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str]
         backfilling=MECHANISMS[decided.choice.mechanism],
         first=scored[0] if scored else None,
         runner_up=scored[1] if len(scored) > 1 else None,
-        estimates=dict(decided.choice.estimates),
         window=window,
     )
 
@@ -76,12 +75,8 @@ def _starts(situation: QueueSituation, decided: Decided) -> str:
     if not ready:
         return f"no task is ready{behind}"
     chosen = decided.choice.strategy
-    against = ""
-    if decided.choice.estimates:
-        ranked = sorted(decided.choice.estimates.items(), key=lambda item: item[1])
-        against = f" ({', '.join(f'{name} {number(value)}' for name, value in ranked[:2])} expected)"
     shown = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
-    started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}{against}"
+    started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}"
     return f"{started}{': ' + shown if shown else ''}{behind}"
 
 

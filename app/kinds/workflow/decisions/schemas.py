@@ -52,7 +52,6 @@ class EncodedQueueReason(msgspec.Struct, frozen=True):
     backfilling: str
     first: EncodedScored | None = None
     runner_up: EncodedScored | None = None
-    estimates: dict[str, float] = {}
     window: EncodedWindow | None = None
 
 
@@ -139,10 +138,6 @@ class QueueReason(BaseModel):
     backfilling: str = Field(description="The mechanism.", examples=["easy"])
     first: Scored | None = Field(default=None, description="The most urgent task.")
     runner_up: Scored | None = Field(default=None, description="The next one.")
-    estimates: dict[str, float] = Field(
-        default={},
-        description="Where strategies were chosen among: what was expected of each, the smallest best.",
-    )
     window: BackfillWindow | None = None
 
 

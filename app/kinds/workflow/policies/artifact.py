@@ -7,23 +7,17 @@ from typing import Any
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.tensors import written
-from app.kinds.workflow.policies.combined import InspectorPolicy, Member, PortfolioPolicy
-from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
+from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
 from app.policies.artifact import Artifact, parts
 from app.policies.base import IncompatibleArtifact
 
 FORMAT = 1
 KIND = "workflow"
 SHIPPED = Path(__file__).parent / "pretrained.safetensors"
-"""The scheduler that comes with the package; ``python -m workers.kinds.workflow.training.pretrain`` makes it anew."""
+"""Priorities that ship with the package; ``python -m benchmarks.workflow_generalisation --ship FILE`` makes them."""
 
-Scheduler = Member | PortfolioPolicy | InspectorPolicy
-SCHEDULERS: dict[str, type[Scheduler]] = {
-    "strategy": StrategyPolicy,
-    "scorer": ScorerPolicy,
-    "portfolio": PortfolioPolicy,
-    "inspector": InspectorPolicy,
-}
+Scheduler = StrategyPolicy | PriorityPolicy
+SCHEDULERS: dict[str, type[Scheduler]] = {"strategy": StrategyPolicy, "priority": PriorityPolicy}
 
 
 def save(policy: Scheduler) -> bytes:

@@ -1,51 +1,52 @@
-"""The contract of a policy that picks tasks."""
+"""The contract of a policy that orders tasks."""
 
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.scheduling.observation import Survey
 from app.kinds.workflow.trace import Seconds
 from app.policies.base import Arrays
 
 
-class View(NamedTuple):
-    """Q candidates at a decision.
+class Waiting(NamedTuple):
+    """Q ready tasks at a decision.
 
     Attributes:
         now: seconds.
         submit: seconds, [Q].
         expected: seconds that a task is planned with, [Q].
+        requested: its estimate, or as above where it has none, on the nodes that there are, [Q].
+        share: logarithm of the share of its estimate that a task is predicted to take, at most 0, [Q].
         processors: [Q].
-        seen: the queue and the machine.
+        machine: processors of all nodes that take tasks.
+        mechanism: index into ``MECHANISMS``.
     """
 
     now: float
     submit: Seconds
     expected: Seconds
+    requested: Seconds
+    share: Seconds
     processors: NDArray[np.int64]
-    seen: Survey
+    machine: int
+    mechanism: int
 
 
-class Pick(NamedTuple):
-    """What a policy says.
+class Orders(NamedTuple):
+    """What a policy says, the smallest scores first.
 
     Attributes:
-        candidate: its place among the candidates; −1 puts the decision off to the next event.
-        scores: of all candidates, the highest is picked, [Q].
-        member: who said it, of a portfolio.
-        losses: expected loss of each member against the first, margin included, [M]; empty where none is expected.
+        scores: by which tasks start, [Q].
+        overtaking: by which tasks overtake one that must wait, [Q]; None: as the workload has it.
     """
 
-    candidate: int
     scores: Seconds
-    member: str
-    losses: Seconds
+    overtaking: Seconds | None
 
 
-class Picker(Protocol):
-    """Whatever picks the next task."""
+class QueuePolicy(Protocol):
+    """Whatever orders tasks."""
 
     @property
     def name(self) -> str:
@@ -62,6 +63,6 @@ class Picker(Protocol):
         """Its numbers by name."""
         ...
 
-    def pick(self, view: View) -> Pick:
-        """The next task."""
+    def orders(self, waiting: Waiting) -> Orders:
+        """The order in which tasks start, and that in which they overtake."""
         ...

@@ -14,15 +14,16 @@ from app.kinds.workflow.queue.state import (
     COLUMNS,
     MOST_USERS,
     NODE_STATES,
-    REMEMBERED,
     UP,
     WAITING,
     Inputs,
     Queue,
     State,
 )
+from app.kinds.workflow.run_times import LAST, SHORTEST, Finished, Regression, remember, table
 
 SHOWN = 5
+NOBODY = table([])
 Parents = Sequence[Any]
 
 
@@ -41,6 +42,7 @@ class Draft:
         self.columns: dict[str, list[Any]] = {name: list(values) for name, values in state.queue.columns().items()}
         self.row, self.new = dict(state.queue.row), len(state.queue)
         self.nodes, self.ended, self.history = dict(state.nodes), dict(state.ended), dict(state.history)
+        self.regression = Regression(state.weight.copy(), state.covariance.copy(), NOBODY)
         self.gone: set[int] = set()
         self.wrong: list[FieldIssue] = []
         self.against: list[FieldIssue] = []
@@ -236,10 +238,22 @@ def _end(draft: Draft, row: int, end: float) -> None:
     user = columns["users"][row]
     if user:
         took = (end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
-        draft.history[user] = (*draft.history.pop(user, ()), took)[-REMEMBERED:]
+        before, ended = (
+            draft.history.pop(user, ()),
+            Finished(took, columns["estimate"][row], columns["processors"][row]),
+        )
+        _learn(draft.regression._replace(history=table([before])), ended)
+        draft.history[user] = (*before, ended)[-LAST:]
         if len(draft.history) > MOST_USERS:
             del draft.history[next(iter(draft.history))]  # the user who was seen longest ago
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
+
+
+def _learn(regression: Regression, ended: Finished) -> None:
+    """From a task of the regression's only user."""
+    if ended.estimate > 0.0:
+        length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
+        remember(regression, 0, length, ended.processors, ran)
 
 
 def _withdrawn(draft: Draft) -> None:
@@ -352,6 +366,8 @@ def _made(draft: Draft) -> State:
         head=head,
         history=draft.history,
         done=state.done + len(draft.report.finished),
+        weight=draft.regression.weight,
+        covariance=draft.regression.covariance,
     )
 
 

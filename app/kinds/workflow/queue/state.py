@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.run_times import Finished, blank
 
 Floats = NDArray[np.float64]
 Inputs = tuple[tuple[str, float], ...]
@@ -14,7 +15,6 @@ Inputs = tuple[tuple[str, float], ...]
 WAITING = -1
 STARTING, UP, FAILED = range(3)
 NODE_STATES = {"starting": STARTING, "up": UP, "failed": FAILED}
-REMEMBERED = 2  # run times of each user, after Tsafrir, Etsion and Feitelson 2007
 MOST_USERS = 2_000
 
 
@@ -92,8 +92,10 @@ class State(NamedTuple):
         ended: finished tasks that others may still depend on: the node that each ran on, and its workflow.
         nodes: state and moment of each node that isn't off, by index.
         head: a committed task, its earliest start and the processors spare then; empty where none is.
-        history: the last run times of each user, at speed 1, seconds, the newest last.
+        history: the last tasks of each user, ``run_times.LAST`` at most, the newest last.
         done: how many tasks have finished.
+        weight: of the regression of run times, see ``run_times.Regression``.
+        covariance: of the same.
     """
 
     now: float
@@ -102,14 +104,16 @@ class State(NamedTuple):
     ended: dict[str, tuple[int, str]]
     nodes: dict[int, tuple[int, float]]
     head: tuple[str, float, int] | tuple[()]
-    history: dict[str, tuple[float, ...]]
+    history: dict[str, tuple[Finished, ...]]
     done: int
+    weight: Floats
+    covariance: Floats
 
 
 def begin(layout: Layout) -> State:
     """A run that has reported nothing: no task, and the nodes up that are always rented."""
     empty = Queue({name: [] for name in COLUMNS})
-    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0)
+    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
 
 
 def pack(state: State) -> list[Any]:
@@ -123,12 +127,15 @@ def pack(state: State) -> list[Any]:
         list(state.head),
         state.history,
         state.done,
+        state.weight.tolist(),
+        state.covariance.tolist(),
     ]
 
 
 def unpack(stored: list[Any]) -> State:
-    """The state whose ``pack`` went through JSON."""
-    now, before, columns, ended, nodes, head, history, done = stored
+    """The state whose ``pack`` went through JSON; earlier releases kept run times alone, and no regression."""
+    now, before, columns, ended, nodes, head, history, done, *regression = stored
+    weight, covariance = regression or blank(0)[:2]
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
     return State(
         now,
@@ -137,6 +144,15 @@ def unpack(stored: list[Any]) -> State:
         {name: tuple(where) for name, where in ended.items()},
         {node: (status, since) for node, status, since in nodes},
         tuple(head),
-        {user: tuple(times) for user, times in history.items()},
+        {user: tuple(map(_finished, tasks)) for user, tasks in history.items()},
         done,
+        np.array(weight),
+        np.array(covariance),
     )
+
+
+def _finished(stored: Any) -> Finished:
+    if not isinstance(stored, list):
+        return Finished(stored, np.nan, 1)
+    seconds, estimate, processors = stored
+    return Finished(seconds, np.nan if estimate is None else estimate, processors)

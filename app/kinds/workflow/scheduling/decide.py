@@ -1,6 +1,6 @@
 """One decision: an order of the ready tasks, a mechanism that turns it into starts, and the nodes that it takes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,16 +22,12 @@ class Choice(NamedTuple):
         scores: of each ready task, the smallest first, [Q].
         mechanism: index into ``MECHANISMS``.
         fill: scores by which tasks overtake, [Q]; None: in order of submission.
-        estimates: what was expected of each strategy that was to be chosen from, the smallest best.
-        started: what starts, where who chose has let the mechanism decide already.
     """
 
     strategy: str
     scores: Floats
     mechanism: int
     fill: Floats | None = None
-    estimates: Mapping[str, float] = {}
-    started: Started | None = None
 
 
 Chooser = Callable[[QueueSituation], Choice]
@@ -73,7 +69,7 @@ def decide(situation: QueueSituation, choose: Chooser) -> Decided:
     fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)
     if choice.fill is None:
         fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
-    started = choice.started or _started(situation, choice, order, fill)
+    started = _started(situation, choice, order, fill)
     rented = renting.rent(situation, started.starts, order.tolist())
     return Decided(
         choice, order.tolist(), started, rented, situation.state._replace(head=_head(situation, choice, started))

@@ -8,6 +8,7 @@ import numpy as np
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.queue.state import UP, WAITING, Floats, State
+from app.kinds.workflow.run_times import SHORTEST, Regression, shares, table
 from app.kinds.workflow.scheduling.dispatch import UNLIMITED, Indices, Pool, Tasks
 from app.kinds.workflow.scheduling.planning import mean_pace
 from app.kinds.workflow.scheduling.ranks import Graph, graph
@@ -84,14 +85,14 @@ class QueueSituation:
         return tasks, processors
 
     @cached_property
-    def recent(self) -> Floats:
-        """Run times of each user's last two tasks, seconds, [U + 1, 2]; not a number where unknown."""
-        times = np.full((len(self._users) + 1, 2), np.nan)
-        for name, i in self._users.items():
-            last = self.state.history.get(name, ())
-            if len(last) == 2:
-                times[i] = last
-        return times
+    def shares(self) -> Floats:
+        """Logarithm of the share of its estimate that each ready task is predicted to take; 0 without any, [Q]."""
+        state, rows = self.state, self.ready
+        regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in self._users]))
+        estimate = self.queue.estimate[rows]
+        length = np.log(np.fmax(estimate, SHORTEST))
+        found = shares(regression, self.user[rows], length, self.queue.processors[rows])
+        return np.where(np.isnan(estimate), 0.0, found)
 
     @cached_property
     def edges(self) -> list[list[int]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.predictor import FAMILIES, Predictor
-from app.kinds.workflow.queue.state import REMEMBERED
+from app.kinds.workflow.run_times import LAST, Finished
 from app.kinds.workflow.trace import Trace
 from workers.estimators.base import TooLittleData
 
@@ -122,14 +122,15 @@ def _at_once(part: Known, predictor: Predictor) -> Floats:
 
 def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
     """Task after task, each with what had ended before it was submitted."""
-    history: dict[str, tuple[float, ...]] = {}
+    history: dict[str, tuple[Finished, ...]] = {}
     running: list[tuple[float, int]] = []
     found = np.zeros(len(part.runtime) - cut)
     submit, runtime = part.submit.tolist(), part.runtime.tolist()
     for i, user in enumerate(part.users):
         while running and running[0][0] <= submit[i]:
             row = heappop(running)[1]
-            history[part.users[row]] = (*history.get(part.users[row], ()), runtime[row])[-REMEMBERED:]
+            ended = Finished(runtime[row], float(part.estimate[row]), 1)
+            history[part.users[row]] = (*history.get(part.users[row], ()), ended)[-LAST:]
         if i >= cut:
             own = {user: history[user]} if user in history else {}
             found[i - cut] = predictor.expected(part.estimate[i : i + 1], [user], own)[0]

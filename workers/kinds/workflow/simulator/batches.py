@@ -78,7 +78,6 @@ def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> 
         OSError: the file can't be read.
     """
     from app.kinds.workflow.policies.artifact import SHIPPED, load
-    from workers.kinds.workflow.evaluation.artifacts import compiled
 
     mechanism = MECHANISMS.index(arguments.backfilling)
     if mechanism == CONSERVATIVE:
@@ -86,13 +85,12 @@ def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> 
     order = str(arguments.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
     if order not in RULES:
         raise ValueError(f"--order: {arguments.order!r}: with an agent, others overtake in the order of a rule")
-    agent, _ = compiled(load((arguments.agent or SHIPPED).read_bytes()))
+    agent = load((arguments.agent or SHIPPED).read_bytes())
     speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
     trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
-    play = opened(trace, processors, limits, trace.runtime if arguments.exact_runtimes else None)
-    member = np.full(trace.tasks, -1, np.int64)
-    play_agent(play, agent, mechanism, RULES.index(order), processors, np.iinfo(np.int64).max, member)
-    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+    planned = trace.runtime if arguments.exact_runtimes else None
+    begun = play_agent(agent, trace, processors, mechanism, RULES.index(order), limits, planned)
+    return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
 def scheduled(

@@ -5,25 +5,25 @@ come first, in the order of the trace, then ends, in the order of the starts: so
 2015) and RLScheduler's simulator (Zhang et al. 2020), whose schedules are reproduced. As in pyss, EASY counts the
 processors of a job that ends as expected as free from the first event of that second on.
 
-``play_rules`` plays rules to the end. A learner plays step by step, each with functions that compile:
-
-    advance(play, mechanism, fill)            # goes on until a pick is due; False at the end
-    choose(play, mechanism, fill, task)       # starts it, or makes it the head that all wait for; −1 waits an event
+``play_rules`` plays rules to the end, ``play_priority`` tuned priorities.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.scheduling import dispatch, rules
+from app.kinds.workflow import run_times
+from app.kinds.workflow.run_times import INPUTS, SHORTEST, Regression
+from app.kinds.workflow.scheduling import dispatch, priority, rules
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE, UNLIMITED, Head, Indices, Pool, Tasks, decide
-from app.kinds.workflow.scheduling.rules import FCFS, scores
+from app.kinds.workflow.scheduling.rules import FCFS, SAF, scores
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.simulator.compiling import borrowed, compilable, compiled_as, kernel
 
 compilable(dispatch.earliest, dispatch.in_line, dispatch.overtake, dispatch.decide)
 compilable(rules.formula, rules.scores)
+compilable(run_times.describe, run_times.learn, run_times.remember, priority.scores, priority.overtaking)
 
 
 @compiled_as(dispatch.by_end)
@@ -43,7 +43,7 @@ def _by_end(tasks: Tasks, started: Indices) -> Indices:
 
 NOW, UNTIL = range(2)
 NO_LIMITS = Limits()
-QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, PAUSED, ARRIVED = range(8)
+QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, ARRIVED = range(7)
 FREE, RUNNING = range(2)
 
 
@@ -65,9 +65,10 @@ class Play(NamedTuple):
         running: each of those, −1 for one that is off the machine already, [L].
         clock: now, and the head's earliest start, seconds, [2].
         counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
-            start, decisions, whether the next pick is put off to the next event, and whether the last event was a
-            submission, [8].
-        recent: run times of each user's last two tasks, the latest first, seconds, [U + 1, 2]; not a number before.
+            start, decisions, and whether the last event was a submission, [7].
+        regression: predicts run times, and learns from every end.
+        inputs: of the regression, of each task that waits, [L, ``INPUTS``]; [0, ``INPUTS``] where nobody asks it.
+        length: logarithm of the requested time of each task, [L].
     """
 
     tasks: Tasks
@@ -80,7 +81,9 @@ class Play(NamedTuple):
     running: Indices
     clock: Seconds
     counts: Indices
-    recent: Seconds
+    regression: Regression
+    inputs: Seconds
+    length: Seconds
 
 
 @kernel
@@ -114,7 +117,13 @@ def without_reference_counts(play: Play) -> Play:
         borrowed(play.running),
         borrowed(play.clock),
         borrowed(play.counts),
-        borrowed(play.recent),
+        Regression(
+            borrowed(play.regression.weight),
+            borrowed(play.regression.covariance),
+            borrowed(play.regression.history),
+        ),
+        borrowed(play.inputs),
+        borrowed(play.length),
     )
 
 
@@ -130,6 +139,8 @@ def next_event(play: Play, mechanism: int) -> bool:
         play.queue[counts[QUEUED]] = arriving
         counts[QUEUED] += 1
         counts[ARRIVING] += 1
+        if len(play.inputs) > 0:
+            describe(play, arriving)
     elif alive > 0:
         play.clock[NOW] = finish[alive - 1]
         counts[ALIVE] -= 1
@@ -137,7 +148,7 @@ def next_event(play: Play, mechanism: int) -> bool:
             leave(play, play.running[alive - 1])
     if mechanism == EASY:
         expire(play)
-    counts[PAUSED], counts[ARRIVED] = 0, arrives
+    counts[ARRIVED] = arrives
     return arrives or alive > 0
 
 
@@ -169,9 +180,21 @@ def leave(play: Play, task: int) -> None:
     level[FREE] += need
     pool.room_tasks[user] += 1
     pool.room_processors[user] += need
-    if user >= 0:
-        play.recent[user, 1] = play.recent[user, 0]
-        play.recent[user, 0] = play.runtime[task]
+    if user >= 0 and len(play.inputs) > 0:
+        ran = np.log(max(play.runtime[task], SHORTEST))
+        run_times.remember(play.regression, user, play.length[task], need, ran)
+        for i in range(play.counts[QUEUED]):
+            if play.tasks.user[play.queue[i]] == user:
+                describe(play, play.queue[i])
+
+
+@kernel
+def describe(play: Play, task: int) -> None:
+    """What the regression reads of a waiting task."""
+    tasks, history = play.tasks, play.regression.history
+    found = run_times.describe(history, tasks.user[task], play.length[task], tasks.processors[task])
+    for i in range(INPUTS):
+        play.inputs[task, i] = found[i]
 
 
 @kernel
@@ -246,6 +269,36 @@ def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
 
 
 @kernel
+def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) -> None:
+    """Play to the end by a rule of the family of ``scheduling.priority``, with ``weights`` as it takes them."""
+    held = without_reference_counts(play)
+    counts, tasks = held.counts, held.tasks
+    while next_event(held, mechanism):
+        if counts[QUEUED] > 0 and not is_futile(held, mechanism, SAF):
+            line = held.queue[: counts[QUEUED]]
+            length, need = predicted(held, weights[priority.PREDICTION]), tasks.processors[line]
+            first = priority.scores(weights, held.clock[NOW], tasks.submit[line], length, need, machine)
+            order = line[np.argsort(first, kind="mergesort")]
+            fill = order
+            if mechanism != NONE:
+                fill = line[np.argsort(priority.overtaking(weights, length, need), kind="mergesort")]
+            settle(held, mechanism, order, fill)
+
+
+@kernel
+def predicted(play: Play, trust: float) -> Seconds:
+    """Logarithm of the run time that waiting tasks are predicted to have; the share counts to the power ``trust``."""
+    found = np.empty(play.counts[QUEUED])
+    for i in range(len(found)):
+        task, share = play.queue[i], 0.0
+        if len(play.inputs) > 0:
+            for k in range(INPUTS):
+                share += play.regression.weight[k] * play.inputs[task, k]
+        found[i] = play.length[task] + trust * min(share, 0.0)
+    return found
+
+
+@kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     """Whether it is plain that a decision would start nothing, and leave the head as it is."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
@@ -260,58 +313,14 @@ def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     return True
 
 
-@kernel
-def advance(play: Play, mechanism: int, fill: int) -> bool:
-    """Go on until a pick is due: some task waits and none is the head; False at the end.
-
-    With ``easy`` a pick is due only where some task fits, as the head is chosen anew at each event.
-    """
-    while True:
-        free = play.counts[HEAD] < 0 and not play.counts[PAUSED]
-        if free and play.counts[QUEUED] > 0 and (mechanism != EASY or _some_fit(play)):
-            return True
-        if not next_event(play, mechanism):
-            return False
-        if mechanism == EASY:
-            play.counts[HEAD] = -1
-        elif play.counts[HEAD] >= 0 and not _held_up(play, mechanism):
-            settle(play, mechanism, play.queue[:0], ordered(play, fill))
-
-
-@kernel
-def _held_up(play: Play, mechanism: int) -> bool:
-    """Whether it is plain that the head waits on, and that nothing may overtake it."""
-    tasks, free, window = play.tasks, play.pool.level[FREE], play.clock[UNTIL] - play.clock[NOW]
-    if tasks.processors[play.counts[HEAD]] <= free:
-        return False
-    if mechanism == NONE:
-        return True
-    for i in range(play.counts[QUEUED]):
-        task = play.queue[i]
-        if tasks.processors[task] <= free and tasks.expected[task] < window:
-            return False
-    return True
-
-
-@kernel
-def _some_fit(play: Play) -> bool:
-    need = play.tasks.processors[play.queue[: play.counts[QUEUED]]]
-    return bool(need.min() <= play.pool.level[FREE])
-
-
-@kernel
-def choose(play: Play, mechanism: int, fill: int, task: int) -> None:
-    """Start ``task``, or make it the head that all wait for and let others overtake it; −1 waits for the next event."""
-    if task < 0:
-        play.counts[PAUSED] = 1
-        return
-    play.chosen[0] = task  # may be overwritten, but not before it was looked at
-    settle(play, mechanism, play.chosen[:1], ordered(play, fill))
-    if mechanism == EASY and play.counts[HEAD] >= 0:
-        play.counts[PAUSED] = 1
-
-
-def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: Seconds | None = None) -> Play:
+def opened(
+    trace: Trace,
+    processors: int,
+    limits: Limits = NO_LIMITS,
+    planned: Seconds | None = None,
+    *,
+    predicts: bool = False,
+) -> Play:
     """Jobs before their first event, on an idle pool.
 
     Args:
@@ -319,6 +328,7 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
         processors: of the pool.
         limits: of each user.
         planned: seconds that each task is planned with, [N]; none: its estimate, or its run time where it has none.
+        predicts: whether run times are predicted from those of users' last tasks.
 
     Raises:
         ValueError: a job needs more processors than there are, or its run time is unknown.
@@ -348,8 +358,10 @@ def opened(trace: Trace, processors: int, limits: Limits = NO_LIMITS, planned: S
         finish=np.zeros(count),
         running=np.zeros(count, np.int64),
         clock=np.array([-np.inf, np.inf]),
-        counts=np.array([0, 0, 0, -1, 0, 0, 0, 0]),
-        recent=np.full((users + 1, 2), np.nan),
+        counts=np.array([0, 0, 0, -1, 0, 0, 0]),
+        regression=run_times.blank(users if predicts else 0),
+        inputs=np.zeros((count if predicts else 0, INPUTS)),
+        length=np.log(np.maximum(expected, SHORTEST)),
     )
 
 

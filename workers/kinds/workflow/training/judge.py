@@ -5,71 +5,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.kinds.workflow.policies.artifact import Scheduler, load
-from app.kinds.workflow.policies.combined import InspectorPolicy, PortfolioPolicy
-from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
+from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.trace import Seconds
 from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.judge import Counted, Judgement
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.workflow.evaluation.outcomes import QUEUED, queued
-from workers.kinds.workflow.simulator.agents import NETWORK, Agent, Networks, agent_of, networks, parameters
-from workers.kinds.workflow.training.proximal import flat
-from workers.kinds.workflow.training.sequences import Sequence, charged_for, loss, played
-
-
-def nets_of(scorers: list[ScorerPolicy | None]) -> Networks:
-    """The networks of members of equal widths; rules have one that is never asked."""
-    sizes = {(s.config["layers"][0], s.config["joint"][0]) for s in scorers if s is not None} or {(1, 1)}
-    if len(sizes) > 1:
-        raise ValueError("the networks of a portfolio must have the same widths")
-    wide, joint = sizes.pop()
-    nothing = np.zeros(parameters(wide, joint))
-    rows = [nothing if scorer is None else point_of(scorer) for scorer in scorers]
-    return networks(np.array(rows), wide, joint)
-
-
-def point_of(scorer: ScorerPolicy) -> Seconds:
-    """Its parameters, [P]."""
-    return flat({name: np.asarray(array, np.float64) for name, array in scorer.arrays.items()})
-
-
-def compiled(policy: Scheduler) -> Agent:
-    """A served policy, as simulators play it."""
-    if isinstance(policy, InspectorPolicy):
-        base = compiled(policy.base)
-        scorer = policy.network
-        wide, joint = scorer.config["layers"][0], scorer.config["joint"][0]
-        own = networks(point_of(scorer)[None], wide, joint)
-        return base._replace(inspector=own, inspects=np.array([1]))
-    members = policy.members if isinstance(policy, PortfolioPolicy) else (policy,)
-    rules = [RULES.index(m.name) if isinstance(m, StrategyPolicy) else NETWORK for m in members]
-    nets = nets_of([m if isinstance(m, ScorerPolicy) else None for m in members])
-    if isinstance(policy, PortfolioPolicy):
-        return agent_of(rules, nets, policy.gate, policy.margin)
-    return agent_of(rules, nets)
-
-
-def rule(name: str) -> Agent:
-    """A rule, as simulators play it."""
-    return compiled(StrategyPolicy({"rule": name}))
-
-
-def measured(agent: Agent, sequences: list[Sequence]) -> Seconds:
-    """The loss on each sequence, [N]."""
-    return np.array([loss(sequence, agent) for sequence in sequences])
+from workers.kinds.workflow.training.sequences import Sequence, charged_for, played
 
 
 class Scores(NamedTuple):
-    """What an agent comes to on N sequences: returns [N], losses with their sign changed, and outcomes [N, 3]."""
+    """What a policy comes to on N sequences: returns [N], losses with their sign changed, and outcomes [N, 3]."""
 
     returns: Seconds
     counted: Seconds
 
 
-def scored(agent: Agent, sequences: list[Sequence]) -> Scores:
+def scored(policy: Scheduler, sequences: list[Sequence]) -> Scores:
     """Play every sequence once."""
-    begun = [(sequence, played(sequence, agent)) for sequence in sequences]
+    begun = [(sequence, played(sequence, policy)) for sequence in sequences]
     losses = [charged_for(sequence, at) for sequence, at in begun]
     return Scores(-np.array(losses), np.array([queued(sequence.trace, at) for sequence, at in begun]))
 
@@ -87,12 +42,15 @@ def judge(
     A return is a loss with its sign changed.
 
     Args:
+        artifact: what would answer.
+        sequences: none of which overlap, so that each counts by itself.
+        champion: what answers now.
         answering: the strategy that answers while no agent does; what is no rule, is not played.
         margin: of practical equivalence, as a share of the best rule's loss.
     """
-    agent = scored(compiled(load(artifact)), sequences)
-    rules = {name: scored(rule(name), sequences) for name in RULES}
-    present = None if champion is None else scored(compiled(load(champion)), sequences)
+    agent = scored(load(artifact), sequences)
+    rules = {name: scored(StrategyPolicy({"rule": name}), sequences) for name in RULES}
+    present = None if champion is None else scored(load(champion), sequences)
     returns = {name: one.returns for name, one in rules.items()}
     verdict = Judgement(
         agent.returns,

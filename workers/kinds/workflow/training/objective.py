@@ -8,7 +8,6 @@ from app.kinds.workflow.layout import Layout, Nodes, nodes_of
 from app.kinds.workflow.spec import NodeType, Objective, Spec
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.evaluation.objective import reference, terms
-from workers.kinds.workflow.simulator.environment import charge
 from workers.kinds.workflow.simulator.schedule import Schedule
 
 
@@ -33,12 +32,6 @@ def machine_of(spec: Spec) -> Nodes:
 def objective_weights(spec: Spec) -> ObjectiveWeights | None:
     """A workload's weights; None where it is mean bounded slowdown alone, the default."""
     return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
-
-
-def rates(objective: ObjectiveWeights | None, trace: Trace) -> Seconds:
-    """What a second of each job's wait is charged, [N]; what is not settled job by job is left out."""
-    slowdown, wait = (1.0, 0.0) if objective is None else objective.weights[:2]
-    return charge(trace, slowdown, wait)
 
 
 def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:

@@ -8,11 +8,11 @@ import numpy as np
 
 from app.kinds.workflow.layout import Layout, pool
 from app.kinds.workflow.policies.artifact import load
-from app.kinds.workflow.policies.members import StrategyPolicy
+from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
-from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, compiled
+from workers.kinds.workflow.evaluation.artifacts import AgentScheduler
 from workers.kinds.workflow.evaluation.episodes import Episode, described
 from workers.kinds.workflow.evaluation.lanes import window
 from workers.kinds.workflow.evaluation.objective import reference
@@ -35,9 +35,8 @@ class Stage:
     label: str
 
     def scheduler(self, name: str, policy: Any) -> AgentScheduler:
-        """A policy as it was judged; a rule too, for its loops are compiled already."""
-        agent, members = compiled(policy)
-        return AgentScheduler(name, agent, members, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
+        """A policy as it was judged; a rule too."""
+        return AgentScheduler(name, policy, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
     def rule(self, name: str) -> AgentScheduler:
         """A rule, named as evaluations name it."""
@@ -54,7 +53,7 @@ class Stage:
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)
         return [
-            picture(one.name, trace, nodes, schedule, one.choices(self.episode, schedule), [self.label], stretch)
+            picture(one.name, trace, nodes, schedule, labels=[self.label], stretch=stretch)
             for one, schedule in zip(schedulers, played, strict=True)
         ]
 

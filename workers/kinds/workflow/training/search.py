@@ -1,122 +1,62 @@
-"""A direct search for a network's parameters on the exact objective: an evolution strategy.
+"""A search for priorities on the exact objective: the cross-entropy method (Rubinstein 1999).
 
-Antithetic pairs (Salimans et al. 2017) are played on the same sequences, so that arrivals cancel out of each
-difference; a pair counts by the logarithm of its ratio, which heavy sequences do not drown. The best network on a fixed
-set of other sequences is kept.
+Candidates are drawn around the best of those before, and played on the same sequences; each counts by the mean
+logarithm of its losses over those of where the search began, which heavy sequences do not drown.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.workflow.policies.schedulers import PriorityPolicy
+from app.kinds.workflow.scheduling.priority import AGEING, PREDICTION, WEIGHTS
 from app.kinds.workflow.trace import Seconds
-from workers.kinds.workflow.simulator.agents import Agent
-from workers.kinds.workflow.training.sequences import Sequence, loss
+from workers.kinds.workflow.training.sequences import Sequence, measured
 
-MOMENTUM, SECOND, FLOOR = 0.85, 0.97, 0.3
-LOOK_EVERY = 10
-
-Build = Callable[[Seconds], Agent]
-
-
-class Settings(NamedTuple):
-    """How to search: pairs and sequences a step, standard deviation and first step length of parameters."""
-
-    pairs: int = 12
-    sequences: int = 12
-    spread: float = 0.12
-    rate: float = 0.08
+POPULATION, ELITE, SEQUENCES = 16, 5, 12
+SPREAD = (0.25, 0.25, 0.15, 1.5, 0.3, 0.4, 0.3)  # of the first candidates, in the order of ``priority.NAMES``
+NARROWEST = 0.1  # share of it that is always left
+INERTIA = 0.3
 
 
-DEFAULT = Settings()
-
-
-@dataclass
 class Search:
-    """A search from ``point`` [P]; ``best`` is what did best on ``validation``.
+    """A search from ``weights`` [``WEIGHTS``] for those of one mechanism.
 
-    Args:
-        build: the agent that parameters stand for.
-        draw: so many new sequences to learn from.
-        validation: sequences to choose on.
-        point: where it begins; it competes too.
-        rng: of the perturbations.
-        settings: how to search.
+    Attributes:
+        middle: of the next candidates.
+        spread: of the next candidates.
+        best: the middle of the last elite; where the search began, before there is any.
+        curve: candidates played, and the mean ratio of the elite's losses to those of where the search began.
     """
 
-    build: Build
-    draw: Callable[[int], list[Sequence]]
-    validation: list[Sequence]
-    point: Seconds
-    rng: np.random.Generator
-    settings: Settings = DEFAULT
+    def __init__(
+        self, weights: Seconds, draw: Callable[[int], list[Sequence]], mechanism: int, rng: np.random.Generator
+    ) -> None:
+        self.start, self.draw, self.mechanism, self.rng = weights.copy(), draw, mechanism, rng
+        self.middle, self.spread = weights.copy(), np.array(SPREAD)
+        self.steps, self.curve = 0, [(0, 1.0)]
 
-    def __post_init__(self) -> None:
-        self.first, self.second = np.zeros_like(self.point), np.zeros_like(self.point)
-        self.steps, self.best = 0, self.point.copy()
-        self.reference = self.measured(self.point)
-        self.ratio = 1.0
-        self.curve: list[tuple[int, float]] = [(0, 1.0)]
+    def policy(self, weights: Seconds) -> PriorityPolicy:
+        """The policy of these weights, whatever the mechanism."""
+        return PriorityPolicy(np.tile(weights, (3, 1)))
 
-    def measured(self, point: Seconds) -> Seconds:
-        """Losses on the sequences to choose on."""
-        agent = self.build(point)
-        return np.array([loss(sequence, agent) for sequence in self.validation])
-
-    def advance(self, progress: float) -> None:
-        """One step, shorter the nearer ``progress`` is to 1."""
-        settings = self.settings
-        played = self.draw(settings.sequences)
-        centre = self.build(self.point)
-        weight = importance(played, np.array([loss(sequence, centre) for sequence in played]))
-        slope = np.zeros_like(self.point)
-        for _ in range(settings.pairs):
-            noise = self.rng.normal(size=len(self.point))
-            up, down = (self.build(self.point + sign * settings.spread * noise) for sign in (1.0, -1.0))
-            ratios = [np.log(loss(sequence, up) / loss(sequence, down)) for sequence in played]
-            slope += float(np.mean(weight * np.array(ratios))) * noise
-        self._step(slope, settings.rate * max(0.1, 1.0 - progress))
+    def advance(self) -> None:
+        """One generation."""
+        played = self.draw(SEQUENCES)
+        reference = measured(self.policy(self.start), played)
+        drawn = allowed(self.middle + self.spread * self.rng.normal(size=(POPULATION, WEIGHTS)))
+        drawn[0] = self.middle
+        ratios = [float(np.log(measured(self.policy(one), played) / reference).mean()) for one in drawn]
+        elite = drawn[np.argsort(ratios)[:ELITE]]
+        self.middle = INERTIA * self.middle + (1.0 - INERTIA) * elite.mean(axis=0)
+        shrunk = INERTIA * self.spread + (1.0 - INERTIA) * elite.std(axis=0)
+        self.spread = np.maximum(shrunk, NARROWEST * np.array(SPREAD))
         self.steps += 1
-        if self.steps % LOOK_EVERY == 0:
-            self._look()
-
-    def _step(self, slope: Seconds, rate: float) -> None:
-        """Down the slope, whose length does not count, by moments (Kingma and Ba 2015)."""
-        slope = slope / max(float(np.sqrt(np.mean(slope**2))), 1e-12)
-        self.first = MOMENTUM * self.first + (1 - MOMENTUM) * slope
-        self.second = SECOND * self.second + (1 - SECOND) * slope**2
-        mean = self.first / (1 - MOMENTUM ** (self.steps + 1))
-        square = self.second / (1 - SECOND ** (self.steps + 1))
-        self.point = self.point - rate * mean / (np.sqrt(square) + FLOOR)
-
-    def _look(self) -> None:
-        found = self.measured(self.point)
-        ratio = mixed(self.validation, found, self.reference)
-        self.curve.append((self.steps, ratio))
-        if ratio < self.ratio:
-            self.ratio, self.best = ratio, self.point.copy()
+        self.curve.append((self.steps * POPULATION, float(np.exp(np.mean(sorted(ratios)[:ELITE])))))
 
 
-def groups(sequences: list[Sequence]) -> list[list[int]]:
-    """Indices of the sequences of each machine and mechanism."""
-    found: dict[tuple[int, int], list[int]] = {}
-    for i, sequence in enumerate(sequences):
-        found.setdefault((sequence.processors, sequence.mechanism), []).append(i)
-    return list(found.values())
-
-
-def importance(sequences: list[Sequence], losses: Seconds) -> Seconds:
-    """The root of each loss over the mean of its group: means are what counts, and no group counts more."""
-    weight = np.ones(len(sequences))
-    for group in groups(sequences):
-        weight[group] = np.sqrt(losses[group] / losses[group].mean())
-    return weight
-
-
-def mixed(sequences: list[Sequence], losses: Seconds, reference: Seconds) -> float:
-    """Geometric mean over the groups of the ratio of mean losses."""
-    return float(
-        np.exp(np.mean([np.log(losses[group].mean() / reference[group].mean()) for group in groups(sequences)]))
-    )
+def allowed(weights: Seconds) -> Seconds:
+    """Within bounds: no ageing backwards, and no share of a share."""
+    weights[:, AGEING] = np.maximum(weights[:, AGEING], 0.0)
+    weights[:, PREDICTION] = np.clip(weights[:, PREDICTION], 0.0, 1.2)
+    return weights

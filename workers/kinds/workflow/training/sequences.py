@@ -4,33 +4,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.scheduling.dispatch import EASY, NONE, RLS
-from app.kinds.workflow.scheduling.rules import FCFS, SJF
+from app.kinds.workflow.policies.artifact import Scheduler
 from app.kinds.workflow.trace import Seconds, Trace, independent
-from workers.kinds.workflow.simulator.agents import Agent, play_agent
-from workers.kinds.workflow.simulator.pool import opened
+from workers.kinds.workflow.simulator.agents import play_agent
 from workers.kinds.workflow.simulator.schedule import SHORTEST
 from workers.kinds.workflow.training.objective import ObjectiveWeights, charged
 
 GAPS = (60, 200)  # submissions that stay together when arrivals are drawn again
 JITTER = 0.15  # of the log run time, so that no task is met twice
 LOADS = (0.65, 1.05)  # factors on the time between submissions
-FILLS = {NONE: FCFS, RLS: FCFS, EASY: SJF}
-WHOLE = 1 << 60
+FILLING = 0.25  # share of a sequence that fills machine and queue, and is not counted
+MOST, FEWEST = 24, 8  # pieces that are judged on, and that a trace is cut into at least
 
 
 class Sequence(NamedTuple):
-    """Jobs on a pool under a mechanism, and what they are worth: none where mean bounded slowdown alone counts."""
+    """Jobs on a pool under a mechanism, and what they are worth: none where mean bounded slowdown alone counts.
+
+    ``fill`` is the rule by which others overtake, under a policy that has no order of its own for that.
+    """
 
     trace: Trace
     processors: int
     mechanism: int
+    fill: int = 0
     objective: ObjectiveWeights | None = None
-
-    @property
-    def fill(self) -> int:
-        """The rule by which others overtake."""
-        return FILLS[self.mechanism]
 
 
 class Source(NamedTuple):
@@ -77,17 +74,22 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
     return independent(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
 
 
-def played(sequence: Sequence, agent: Agent) -> Seconds:
-    """When each job of a sequence begins under an agent, [N]."""
-    play = opened(sequence.trace, sequence.processors)
-    member = np.full(sequence.trace.tasks, -1, np.int64)
-    play_agent(play, agent, sequence.mechanism, sequence.fill, sequence.processors, WHOLE, member)
-    return play.begun
+def pieces(source: Source, length: int) -> list[Trace]:
+    """Pieces of a trace as they were, none of which overlap, as far from one another as can be."""
+    count = source.trace.tasks
+    length = max(min(length, count // FEWEST), 1)
+    starts = np.linspace(0, count - length, min(MOST, count // length)).astype(int)
+    return [piece(source.trace, int(start), length) for start in starts]
 
 
-def loss(sequence: Sequence, agent: Agent) -> float:
-    """Mean bounded slowdown of a sequence under an agent, or what its workload's objective charges."""
-    return charged_for(sequence, played(sequence, agent))
+def played(sequence: Sequence, policy: Scheduler) -> Seconds:
+    """When each job of a sequence begins under a policy, [N]."""
+    return play_agent(policy, sequence.trace, sequence.processors, sequence.mechanism, sequence.fill)
+
+
+def loss(sequence: Sequence, policy: Scheduler) -> float:
+    """Mean bounded slowdown of a filled sequence under a policy, or what its workload's objective charges."""
+    return charged_for(sequence, played(sequence, policy))
 
 
 def charged_for(sequence: Sequence, begun: Seconds) -> float:
@@ -96,4 +98,10 @@ def charged_for(sequence: Sequence, begun: Seconds) -> float:
     if sequence.objective is not None:
         return charged(sequence.objective, trace, begun)
     spent = begun - trace.submit + trace.runtime
-    return float(np.maximum(1.0, spent / np.maximum(trace.runtime, SHORTEST)).mean())
+    slowdown = np.maximum(1.0, spent / np.maximum(trace.runtime, SHORTEST))
+    return float(slowdown[int(FILLING * len(slowdown)) :].mean())
+
+
+def measured(policy: Scheduler, sequences: list[Sequence]) -> Seconds:
+    """The loss on each sequence, [N]."""
+    return np.array([loss(sequence, policy) for sequence in sequences])

@@ -88,7 +88,6 @@ from .promotion_request_require_item import PromotionRequestRequireItem
 from .queue_decision import QueueDecision
 from .queue_decision_source import QueueDecisionSource
 from .queue_reason import QueueReason
-from .queue_reason_estimates import QueueReasonEstimates
 from .queue_report import QueueReport
 from .queue_shadow import QueueShadow
 from .queued_task import QueuedTask
@@ -245,7 +244,6 @@ __all__ = (
     "QueueDecisionSource",
     "QueuedTask",
     "QueueReason",
-    "QueueReasonEstimates",
     "QueueReport",
     "QueueShadow",
     "Readiness",

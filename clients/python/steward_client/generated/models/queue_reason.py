@@ -10,7 +10,6 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.backfill_window import BackfillWindow
-    from ..models.queue_reason_estimates import QueueReasonEstimates
     from ..models.scored import Scored
 
 
@@ -31,8 +30,6 @@ class QueueReason:
     """ The most urgent task. """
     runner_up: None | Scored | Unset = UNSET
     """ The next one. """
-    estimates: QueueReasonEstimates | Unset = UNSET
-    """ Where strategies were chosen among: what was expected of each, the smallest best. """
     window: BackfillWindow | None | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -64,10 +61,6 @@ class QueueReason:
         else:
             runner_up = self.runner_up
 
-        estimates: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.estimates, Unset):
-            estimates = self.estimates.to_dict()
-
         window: dict[str, Any] | None | Unset
         if isinstance(self.window, Unset):
             window = UNSET
@@ -90,8 +83,6 @@ class QueueReason:
             field_dict["first"] = first
         if runner_up is not UNSET:
             field_dict["runner_up"] = runner_up
-        if estimates is not UNSET:
-            field_dict["estimates"] = estimates
         if window is not UNSET:
             field_dict["window"] = window
 
@@ -100,7 +91,6 @@ class QueueReason:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.backfill_window import BackfillWindow  # noqa: PLC0415
-        from ..models.queue_reason_estimates import QueueReasonEstimates  # noqa: PLC0415
         from ..models.scored import Scored  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -146,13 +136,6 @@ class QueueReason:
 
         runner_up = _parse_runner_up(d.pop("runner_up", UNSET))
 
-        _estimates = d.pop("estimates", UNSET)
-        estimates: QueueReasonEstimates | Unset
-        if isinstance(_estimates, Unset):
-            estimates = UNSET
-        else:
-            estimates = QueueReasonEstimates.from_dict(_estimates)
-
         def _parse_window(data: object) -> BackfillWindow | None | Unset:
             if data is None:
                 return data
@@ -177,7 +160,6 @@ class QueueReason:
             backfilling=backfilling,
             first=first,
             runner_up=runner_up,
-            estimates=estimates,
             window=window,
         )
 

@@ -13,6 +13,7 @@ from app.kinds.workflow.layout import GIGA, Layout
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.queue.state import FAILED, MOST_USERS, STARTING, UP, WAITING, State, begin, pack
+from app.kinds.workflow.run_times import Finished
 from app.kinds.workflow.spec import Spec
 
 Report = dict[str, Any]
@@ -97,21 +98,21 @@ def test_a_finished_parent_is_remembered_while_a_task_has_it() -> None:
     assert after(*QUEUE, delta(finished=[{"id": "runs", "end": 25}])).ended.keys() == {"old"}
 
 
-def test_the_last_two_run_times_of_a_user_are_kept_at_speed_1() -> None:
-    tasks = [{"id": f"t{i}", "processors": 1, "user": "ann"} for i in range(3)]
+def test_the_last_tasks_of_a_user_are_kept_at_speed_1() -> None:
+    tasks = [{"id": f"t{i}", "processors": 1, "user": "ann", "estimate": 8} for i in range(3)]
     ends = [{"id": f"t{i}", "node": "fast-0", "start": 40, "end": 41 + i} for i in range(3)]
     state = after(delta(queued=tasks), delta(50, finished=ends))
-    assert state.history == {"ann": (4.0, 6.0)}  # seconds times the node's speed, 2
+    assert state.history == {"ann": tuple(Finished(2.0 * i, 8.0, 1) for i in (1, 2, 3))}  # seconds times the speed, 2
     assert state.done == 3
 
 
 def test_only_the_users_that_were_seen_last_are_kept() -> None:
-    state = after(*QUEUE)._replace(history={f"u{i}": (1.0,) for i in range(MOST_USERS)})
+    state = after(*QUEUE)._replace(history={f"u{i}": (Finished(1.0, 2.0, 1),) for i in range(MOST_USERS)})
     ended = QueueReport.model_validate(delta(finished=[{"id": "runs", "end": 25}]))
     found = advance(LAYOUT, state, ended).history
     assert len(found) == MOST_USERS
     assert "u0" not in found
-    assert found["bob"] == (21.0,)
+    assert [task.seconds for task in found["bob"]] == [21.0]
 
 
 def test_a_task_whose_node_failed_waits_again() -> None:

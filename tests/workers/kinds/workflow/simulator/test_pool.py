@@ -21,8 +21,6 @@ from workers.kinds.workflow.simulator.pool import (
     SPARE,
     UNTIL,
     Play,
-    advance,
-    choose,
     next_event,
     opened,
     ordered,
@@ -107,16 +105,6 @@ def test_conservative_backfilling_never_delays_anybody(trace: Trace, order: int)
 
 @settings(max_examples=30)
 @given(trace=logs(), mechanism=st.sampled_from([NONE, RLS, EASY]))
-def test_step_by_step_is_the_same_as_at_once(trace: Trace, mechanism: int) -> None:
-    at_once, stepped = opened(trace, SIZE), opened(trace, SIZE)
-    play_rules(at_once, mechanism, F1, SJF)
-    while advance(stepped, mechanism, SJF):
-        choose(stepped, mechanism, SJF, int(ordered(stepped, F1)[0]))
-    assert stepped.begun.tolist() == at_once.begun.tolist()
-
-
-@settings(max_examples=30)
-@given(trace=logs(), mechanism=st.sampled_from([NONE, RLS, EASY]))
 def test_plain_code_decides_as_compiled_code_does(trace: Trace, mechanism: int) -> None:
     limits = Limits(running_tasks=2)
     play = opened(trace, SIZE, limits)
@@ -134,16 +122,6 @@ def test_plain_code_decides_as_compiled_code_does(trace: Trace, mechanism: int) 
 
 def _before(play: Play) -> tuple[float, Head]:
     return play.clock[NOW], Head(int(play.counts[HEAD]), play.clock[UNTIL], int(play.counts[SPARE]))
-
-
-def test_waiting_for_the_next_event_is_a_choice() -> None:
-    two = np.array([0.0, 5.0])
-    play = opened(independent(two, two + 10, two + 10, np.array([1, 1]), np.array([0, 0])), SIZE)
-    assert advance(play, NONE, FCFS)
-    choose(play, NONE, FCFS, -1)
-    assert advance(play, NONE, FCFS)
-    assert play.clock[NOW] == 5
-    assert play.queue[: play.counts[QUEUED]].tolist() == [0, 1]
 
 
 def test_what_cannot_be_played_is_refused() -> None:

@@ -1,0 +1,150 @@
+"""What tasks will take, as their users' last tasks tell it: a regression that goes on with every task that ends.
+
+Users ask for several times what they need, each in his own way. The logarithm of the share of the requested time that a
+task takes is linear in what is known of its user's last tasks; the weights are those of ridge regression, brought up
+to date one task at a time (recursive least squares, Plackett 1950). Online regression on a user's last tasks is what
+Gaussier et al. 2015 predict run times by; the inputs here are fewer.
+
+Written in what Numba compiles too: functions of tasks take the numbers of one, or arrays [N].
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.trace import Seconds
+
+LAST = 6  # tasks of each user that are remembered
+DECAY = 0.8  # weight of a task against the next one
+SHRINKAGE = 0.3  # of tasks like this one towards all of its user's, in tasks
+PRIOR_VARIANCE = 0.1  # of each weight, against that of the logarithm of a share
+SHORTEST = 10.0  # seconds; as in a bounded slowdown
+SHARE, LENGTH, SIZE, RAN = range(4)
+INPUTS = 9
+
+Numbers = Any
+"""A number, or an array [N]; compiled code and the service differ in nothing else."""
+
+
+class Finished(NamedTuple):
+    """A task that has ended: seconds at speed 1, requested seconds (not a number where unknown), and processors."""
+
+    seconds: float
+    estimate: float
+    processors: int
+
+
+class Regression(NamedTuple):
+    """What has been learned, brought up to date in place.
+
+    Attributes:
+        weight: [``INPUTS``].
+        covariance: of the weights, in units of the noise, [``INPUTS``, ``INPUTS``].
+        history: of the last tasks of each user, the newest first: the logarithm of the share of the request that it
+            took, that of its request, its processors (0: no such task) and the logarithm of its seconds,
+            [U + 1, ``LAST``, 4]; the last row is for unknown users, and stays empty.
+    """
+
+    weight: Seconds
+    covariance: Seconds
+    history: Seconds
+
+
+def blank(users: int) -> Regression:
+    """Before any task has ended: a task takes the share that its user's last ones took, and the request without any."""
+    weight = np.zeros(INPUTS)
+    weight[2:5] = 0.5, 0.25, 0.25
+    return Regression(weight, PRIOR_VARIANCE * np.eye(INPUTS), np.zeros((users + 1, LAST, 4)))
+
+
+def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) -> tuple[Numbers, ...]:
+    """Inputs of the regression, ``INPUTS`` of them.
+
+    Args:
+        history: see ``Regression``.
+        user: index; −1 where unknown.
+        length: logarithm of the requested time, at least ``SHORTEST`` seconds.
+        size: processors.
+    """
+    weight, known = 1.0, (history[user, 0, SIZE] > 0.0) * 1.0
+    every, equal, both = 1e-9 + 0.0 * length, SHRINKAGE + 0.0 * length, SHRINKAGE + 0.0 * length
+    of_all, of_equal, of_both = 0.0 * length, 0.0 * length, 0.0 * length
+    for k in range(LAST):
+        share, there = history[user, k, SHARE], weight * (history[user, k, SIZE] > 0.0)
+        same = there * (np.abs(history[user, k, LENGTH] - length) < 1e-9)
+        alike = same * (history[user, k, SIZE] == size)
+        every, of_all = every + there, of_all + there * share
+        equal, of_equal = equal + same, of_equal + same * share
+        both, of_both = both + alike, of_both + alike * share
+        weight *= DECAY
+    mean = of_all / every
+    mean_equal = (of_equal + SHRINKAGE * mean) / equal
+    mean_both = (of_both + SHRINKAGE * mean_equal) / both
+    last = known * np.minimum(history[user, 0, RAN] - length, 0.0)
+    second = (history[user, 1, SIZE] > 0.0) * 1.0
+    earlier = second * np.minimum(history[user, 1, RAN] - length, 0.0) + (1.0 - second) * last
+    return (
+        known,
+        1.0 - known,
+        mean,
+        mean_equal,
+        mean_both,
+        last,
+        earlier,
+        (length - 8.0) / 3.0,
+        np.log(1.0 * size) / 3.0,
+    )
+
+
+def learn(regression: Regression, inputs: Seconds, share: float) -> None:
+    """Learn from a task that has ended: its inputs [``INPUTS``], and the logarithm of the share that it took."""
+    weight, covariance = regression.weight, regression.covariance
+    along = covariance @ inputs
+    gain = along / (1.0 + inputs @ along)
+    weight += gain * (share - inputs @ weight)
+    for i in range(INPUTS):
+        covariance[i] -= gain[i] * along
+
+
+def remember(regression: Regression, user: int, length: float, size: int, ran: float) -> None:
+    """Learn from a task of a known user that has ended, and keep it among the user's last.
+
+    Args:
+        regression: is brought up to date.
+        user: index, at least 0.
+        length: logarithm of the requested time, at least ``SHORTEST`` seconds.
+        size: processors.
+        ran: logarithm of the seconds that it took, at least ``SHORTEST``.
+    """
+    history, inputs = regression.history, np.zeros(INPUTS)
+    found = describe(history, user, length, size)
+    for i in range(INPUTS):
+        inputs[i] = found[i]
+    learn(regression, inputs, ran - length)
+    for k in range(LAST - 1, 0, -1):
+        history[user, k] = history[user, k - 1]
+    history[user, 0, SHARE], history[user, 0, LENGTH] = ran - length, length
+    history[user, 0, SIZE], history[user, 0, RAN] = size, ran
+
+
+def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, size: NDArray[np.int64]) -> Seconds:
+    """Logarithm of the share of its request that each task is predicted to take, at most 0, [N]."""
+    inputs = np.stack([*map(np.asarray, describe(regression.history, user, length, size))])
+    found: Seconds = np.minimum(regression.weight @ inputs, 0.0)
+    return found
+
+
+def table(users: Sequence[Sequence[Finished]]) -> Seconds:
+    """The last tasks of each user, the newest last, as ``Regression`` has them; those without an estimate are left out.
+
+    [U + 1, ``LAST``, 4]
+    """
+    found = np.zeros((len(users) + 1, LAST, 4))
+    for row, tasks in zip(found, users, strict=False):
+        told = [task for task in tasks if task.estimate > 0.0][::-1]
+        for place, (seconds, estimate, processors) in zip(row, told, strict=False):
+            ran, length = np.log(max(seconds, SHORTEST)), np.log(max(estimate, SHORTEST))
+            place[:] = ran - length, length, processors, ran
+    return found
