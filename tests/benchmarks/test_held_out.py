@@ -220,4 +220,5 @@ def test_the_noise_of_a_share_is_that_of_its_episodes() -> None:
     assert one.allowed == pytest.approx(0.1)
     assert one.share == pytest.approx(late.mean())
     assert one.noise == pytest.approx(1.96 * late.std() / np.sqrt(80))
+    assert one.noise is not None
     assert one.noise > 1.96 * np.sqrt(one.share * (1 - one.share) / (80 * 30))  # a run's iterations stand together

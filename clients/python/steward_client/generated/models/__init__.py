@@ -114,6 +114,7 @@ from .series_read import SeriesRead
 from .shadow_read import ShadowRead
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
+from .skipped_lines import SkippedLines
 from .spread import Spread
 from .stored_execution import StoredExecution
 from .trace_execution import TraceExecution
@@ -269,6 +270,7 @@ __all__ = (
     "ShadowRead",
     "ShadowStep",
     "ShadowStepAllocationType0",
+    "SkippedLines",
     "Spread",
     "StoredExecution",
     "TraceExecution",
