@@ -59,9 +59,8 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
 def _untried(projector: Projector) -> NDArray[np.bool_]:
     """Rows of the grid outside of the range that the belief's samples hold, [A]; none where there is no belief."""
     table, units = projector.table, projector.units(projector.grid_levels)
-    outside = ((units < table.seen_low) | (units > table.seen_high)).any(axis=1)
-    untried: NDArray[np.bool_] = outside & (projector.members > 1 and not outside.all())
-    return untried
+    outside = np.asarray(((units < table.seen_low) | (units > table.seen_high)).any(axis=1), np.bool_)
+    return outside if projector.members > 1 and not outside.all() else np.zeros_like(outside)
 
 
 def _rows(state: State, rows: slice | NDArray[np.bool_]) -> State:

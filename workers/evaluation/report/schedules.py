@@ -150,13 +150,14 @@ def bars(pictures: Sequence[Json], field: str, title: str) -> Any | None:
     values = {str(picture["name"]): float(picture["figures"][field]) for picture in pictures}
     if len(values) < 2 or max(values.values()) - min(values.values()) <= 1e-9 * max(map(abs, values.values())):
         return None
-    rows = [{"strategy": name, "value": value} for name, value in sorted(values.items(), key=lambda item: item[1])]
+    names = sorted(values, key=lambda name: values[name])
+    rows = [{"strategy": name, "value": values[name]} for name in names]
     base = alt.Chart(data(rows)).encode(
-        y=alt.Y("strategy:N", title=None, sort=[row["strategy"] for row in rows], axis=alt.Axis(labelLimit=200)),
+        y=alt.Y("strategy:N", title=None, sort=names, axis=alt.Axis(labelLimit=200)),
         x=alt.X("value:Q", title=title, scale=alt.Scale(zero=True)),
     )
-    named = base.mark_text(align="left", dx=4, fontSize=10).encode(text=alt.Text("value:Q", format=",.4~r"))
-    return alt.layer(base.mark_bar(color=COLOURS[0], height={"band": 0.7}), named).properties(
+    figures = base.mark_text(align="left", dx=4, fontSize=10).encode(text=alt.Text("value:Q", format=",.4~r"))
+    return alt.layer(base.mark_bar(color=COLOURS[0], height={"band": 0.7}), figures).properties(
         width=WIDTH, height=ROW * len(rows)
     )
 

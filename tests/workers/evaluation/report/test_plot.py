@@ -13,6 +13,7 @@ from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_of
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.evaluation.report import plot
+from workers.evaluation.report.charts import definition
 from workers.evaluation.report.plot import page, save
 from workers.evaluation.report.schedules import choices, chosen, frames, undominated
 from workers.kinds.workflow.evaluation.lanes import window
@@ -104,7 +105,7 @@ def test_charts_of_other_stretches_have_their_own_time() -> None:
 
 def test_choices_beyond_what_colours_tell_apart_stand_together() -> None:
     made = thirteen()[0] | {"choices": {f"m{k}": [20 - k] * 240 for k in range(9)}}
-    domain = choices(made).to_dict()["encoding"]["color"]["scale"]["domain"]
+    domain = definition(choices(made))["encoding"]["color"]["scale"]["domain"]
     assert domain == ["m0", "m1", "m2", "m3", "m4", "others"]
 
 
