@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from app.kinds.contract.inputs import LARGEST_ITERATION, InvalidInput, invalid, 
 from app.kinds.contract.kind import Parameter
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.given_state import GivenState
+from app.kinds.iterative.decisions.report import UpcomingIteration
 from app.kinds.iterative.state import State, begin
+from app.kinds.iterative.upcoming import encode_upcoming
 
 _PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
@@ -49,18 +51,28 @@ def beginning(
     targets: Mapping[str, float],
     features: Mapping[str, float] | None,
     pointer: str = "/targets",
+    upcoming: Sequence[UpcomingIteration] = (),
 ) -> State:
     """A run that has reported nothing (B = 1), under its own targets and features.
 
+    ``features`` are of its first iteration, ``upcoming`` of those after it.
+
     Raises:
-        InvalidInput: the workload hasn't such targets or features.
+        InvalidInput: the workload hasn't such targets or features, or the first iteration's are left out.
     """
-    return begin(
+    layout = compiled.layout
+    state = begin(
         compiled.projector,
-        compiled.layout.start_levels[None],
-        targets=check_targets(compiled, targets, pointer, compiled.layout.targets.tolist()),
-        features=None if features is None else [encode_features(compiled, features)],
+        layout.start_levels[None],
+        targets=check_targets(compiled, targets, pointer, layout.targets.tolist()),
+        features=None if features is None else [layout.encode_features(features)],
     )
+    if features is None and upcoming:
+        raise invalid("/features", "is required with upcoming: the first iteration's features", None)
+    if not layout.features or features is None:
+        return state
+    announced = encode_upcoming(layout, [one.features for one in upcoming], 1, "/upcoming")
+    return state._replace(upcoming=np.concatenate([state.features, announced])[None])
 
 
 def state_of_query(compiled: Compiled, query: Query) -> GivenState:
@@ -75,17 +87,6 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
     totals = _by_metric(compiled, query, "total") if "total" in query else compiled.unknown
     targets = _by_metric(compiled, query, "target") if "target" in query else compiled.unknown
     return GivenState(iteration, levels, metrics, features, totals, targets)
-
-
-def encode_features(compiled: Compiled, features: Mapping[str, float]) -> list[float]:
-    """Features by name in the layout's order.
-
-    Raises:
-        InvalidInput: unknown or missing names, or values out of bounds.
-    """
-    layout = compiled.layout
-    allocation = layout.allocation_dict(layout.start_levels)
-    return layout.encode_report(allocation, dict.fromkeys(layout.metrics, 1.0), features)[2]
 
 
 def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str, rest: list[float]) -> list[float]:

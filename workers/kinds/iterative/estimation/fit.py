@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from workers.estimators.unexplained import MOST, Measured, unexplained
 from workers.kinds.iterative.estimation import criterion, grid
 from workers.kinds.iterative.estimation.belief import MEMBERS, Members, members
 from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_cost
+from workers.kinds.iterative.estimation.courses import courses
 from workers.kinds.iterative.estimation.executions import Executions, Flat
 
 MOST_ROWS = 20_000
@@ -80,6 +81,7 @@ def fit_domain_model(
         rng=np.random.default_rng(seed),
     )
     table = _table(layout, flat, nodes, inputs, bin_of, fits, cost, believed)
+    table = replace(table, courses=courses(flat, spec.iterations, np.random.default_rng(seed)))
     seconds = criterion.simulated_iteration_seconds(table, seed, clock)
     criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
     return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))

@@ -102,11 +102,12 @@ class _Future:
 
     def _stage(self, world: IterativeWorld, k: int, factors: Array, repeated: Array, most: Array) -> _Stage:
         layout, state, truth = self.layout, self.state, world.truth
+        features = world.features(np.full(world.batch, k))
         here = layout.index(np.minimum(self.projector.grid_levels[:, None, :], most[None]))
         logs = np.empty((*here.shape, len(layout.metrics)), np.float32)
         for index, followed in enumerate(truth.projectors):
             rows = np.flatnonzero(truth.model == index)
-            logs[:, rows] = _logs(followed, here[:, rows], state.features[rows], k)
+            logs[:, rows] = _logs(followed, here[:, rows], features[rows], k)
         measured = np.exp(logs + factors)
         measured[:, :, layout.seconds] *= 1 + repeated
         paid = np.take_along_axis(self.rate, here, axis=0) * measured[:, :, layout.seconds]
@@ -186,8 +187,9 @@ class _Future:
 
 def _logs(projector: Projector, here: NDArray[np.intp], features: Array, k: int) -> Array:
     """Expected logs of the metrics at rows ``here`` [A, B] of the grid in iteration ``k``, [A, B, M]."""
-    cell = np.broadcast_to(projector.cell(features), here.shape).reshape(-1)
-    logs = projector.log_mean(here.reshape(-1), cell, np.full(here.size, k))
+    logs = projector.log_mean(
+        here.reshape(-1), projector.point(np.tile(features, (len(here), 1))), np.full(here.size, k)
+    )
     return logs.reshape(*here.shape, len(projector.layout.metrics))
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         IterationRunStartFeaturesType0,
     )
     from ..models.iteration_run_start_targets import IterationRunStartTargets
+    from ..models.upcoming_iteration import UpcomingIteration
 
 
 T = TypeVar("T", bound="IterationRunStart")
@@ -30,6 +31,8 @@ class IterationRunStart:
     """ Targets of this run alone, by metric; the workload's hold for the rest. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
     """ Features of the first iteration, if they are known: all of them. """
+    upcoming: list[UpcomingIteration] | Unset = UNSET
+    """ The iterations after the first, in order, as in a report. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.iteration_run_start_features_type_0 import (
@@ -56,6 +59,13 @@ class IterationRunStart:
         else:
             features = self.features
 
+        upcoming: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.upcoming, Unset):
+            upcoming = []
+            for upcoming_item_data in self.upcoming:
+                upcoming_item = upcoming_item_data.to_dict()
+                upcoming.append(upcoming_item)
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -69,6 +79,8 @@ class IterationRunStart:
             field_dict["targets"] = targets
         if features is not UNSET:
             field_dict["features"] = features
+        if upcoming is not UNSET:
+            field_dict["upcoming"] = upcoming
 
         return field_dict
 
@@ -78,6 +90,7 @@ class IterationRunStart:
             IterationRunStartFeaturesType0,  # noqa: PLC0415
         )
         from ..models.iteration_run_start_targets import IterationRunStartTargets  # noqa: PLC0415
+        from ..models.upcoming_iteration import UpcomingIteration  # noqa: PLC0415
 
         d = dict(src_dict)
         workload = d.pop("workload")
@@ -115,11 +128,21 @@ class IterationRunStart:
 
         features = _parse_features(d.pop("features", UNSET))
 
+        _upcoming = d.pop("upcoming", UNSET)
+        upcoming: list[UpcomingIteration] | Unset = UNSET
+        if _upcoming is not UNSET:
+            upcoming = []
+            for upcoming_item_data in _upcoming:
+                upcoming_item = UpcomingIteration.from_dict(upcoming_item_data)
+
+                upcoming.append(upcoming_item)
+
         iteration_run_start = cls(
             workload=workload,
             shadow=shadow,
             targets=targets,
             features=features,
+            upcoming=upcoming,
         )
 
         return iteration_run_start
