@@ -51,7 +51,7 @@ def answers(m: Measurements, table: ModelTable, rows: Mask) -> Prediction:
     state = begin(projector, levels, features=features)._replace(upcoming=features[:, None])
     known = announced(projector, state)
     mean, low, high = next_iteration(projector, state, layout.index(levels), known, np.zeros(len(levels)))
-    return Prediction(mean[:, 0], low[:, 0], high[:, 0])
+    return Prediction(*(np.asarray(values[:, 0], np.float64) for values in (mean, low, high)))
 
 
 def _step(column: Floats) -> float:

@@ -48,7 +48,7 @@ def on_nodes(layout: Layout) -> Reading:
         corners = np.concatenate([np.hstack([X[:, :resources], places[cell]]) for cell in cells])
         first, which = distinct(corners)
         logs = directly(fitted, learned, corners[first])[which].reshape(len(cells), -1)
-        return logs[0] if weights is None else weighted(logs, weights)
+        return logs[0] if weights is None else weighted(list(logs), weights)
 
     return read if layout.features else directly
 

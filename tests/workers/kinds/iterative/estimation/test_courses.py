@@ -1,5 +1,7 @@
 """Courses of features: which vary, and what fills an iteration that an execution lacks."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,7 @@ def flat(*runs: Floats) -> Flat:
     return Executions(tuple(items)).flat(Layout(SPEC))
 
 
-def run(stages: list[int], batch: Floats | float, rows: float) -> Floats:
+def run(stages: list[int], batch: Any, rows: float) -> Floats:
     return np.column_stack([np.array(stages, float), np.broadcast_to(batch, len(stages)), np.full(len(stages), rows)])
 
 
