@@ -31,7 +31,6 @@ from app.database.tables import Agent, Champion, DomainModel, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import advice_slice
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.spec import Spec
 from app.policies.network import NetworkPolicy
@@ -160,7 +159,7 @@ def ernest_table(layout: Layout) -> ModelTable:
 
 
 def network(layout: Layout, width: int = 64) -> NetworkPolicy:
-    """A dueling network of two hidden layers with small random weights on top of the advice."""
+    """A dueling network of two hidden layers with small random weights."""
     rng, actions = np.random.default_rng(0), len(layout.deltas)
     sizes = [layout.observation_size, width, width]
     shapes = {f"trunk.{i}": (sizes[i + 1], sizes[i]) for i in range(2)}
@@ -169,13 +168,12 @@ def network(layout: Layout, width: int = 64) -> NetworkPolicy:
     for name, shape in shapes.items():
         arrays[f"{name}.weight"] = rng.normal(0, 0.05, shape).astype(np.float32)
         arrays[f"{name}.bias"] = np.zeros(shape[0], np.float32)
-    advice = advice_slice(layout)
     config = {
         "algorithm": "dueling_double_dqn",
         "layers": [width, width],
         "activation": "relu",
         "dueling": True,
-        "advice": [advice.start, advice.stop],
+        "advice": None,
     }
     return NetworkPolicy.build(config, arrays)
 

@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -125,6 +125,65 @@ def planted_two() -> Problem:
     return Problem(spec.name, spec, _planted(layout, np.log(1 + 40 / gpus + 12 / cpus)))
 
 
+def varying_features() -> Problem:
+    """One resource; how long an iteration takes, and how it scales, depends on what the run works on."""
+    resource = {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "change_seconds": 2.0}
+    spec = _spec("features", [resource], 30, 400.0, features=[{"name": "size", "minimum": 1, "maximum": 4}])
+    layout = Layout(spec)
+    nodes = np.linspace(1, 4, 7)
+    gpus = layout.allocations[:, 0]
+    log_seconds = np.log(2 + 12 * nodes**1.3 / gpus[:, None] + 0.15 * gpus[:, None] / nodes)
+    table = _planted(layout, log_seconds[:, 0])
+    low, high = np.array([1.0]), np.array([4.0])
+    logs = log_seconds[None, :, :, None].astype(np.float32)
+    return Problem(
+        spec.name, spec, replace(table, log_mean=logs, feature_nodes=(nodes,), feature_low=low, feature_high=high)
+    )
+
+
+def two_metrics() -> Problem:
+    """A deadline, and a latency that must be met at every iteration, which pull towards different allocations."""
+    resources: list[dict[str, Any]] = [
+        {"name": "gpus", "minimum": 1, "maximum": 12, "max_steps": 2, "price_per_hour": 2.0, "change_seconds": 2.0},
+        {"name": "replicas", "minimum": 1, "maximum": 6, "max_steps": 1, "price_per_hour": 0.5, "change_seconds": 1.0},
+    ]
+    latency = {"name": "latency", "unit": "s", "target": 0.5, "goal": "at_most", "scope": "iteration"}
+    spec = _spec("two-metrics", resources, 30, 330.0, metrics=[latency])
+    layout = Layout(spec)
+    gpus, replicas = layout.allocations.T
+    seconds, late = 2 + 50 / gpus + 0.4 * replicas, 0.1 + 1.1 / replicas + 0.01 * gpus
+    planted = _planted(layout, np.log(seconds))
+    order = [np.log(seconds) if name == "iteration_seconds" else np.log(late) for name in layout.metrics]
+    return Problem(spec.name, spec, replace(planted, log_mean=np.stack(order)[:, :, None, None].astype(np.float32)))
+
+
+def regimes() -> Problem:
+    """Runs of four kinds that scale unlike each other; which one a run is of shows only while it runs."""
+    resources = [{"name": "executors", "minimum": 2, "maximum": 32, "max_steps": 4, "change_seconds": 3.0}]
+    spec = _spec("regimes", resources, 40, 520.0)
+    layout = Layout(spec)
+    executors = layout.allocations[:, 0]
+    laws = [1 + 100 / executors, 6 + 45 / executors, 10 + 0.15 * executors + 10 / executors, 2 + 60 / executors**0.7]
+    logs = np.log(laws)
+    table = _planted(layout, logs.mean(axis=0))
+    offsets = (logs - logs.mean(axis=0))[:, None, :, None, None].astype(np.float32)
+    return Problem(spec.name, spec, replace(table, members=offsets))
+
+
+def drifting() -> Problem:
+    """Two resources, and a run's pace that wanders far: what was measured some iterations ago says little."""
+    problem = planted_two()
+    table = replace(problem.table, drift_sd=0.12 * np.ones(1), noise_sd=0.25 * np.ones(1))
+    spec = problem.spec.model_copy(update={"name": "drift-2"})
+    return Problem(spec.name, spec, table)
+
+
+def alone(name: str) -> Problem:
+    """One of ``PROBLEMS`` under one model, the middle of its belief: what the exact optimum can be had of."""
+    found = problem(name)
+    return replace(found, table=replace(found.table, members=None))
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     **{f"ellis-{app}": lambda app=app: ellis(app) for app in ELLIS},  # type: ignore[misc]
     **{f"pollux-{app}": lambda app=app: pollux(app) for app in POLLUX},  # type: ignore[misc]
@@ -132,7 +191,15 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "planted-1": planted_one,
     "planted-2": planted_two,
     "planted-3": planted_three,
+    "features": varying_features,
+    "two-metrics": two_metrics,
+    "regimes": regimes,
+    "drift-2": drifting,
 }
+EXACT = (*(f"ellis-{app}" for app in ELLIS), *(f"pollux-{app}" for app in POLLUX), "planted-1")
+"""Those of which, under one model, the exact optimum can be had."""
+WITHOUT_TABLE = ("pollux-cifar10-2", "planted-2", "planted-3", "features", "two-metrics", "regimes", "drift-2")
+"""Those of which it can't."""
 
 
 @cache
@@ -163,9 +230,18 @@ def _with_deadline(
     return Problem(name, _spec(name, resources, 40, round(float(seconds * 40 * 1.05), 1)), table)
 
 
-def _spec(name: str, resources: list[dict[str, Any]], iterations: int, target: float) -> Spec:
+def _spec(
+    name: str,
+    resources: list[dict[str, Any]],
+    iterations: int,
+    target: float,
+    *,
+    metrics: Sequence[dict[str, Any]] = (),
+    features: Sequence[dict[str, Any]] = (),
+) -> Spec:
     metric = {"name": "iteration_seconds", "unit": "s", "target": target, "scope": "run"}
-    return Spec.model_validate({"name": name, "resources": resources, "metrics": [metric], "iterations": iterations})
+    given = {"name": name, "resources": resources, "metrics": [metric, *metrics], "iterations": iterations}
+    return Spec.model_validate({**given, "features": list(features)})
 
 
 def _planted(layout: Layout, log_seconds: np.ndarray[Any, Any]) -> ModelTable:

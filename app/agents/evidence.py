@@ -6,7 +6,7 @@ A promotion can require either; it is refused, with what is missing, while the e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any
@@ -14,14 +14,17 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.agents import repository as agents
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
 from app.database.tables import Evaluation, Iteration, Run, Workload
 
 FEWEST_RUNS = 5
-TOLERANCE = 5e-4  # of return: a loss below it is within the noise of the domain model
+MARGIN = 0.01  # of practical equivalence, where an agent's verdict states none
 LARGEST = 1_000  # shadow runs, the newest
 LARGEST_SEARCH = 100  # evaluations, the newest
-CONFIDENCE = 1.96  # standard errors of a 95 % interval
+NORMAL = 1.959964  # standard errors of a 95 % interval of very many values
+FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157)
+"""The same by Student's t, of 1 to 9 degrees of freedom."""
 
 
 def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
@@ -62,18 +65,36 @@ def interval(values: Sequence[float]) -> GainInterval:
     mean = fmean(values)
     if len(values) < 2:
         return GainInterval(mean=mean, low=None, high=None)
-    half = CONFIDENCE * stdev(values) / math.sqrt(len(values))
+    half = _errors(len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return GainInterval(mean=mean, low=mean - half, high=mean + half)
+
+
+def _errors(freedom: int) -> float:
+    """Standard errors of a 95 % interval by Student's t; beyond the table as Fisher and Cornish expand it (1960)."""
+    if freedom <= len(FEW):
+        return FEW[freedom - 1]
+    z = NORMAL
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
     """What the evidence lacks for a promotion that requires it, in words; empty when nothing does."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
-    problems = [found[name](session, workload, version) for name in dict.fromkeys(required)]
+    agent = agents.find(session, workload.id, version)
+    margin = 0.0 if agent is None else _margin(agent.report)
+    problems = [found[name](session, workload, version, margin) for name in dict.fromkeys(required)]
     return [text for text in problems if text]
 
 
-def _missing_shadow(session: Session, workload: Workload, version: int) -> str:
+def _margin(report: Mapping[str, Any]) -> float:
+    """By how much returns may differ and still be level: of the agent's verdict; 0 where it was never judged."""
+    best = (report.get("heuristics") or {}).get(report.get("best_heuristic"))
+    return 0.0 if best is None else float(report.get("equivalence_margin", MARGIN)) * abs(float(best["mean"]))
+
+
+def _missing_shadow(session: Session, workload: Workload, version: int, margin: float) -> str:
     seen = shadow(session, workload, version)
     if seen.runs < FEWEST_RUNS:
         return (
@@ -87,10 +108,10 @@ def _missing_shadow(session: Session, workload: Workload, version: int) -> str:
             f"shadow: nothing tells what its steps would have gained in a workload of kind {workload.kind}, only that "
             f"{seen.agreement or 0.0:.0%} were what was done; leave it out of `require`"
         )
-    return _judged("shadow", seen.gain)
+    return _judged("shadow", seen.gain, margin)
 
 
-def _missing_off_policy(session: Session, workload: Workload, version: int) -> str:
+def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:
     """The newest evaluation that scored the version on logged runs counts."""
     reports = session.scalars(
         select(Evaluation.report)
@@ -108,11 +129,11 @@ def _missing_off_policy(session: Session, workload: Workload, version: int) -> s
         return f"off_policy: {scored.get('reason', 'it could not be scored')}"
     if scored["runs"] < FEWEST_RUNS:
         return f"off_policy: needs {FEWEST_RUNS} logged runs, has {scored['runs']}"
-    return _judged("off_policy", GainInterval(**scored["replay"]["advantage"]))
+    return _judged("off_policy", GainInterval(**scored["replay"]["advantage"]), margin)
 
 
-def _judged(name: str, gain: GainInterval | None) -> str:
-    if gain is None or gain.low is None or gain.low < -TOLERANCE:
+def _judged(name: str, gain: GainInterval | None, margin: float) -> str:
+    if gain is None or gain.low is None or gain.low < -margin:
         gained = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
         return f"{name}: it may be worse than what was done: expected gain in return per run {gained}"
     return ""

@@ -11,6 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.agents.algorithms import Algorithm
 from app.domain_models.schemas import Seed
+from app.evaluations.schemas import EquivalenceMargin
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.fields import Name
 from app.kinds.registry import KINDS
@@ -36,6 +37,10 @@ def _gone(value: object) -> None:
     raise ValueError(f"was removed, and {value!r} with it: networks are computed by torch; say where with 'device'")
 
 
+def _no_seconds(value: object) -> None:
+    raise ValueError(f"is no budget, and {value!r} neither: give environment steps with 'budget', from 1,000 on")
+
+
 class TrainRequest(BaseModel):
     """What may be said about a training; all of it is optional."""
 
@@ -50,12 +55,14 @@ class TrainRequest(BaseModel):
     )
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
         default=None,
-        description="Environment steps for each seed, shared by the algorithms that compete; default: as many as fit "
-        "into some seconds.",
+        description="Environment steps for each seed, shared by the algorithms that compete: the same request gives "
+        "the same agent on any machine. Default: what the kind's trainings take (1,000,000 of an iterative workload).",
     )
     seed: Seed = 0
-    seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] = Field(
-        default=1, description="How many seeds are tried, from `seed` on, on all workers at once; the best is kept."
+    seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = Field(
+        default=None,
+        description="How many seeds are tried, from `seed` on, on all workers at once; the best is kept. Default: "
+        "three with `auto`, else one.",
     )
     executor: Literal["serial", "processes", "ray"] = Field(
         default="serial",
@@ -64,6 +71,7 @@ class TrainRequest(BaseModel):
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto", description="Where networks are computed; `auto` is whichever is there and is the faster."
     )
+    seconds: SkipJsonSchema[Annotated[None, BeforeValidator(_no_seconds)]] = Field(default=None, exclude=True)
     backend: SkipJsonSchema[Annotated[None, BeforeValidator(_gone)]] = Field(default=None, exclude=True)
     start_from: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None, description="Version of an agent to go on training; what comes of it is a new version."
@@ -78,6 +86,7 @@ class TrainRequest(BaseModel):
         default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
     )
     require: Requirements = []
+    equivalence_margin: EquivalenceMargin = 0.01
 
     @classmethod
     def stored(cls, request: Mapping[str, Any]) -> TrainRequest:

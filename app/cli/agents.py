@@ -4,11 +4,11 @@ What learns runs in a process of its own, a child or a worker: the service never
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from app.cli.options import SERVICE, Plot, Url
+from app.cli.options import SERVICE, Margin, Plot, Url
 
 
 def _version(value: str) -> str:
@@ -72,7 +72,9 @@ def report(
 def train(
     workload: Annotated[str, typer.Argument(help="Name of the workload.")],
     algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
-    seeds: Annotated[int, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once.")] = 1,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once: 3 with auto.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     budget: Annotated[int | None, typer.Option(help="Environment steps for each seed.")] = None,
     executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
@@ -81,6 +83,7 @@ def train(
     imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
     promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
+    margin: Margin = None,
     plot: Plot = None,
     url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
@@ -93,6 +96,13 @@ def train(
     """
     from app.cli.remote.train import Options, run
 
-    request = {"algorithm": algorithm, "seeds": seeds, "seed": seed, "budget": budget, "executor": executor}
+    request: dict[str, Any] = {
+        "algorithm": algorithm,
+        "seeds": seeds,
+        "seed": seed,
+        "budget": budget,
+        "executor": executor,
+    }
     request |= {"device": device, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
+    request |= {"equivalence_margin": margin}
     raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

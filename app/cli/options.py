@@ -34,4 +34,13 @@ def drawable(file: Path | None) -> Path | None:
 
 Plot = Annotated[Path | None, typer.Option(callback=drawable, help="File to draw its report to: .html, .svg or .png.")]
 Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        "--equivalence-margin",
+        min=0,
+        max=1,
+        help="Share of the best heuristic's return up to which a difference counts as none. [default: 0.01]",
+    ),
+]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for everything that the embedded mode keeps.")]

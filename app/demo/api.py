@@ -18,6 +18,10 @@ class Steward(Service):
         """Upload executions as CSV."""
         return self.call("POST", f"/workloads/{workload}/samples", content=csv, headers={"content-type": "text/csv"})
 
+    def aim(self, workload: str, seconds: float) -> Json:
+        """Set the deadline of a workload's runs."""
+        return self.call("PATCH", f"/workloads/{workload}", json={"targets": {"iteration_seconds": seconds}})
+
     def fit(self, workload: str) -> str:
         """Have a domain model fitted; the job's id."""
         return str(self.call("POST", f"/workloads/{workload}/models", json={})["id"])

@@ -59,11 +59,11 @@ class CgroupLimit:
             raise
 
     def _prefer(self) -> None:
-        """Have the quota decide, not what else this machine does: eight times the usual weight."""
+        """Have the quota decide, not what else this machine does: a hundred times the usual weight, up to the quota."""
         if self.version == 2:
-            _write(self.folder / "cpu.weight", "800")
+            _write(self.folder / "cpu.weight", "10000")
         else:
-            _write(self.folder / "cpu.shares", "8192")
+            _write(self.folder / "cpu.shares", "102400")
 
     def add(self, pid: int) -> None:
         """Move the process into the group."""

@@ -1,11 +1,11 @@
 """One run of the training under a controller: Steward, or one allocation that never changes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.demo.api import Json, Steward
-from app.demo.plan import Measured
+from app.demo.plan import PROFILED_ITERATIONS, WORKLOAD, Execution, Measured
 from app.demo.trainer import Trainer
 
 
@@ -92,6 +92,25 @@ class Managed:
         self._steward.finish(self._run)
 
 
+class Profiled(Managed):
+    """A run that reports to Steward, waits for its answers, and keeps to one allocation: what is measured is a sample.
+
+    A profile that waits as the live run will sees what the live run will.
+    """
+
+    def __init__(self, steward: Steward, workload: str, percent: float) -> None:
+        super().__init__(steward, workload, on_start=lambda _: None)
+        self._percent = percent
+
+    def first(self) -> Advice:
+        """The allocation."""
+        return replace(super().first(), percent=self._percent)
+
+    def next(self, measured: Measured) -> Advice:
+        """The same allocation, whatever is advised."""
+        return replace(super().next(measured), percent=self._percent)
+
+
 def advice(decision: Json) -> Advice:
     """A decision of the API."""
     seconds = decision["predicted"].get("iteration_seconds", {})
@@ -164,3 +183,15 @@ def drive(name: str, controller: Controller, trainer: Trainer, run_plan: RunPlan
     finally:
         trainer.disturb(on=False)
     return Run(name, tuple(rows), run_plan.deadline)
+
+
+def profile(steward: Steward, trainer: Trainer, allocations: Sequence[float], rounds: int) -> Iterator[Execution]:
+    """Short runs, ``rounds`` at each allocation; every other round in the opposite order. They become samples."""
+    short = RunPlan(PROFILED_ITERATIONS, float("inf"), range(0))
+    for round_number in range(rounds):
+        ordered = allocations if round_number % 2 == 0 else list(reversed(allocations))
+        for percent in ordered:
+            controller = Profiled(steward, WORKLOAD, percent)
+            run = drive(f"profile-{round_number}-{percent:g}", controller, trainer, short, lambda _: None)
+            controller.finish()
+            yield Execution(run.name, tuple(row.measured for row in run.rows))

@@ -46,7 +46,7 @@ class Show:
     def profile(self, executions: Sequence[Execution]) -> None:
         """The samples, by allocation."""
         table = Table(box=None, padding=(0, 2), show_header=True)
-        for name in ("cpu %", "seconds per iteration", "CPU-seconds reserved per iteration"):
+        for name in ("cpu %", "seconds per iteration, quickest run", "CPU-seconds reserved per iteration"):
             table.add_column(name, justify="right")
         for percent, seconds in seconds_by_percent(executions).items():
             table.add_row(f"{percent:g}", f"{seconds:.2f}", f"{percent / 100 * seconds:.2f}")
@@ -100,6 +100,8 @@ class Show:
         for label, cells in figures(runs):
             table.add_row(label, *cells)
         self.console.print(table)
+        for line in verdict(runs):
+            self.say(line)
 
 
 def figures(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
@@ -114,6 +116,30 @@ def figures(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
         ("… of the undisturbed iterations", [within([r for r in run.rows if not r.disturbed]) for run in runs]),
         ("test accuracy at the end", [f"{run.rows[-1].measured.accuracy:.1%}" for run in runs]),
     ]
+
+
+def verdict(runs: Sequence[Run]) -> list[str]:
+    """What the runs say for and against deciding, in words: the first is Steward's, the others are static."""
+    if len(runs) == 1:
+        return []
+    steward, statics = runs[0], runs[1:]
+    return [_kept(steward), *(_compared(static, steward) for static in statics)]
+
+
+def _kept(run: Run) -> str:
+    left = run.deadline - run.seconds
+    return (
+        f"{run.name} {'met' if run.met else 'missed'} the deadline by {abs(left):.1f} s, for {run.reserved:.1f} CPU-s"
+    )
+
+
+def _compared(static: Run, steward: Run) -> str:
+    """A static run beside Steward's; whether it was as good is said."""
+    more = static.reserved / steward.reserved - 1
+    how = f"{_kept(static)} ({more:+.0%})"
+    if static.met and (more <= 0 or not steward.met):
+        return f"{how}: in this run it was as good as deciding, or better"
+    return how
 
 
 def within(rows: Sequence[Row]) -> str:

@@ -13,11 +13,13 @@ from rich.console import Console
 from app.cli.remote.service import UnreachableError
 from app.demo import plan
 from app.demo.api import Json, RefusedError, Steward
-from app.demo.drive import Managed, Row, Run, RunPlan, Static, drive
+from app.demo.drive import Managed, Row, Run, RunPlan, Static, drive, profile
 from app.demo.processes import ChildError
 from app.demo.service import own_service
 from app.demo.show import Show
-from app.demo.trainer import Trainer, profile, trainer
+from app.demo.trainer import Trainer, trainer
+
+BUDGET = 250_000  # environment steps of each seed: whoever watches waits for it
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Demo:
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show
-        self.grid = plan.grid()
+        self.grid = plan.GRID
         third = options.iterations // 3
         self.disturbed = range(third, third + options.iterations * 7 // 24)
         self.started = time.monotonic()
@@ -67,40 +69,39 @@ class Demo:
             steward = stack.enter_context(own_service())
             own.load()
             self.show.say(f"{steward.url}, on its embedded default; CPU limited by: {own.limit.name}")
-            executions = self.profile(own)
+            executions = self.profile(steward, own)
             run_plan = self.learn(steward, executions)
             runs = [self.live(steward, own, run_plan)]
             if self.options.compare:
                 runs += self.comparisons(own, run_plan, executions)
         self.conclude(runs)
 
-    def profile(self, own: Trainer) -> list[plan.Execution]:
-        """Short executions at several allocations."""
-        self.show.step("Profile: short trainings at several CPU allocations")
+    def profile(self, steward: Steward, own: Trainer) -> list[plan.Execution]:
+        """Register the workload, and report short runs at several allocations: they become its samples."""
+        self.show.step("Profile: short trainings at several CPU allocations, reported as they run")
+        steward.register(plan.spec(self.grid, self.options.iterations))
         batches = own.calibrate(self.grid.reference)
         self.show.say(f"torch network on scikit-learn's digits; one iteration is {batches} batches on this machine")
         executions: list[plan.Execution] = []
         total = len(self.grid.profiled) * self.options.rounds
         with self.show.bar("profile") as progress:
-            for execution in profile(own, self.grid.profiled, self.options.rounds):
+            for execution in profile(steward, own, self.grid.profiled, self.options.rounds):
                 executions.append(execution)
                 progress.update(len(executions) / total, execution.name)
         self.show.profile(executions)
         return executions
 
     def learn(self, steward: Steward, executions: list[plan.Execution]) -> RunPlan:
-        """Register, upload the samples, fit a domain model, train an agent."""
+        """Set the deadline, fit a domain model to the samples, train an agent."""
         iterations = self.options.iterations
         deadline = plan.deadline_seconds(executions, iterations, self.grid.reference)
         self.show.step(
             f"Learn: {iterations} iterations are to be done in {deadline:.1f} s, with as little CPU as that takes"
         )
-        steward.register(plan.spec(self.grid, iterations, deadline))
-        counts = steward.upload(plan.WORKLOAD, plan.as_csv(executions))
-        self.show.say(f"uploaded as CSV: {counts['accepted']} executions accepted, {counts['rejected']} rejected")
+        steward.aim(plan.WORKLOAD, deadline)
         fitted = self.show.follow("fit  ", steward.follow(steward.fit(plan.WORKLOAD)))
         self.model_report(steward.model(plan.WORKLOAD, fitted["result"]["model"]))
-        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD)))
+        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD, budget=BUDGET)))
         self.agent_report(steward.agent(plan.WORKLOAD, trained["result"]["agent"]))
         return RunPlan(iterations, deadline, self.disturbed)
 

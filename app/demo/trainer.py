@@ -1,10 +1,10 @@
 """The training in its child process and the limit that it runs under, driven iteration by iteration."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app.demo.cpu_limit import CpuLimit, limited
-from app.demo.plan import CORE_SECONDS, PROFILED_ITERATIONS, Execution, Measured
+from app.demo.plan import FETCH_SECONDS, REFERENCE_SECONDS, Measured
 from app.demo.processes import Child
 
 CALIBRATION_BATCHES = 10
@@ -25,17 +25,18 @@ class Trainer:
             self.limit.add(child.process.pid)
 
     def calibrate(self, percent: float) -> int:
-        """Choose the number of batches such that an iteration takes ``CORE_SECONDS`` at ``percent`` on this machine."""
+        """Choose the number of batches such that an iteration takes ``REFERENCE_SECONDS`` at ``percent``."""
         self.begin(seed=0)
         self.iteration(percent)
         seconds = min(self.iteration(percent).seconds for _ in range(3))
-        self._batches = max(1, round(CALIBRATION_BATCHES * CORE_SECONDS / seconds))
+        wanted, had = REFERENCE_SECONDS - FETCH_SECONDS, seconds - FETCH_SECONDS
+        self._batches = max(1, round(CALIBRATION_BATCHES * wanted / had))
         return self._batches
 
     def begin(self, seed: int) -> None:
         """Begin a training from nothing."""
         self.limit.set(100)
-        self._child.call(start={"batches": self._batches, "seed": seed})
+        self._child.call(start={"batches": self._batches, "fetch_seconds": FETCH_SECONDS, "seed": seed})
 
     def iteration(self, percent: float) -> Measured:
         """Train for one iteration with ``percent`` of one core."""
@@ -53,13 +54,3 @@ def trainer() -> Iterator[Trainer]:
     """The processes, started but not waited for; ended, and the limit lifted, whatever happens."""
     with limited() as limit, Child("app.demo.training") as child, Child("app.demo.disturbance") as neighbour:
         yield Trainer(child, neighbour, limit)
-
-
-def profile(own: Trainer, allocations: Sequence[float], rounds: int) -> Iterator[Execution]:
-    """Short executions, ``rounds`` at each allocation; every other round in the opposite order."""
-    for round_number in range(rounds):
-        ordered = allocations if round_number % 2 == 0 else list(reversed(allocations))
-        for percent in ordered:
-            own.begin(seed=round_number)
-            rows = tuple(own.iteration(percent) for _ in range(PROFILED_ITERATIONS))
-            yield Execution(f"profile-{round_number}-{percent:g}", rows)

@@ -2,15 +2,15 @@
 
 ``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
 
-- ``{"start": {"batches": 25, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``
-- ``{}`` trains for one iteration (prepares that many batches, trains on them, tests) and tells what it measured
+- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``
+- ``{}`` trains for one iteration (waits for its data as from a store far away, prepares that many batches, trains on
+  them, tests) and tells what it measured
 
 The end of the input ends the process. An iteration's clock starts where the one before ended, so waiting for a decision
 is part of the iteration, and the seconds of a run add up to its wall clock.
 """
 
 import json
-import os
 import sys
 import time
 from typing import Any
@@ -36,9 +36,9 @@ def augmented(images: Images, rng: np.random.Generator) -> Images:
 
 
 class Training:
-    """A three-layer perceptron on the digits, trained by stochastic gradient descent on at most two threads."""
+    """A three-layer perceptron on the digits, trained by stochastic gradient descent, on one thread."""
 
-    def __init__(self, batches: int, seed: int) -> None:
+    def __init__(self, batches: int, fetch_seconds: float, seed: int) -> None:
         import torch
         from sklearn.datasets import load_digits
 
@@ -46,7 +46,7 @@ class Training:
         images, labels = load_digits(return_X_y=True)
         self.images = (images / 16).astype(np.float32)  # [1797, 64]
         self.labels = labels.astype(np.int64)  # [1797]
-        self.batches = batches
+        self.batches, self.fetch_seconds = batches, fetch_seconds
         self.rng = np.random.default_rng(seed)
         self.network = torch.nn.Sequential(
             torch.nn.Linear(64, WIDTH),
@@ -58,12 +58,12 @@ class Training:
         self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.05, momentum=0.9)
 
     def batch(self) -> tuple[Images, Labels]:
-        """Augmented images [256, 64] and their labels [256]: plain Python and NumPy, on one core."""
+        """Augmented images [256, 64] and their labels [256]: plain Python and NumPy."""
         chosen = self.rng.integers(0, TRAINED, BATCH)
         return augmented(self.images[chosen], self.rng), self.labels[chosen]
 
     def step(self, images: Images, labels: Labels) -> float:
-        """Train on one batch, on all threads; its mean cross-entropy."""
+        """Train on one batch; its mean cross-entropy."""
         import torch
 
         loss = torch.nn.functional.cross_entropy(self.network(torch.from_numpy(images)), torch.from_numpy(labels))
@@ -81,7 +81,8 @@ class Training:
         return float(np.mean(read == self.labels[TRAINED:]))
 
     def iteration(self) -> dict[str, float]:
-        """Prepare the batches of one iteration, then train on them: their mean loss, and the accuracy after it."""
+        """Wait for an iteration's data, prepare its batches, train on them: their mean loss, and the accuracy after."""
+        time.sleep(self.fetch_seconds)
         prepared = [self.batch() for _ in range(self.batches)]
         losses = [self.step(images, labels) for images, labels in prepared]
         return {"loss": float(np.mean(losses)), "accuracy": self.accuracy()}
@@ -91,7 +92,7 @@ class Session:
     """Answers the lines of standard input: one training after another, each with a clock of its own."""
 
     def __init__(self) -> None:
-        self.training = Training(batches=1, seed=0)
+        self.training = Training(batches=1, fetch_seconds=0.0, seed=0)
         self.training.iteration()  # the first steps of a process load and allocate; they belong to no iteration
         self.number, self.ended, self.used = 0, 0.0, 0.0
 
@@ -112,10 +113,9 @@ class Session:
 
 def main() -> None:
     """Load everything, say so, and answer until the input ends."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits must not burn the quota
     import torch
 
-    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    torch.set_num_threads(1)  # the allocations are parts of one core
     session = Session()
     print('{"ready": true}', flush=True)
     for line in sys.stdin:

@@ -42,6 +42,18 @@ ExecutionName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^
 Executions = Annotated[list[ExecutionName], Field(min_length=1, max_length=10_000), AfterValidator(_distinct)]
 
 
+EquivalenceMargin = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails "
+        "nobody, a gain within it promotes nobody.",
+    ),
+]
+
+
 class HeldOut(BaseModel):
     """Executions that the held-out domain model of level L3 is fitted on, and the first one is not."""
 
@@ -73,6 +85,7 @@ class EvaluationRequest(BaseModel):
     model: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None, description="Version of the domain model to judge under; default: the newest."
     )
+    equivalence_margin: EquivalenceMargin = 0.01
     held_out: HeldOut = Field(default_factory=HeldOut, description="What level L3 holds out.")
 
 

@@ -79,6 +79,10 @@ async def upload(
     tenant: Tenant,
     once: IdempotentUpload,
     execution: Execution = None,
+    skip_bad: Annotated[
+        bool,
+        Query(description="Leave out lines of a batch log that can't be right, and tell them, instead of refusing it."),
+    ] = False,
 ) -> UploadRead | Response:
     """Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding: gzip`.
 
@@ -100,6 +104,7 @@ async def upload(
         limit_bytes=settings.upload_limit_bytes,
         json_limit_bytes=settings.json_limit_bytes,
         trace_limit_bytes=settings.trace_limit_bytes,
+        skip_bad=skip_bad,
     )
     _check_length(request, given)
     store = functools.partial(service.upload, database, tenant, workload)

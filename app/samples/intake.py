@@ -17,7 +17,7 @@ from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.text import MAXIMUM_NAME, plain, printable
 from app.samples import repository
 from app.samples.repository import Known
-from app.samples.schemas import Rejection, Remark, UploadRead
+from app.samples.schemas import Rejection, Remark, SkippedLines, UploadRead
 from app.workloads import service as workloads
 
 BATCH_EXECUTIONS = 500
@@ -77,6 +77,10 @@ class Intake:
             self._bytes += len(item.data)
             self.counts.lacks += item.lacks
             self.counts.warnings += [_remark(item.execution, issue) for issue in item.warnings]
+            self.counts.skipped += [
+                SkippedLines(field=one.field, reason=one.reason, count=one.count, lines=list(one.lines))
+                for one in item.skipped
+            ]
         if len(self._batch) >= BATCH_EXECUTIONS or self._bytes >= BATCH_BYTES:
             self.flush()
 

@@ -27,6 +27,15 @@ class Remark(BaseModel):
     value: Any = None
 
 
+class SkippedLines(BaseModel):
+    """Lines that were left out of a trace for one reason, as `skip_bad` asks."""
+
+    field: str = Field(description="The column that is wrong; empty for a whole line.", examples=["runtime"])
+    reason: str = Field(examples=["must be a number of seconds from 0, or -1 where it is unknown"])
+    count: int = Field(description="How many lines.")
+    lines: list[int] = Field(description="The first 20 of them, counting from 1.")
+
+
 class UploadRead(BaseModel):
     """What became of an upload."""
 
@@ -37,6 +46,9 @@ class UploadRead(BaseModel):
     rejections: list[Rejection] = Field(description="Why, one per rejected execution; the first 1,000.")
     lacks: list[str] = Field(default=[], description="What a trace does not say, and what that means.")
     warnings: list[Remark] = Field(default=[], description="What looks wrong in a trace, or was left out of it.")
+    skipped: list[SkippedLines] = Field(
+        default=[], description="Lines left out with `skip_bad`, by reason, the most frequent first; at most 21."
+    )
 
 
 class StoredExecution(BaseModel):

@@ -27,7 +27,7 @@ from app.errors import (
 )
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.reading import Reader, Refused, Sample
 from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.contract.stored import BrokenRow, stored
 from app.kinds.registry import MissingKind, read_spec
@@ -50,6 +50,7 @@ class Upload(NamedTuple):
     Attributes:
         name: what the caller calls the one execution that is in it; None where the body names them.
         check: called now and then while the body is read; it raises what ends the reading.
+        skip_bad: whether lines that can't be right are left out, instead of refusing the whole.
     """
 
     media_type: str
@@ -60,6 +61,7 @@ class Upload(NamedTuple):
     trace_limit_bytes: int = 256 << 20
     name: str | None = None
     check: Callable[[], None] = check_deadline
+    skip_bad: bool = False
 
     @property
     def largest(self) -> int:
@@ -85,7 +87,7 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
     form = _format(workload, codec, given)
     intake = Intake(database, Target(tenant, workload.id))
     try:
-        _store(intake, form.reader(codec, given.name).read(_body(given, form)))
+        _store(intake, _reader(form, codec, given).read(_body(given, form)))
     except (StewardError, InvalidInput, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
@@ -115,6 +117,21 @@ def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
         message = f"must not be given: executions are named in a body of {given.media_type}"
         raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, given.name)])
     return form
+
+
+def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
+    """The reader of a body.
+
+    Raises:
+        Invalid: lines are to be left out of a format that has none to spare.
+    """
+    if not given.skip_bad:
+        return form.reader(codec, given.name)
+    if form.skipping is None:
+        able = ", ".join(media for media, other in codec.formats.items() if other.skipping) or "no format of this kind"
+        message = f"must not be given with {given.media_type}; lines can be left out of {able}"
+        raise Invalid(f"skip_bad {message}", errors=[FieldError("/query/skip_bad", message, True)])
+    return form.skipping(codec, given.name)
 
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from app.demo.service import own_service
 from benchmarks.held_out.compare import EPISODES, SEED, compare
 from benchmarks.held_out.engine import served_heuristic
+from benchmarks.held_out.goals import rows
 from benchmarks.held_out.play import Learner
 from benchmarks.held_out.served import served
 from benchmarks.held_out.suite import WORLDS
@@ -25,6 +26,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--trained", action="store_true", help="served, and after a training by default too")
     parser.add_argument("--episodes", type=int, default=EPISODES)
+    parser.add_argument("--goals", action="store_true", help="tell beside each line which goals it meets")
     parser.add_argument("--seed", type=int, default=SEED, help="of the episodes")
     return parser.parse_args()
 
@@ -41,6 +43,8 @@ def main(asked: argparse.Namespace) -> None:
             print(f"\n{name}")
             for line in compare(WORLDS[name](), learners, asked.episodes, asked.seed):
                 print(line.text(), flush=True)
+                for row in rows(name, line) if asked.goals else ():
+                    print(f"    {row['name']} {row['value']:.4g} {row['unit']}; {row['goal']}", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,12 +22,14 @@ PROFILED, FAILED, LAST = 10, range(41, 51), 60
 EXECUTORS = {"name": "executors", "minimum": 4, "maximum": 36, "max_steps": 8, "initial": 20, "price_per_hour": 1}
 
 
-def spark(folder: Path, app: str) -> World:
-    """The world of one application, by the data folder and its name: ``logisticregression`` or ``kmeans``."""
+def spark(folder: Path, app: str, probability: float | None = None) -> World:
+    """The world of one application, by the data folder and its name: ``logisticregression`` or ``kmeans``; its deadline
+    may be asked to be met with a ``probability``.
+    """
     runs = {int(name): data for name, data in ellis(folder, app)[1].items}
     shown = Executions(tuple((str(n), runs[n]) for n in range(1, PROFILED + 1)))
     later = [data for n, data in sorted(runs.items()) if PROFILED < n <= LAST and n not in FAILED]
-    return judge(f"Spark {app}", _spec(app, len(later[0])), shown, later)
+    return judge(f"Spark {app}", _spec(app, len(later[0]), probability), shown, later)
 
 
 def judge(name: str, spec: Spec, shown: Executions, later: list[Floats]) -> World:
@@ -69,8 +71,9 @@ def _stage(executors: Floats, seconds: Floats) -> Floats:
     return nnls(np.stack([np.ones_like(executors), 1 / executors], axis=1), seconds)[0]
 
 
-def _spec(app: str, iterations: int) -> Spec:
+def _spec(app: str, iterations: int, probability: float | None) -> Spec:
     deadline = {"name": "iteration_seconds", "unit": "s", "target": ELLIS_TARGETS[app], "scope": "run"}
+    deadline |= {"probability": probability}
     return Spec.model_validate(
         {"name": f"spark-{app}", "resources": [EXECUTORS], "metrics": [deadline], "iterations": iterations}
     )

@@ -163,6 +163,32 @@ def misspecified(random: Random) -> Plan:
     return Plan(_spec(1.1 * _total(law, 14)), law, _sampled(random), noise_sd=0.15, tails=3.0)
 
 
+def _sure(plan: Plan, probability: float = 0.95) -> Plan:
+    """The same, but that its targets are to be met with a probability."""
+    metrics = [m | {"probability": probability} if "target" in m else m for m in plan.spec["metrics"]]
+    return replace(plan, spec=plan.spec | {"metrics": metrics})
+
+
+def probability_deadline(random: Random) -> Plan:
+    """A deadline that nineteen runs in twenty are to meet."""
+    return _sure(deadline(random))
+
+
+def probability_two_resources(random: Random) -> Plan:
+    """A deadline on two resources that four runs in five are to meet."""
+    return _sure(two_resources(random), 0.8)
+
+
+def probability_misspecified(random: Random) -> Plan:
+    """Nineteen in twenty, under noise with heavy tails and a law that no model knows."""
+    return _sure(misspecified(random))
+
+
+def probability_iteration_target(random: Random) -> Plan:
+    """A target that nine iterations in ten are to meet."""
+    return _sure(iteration_target(random), 0.9)
+
+
 PLANTED: dict[str, Callable[[Random], Plan]] = {
     make.__name__.replace("_", "-"): make
     for make in (
@@ -177,6 +203,10 @@ PLANTED: dict[str, Callable[[Random], Plan]] = {
         varying_features,
         announced_features,
         misspecified,
+        probability_deadline,
+        probability_two_resources,
+        probability_misspecified,
+        probability_iteration_target,
     )
 }
 

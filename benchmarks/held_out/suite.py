@@ -14,5 +14,6 @@ from benchmarks.held_out.world import World
 DATA = Path(os.environ.get("STEWARD_DATA") or "../shared/data")
 WORLDS: dict[str, Callable[[], World]] = {
     **{name: partial(spark, DATA, name) for name in ("logisticregression", "kmeans")},
+    **{f"probability-{name}": partial(spark, DATA, name, 0.95) for name in ("logisticregression", "kmeans")},
     **{f"{name}-{seed}": partial(plant, name, seed) for name in PLANTED for seed in JUDGED},
 }

@@ -17,13 +17,16 @@ EQUIVALENT = 0.01  # of the peer's return: a difference within it is none in pra
 
 class Missed(NamedTuple):
     """How a metric did: share of runs (of iterations, where its target is for each) that miss it, and by how much on
-    average over all of them, in its unit.
+    average over all of them, in its unit; ``allowed`` is the share that may, where a probability is asked for, and
+    ``noise`` what 95 % of such shares are off by, over episodes.
     """
 
     metric: str
     share: float
     by: float
     unit: str
+    allowed: float | None = None
+    noise: float = 0.0
 
 
 class Coverage(NamedTuple):
@@ -42,7 +45,11 @@ def missed(played: Played) -> list[Missed]:
             values = values.sum(axis=1) if metric.scope == "run" else values
             excess = miss(metric.goal, values / metric.target)
             unit = metric.unit or metric.name
-            found.append(Missed(metric.name, float((excess > 0).mean()), float(excess.mean() * metric.target), unit))
+            late = (excess > 0).reshape(len(excess), -1).mean(axis=1)
+            allowed = None if metric.probability is None else 1 - metric.probability
+            noise = 1.96 * float(late.std() / np.sqrt(len(late)))
+            by = float(excess.mean() * metric.target)
+            found.append(Missed(metric.name, float(late.mean()), by, unit, allowed, noise))
     return found
 
 
@@ -79,7 +86,17 @@ def verdict(found: Interval, peer: Played) -> str:
     """How a difference stands to the margin of practical equivalence m: ``ahead`` or ``behind`` where its whole
     interval lies above m or below −m, ``level`` where it lies above −m, else ``undecided``.
     """
-    margin = EQUIVALENT * abs(float(peer.returns.mean()))
+    return _standing(found, float(peer.returns.mean()))
+
+
+def thrift(one: Played, other: Played) -> tuple[Interval, str]:
+    """By how much less money ``one`` took, paired, and how that stands, as in ``verdict``."""
+    found = Interval(**mean_interval(other.money - one.money))
+    return found, _standing(found, float(other.money.mean()))
+
+
+def _standing(found: Interval, size: float) -> str:
+    margin = EQUIVALENT * abs(size)
     if found.low > margin:
         return "ahead"
     if found.low >= -margin:
@@ -119,7 +136,7 @@ class Line(NamedTuple):
     def text(self) -> str:
         """The row for people; ``LEGEND`` says what its columns are."""
         row = self.row()
-        late = "; ".join(f"{one['share']:6.1%} by {one['by']:7.4g} {one['unit']}" for one in row["missed"])
+        late = "; ".join(map(_late, row["missed"]))
         peer = f"({row['punctual_cost']:.4g})" if self.punctual else "(–)"
         figures = f"{row['cost']:8.4g} {peer:8}  {row['changes']:5.1f}  {row['return']:+8.4f}"
         less = "  ".join(_signed(row[name]) for name in ("less_rule", "less_static"))
@@ -128,8 +145,8 @@ class Line(NamedTuple):
 
 
 LEGEND = (
-    "policy; targets missed (share of runs or iterations, mean miss over all of them); cost (that of the "
-    "cheapest sampled static with as few misses); changes a run; return; "
+    "policy; targets missed (share of runs or iterations, of what a probability allows; mean miss over all of them); "
+    "cost (that of the cheapest sampled static with as few misses); changes a run; return; "
     "return less the plain rule's and less the best static's, paired [95 %]; bands that held, % of iterations/of time, "
     "inside and outside of the range that was measured"
 )
@@ -145,6 +162,11 @@ def _signed(found: dict[str, Any]) -> str:
     if found["verdict"] == "itself":
         return f"{'':35}"
     return f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}] {found['verdict']:9}"
+
+
+def _late(one: dict[str, Any]) -> str:
+    allowed = "" if one["allowed"] is None else f" of {one['allowed']:.0%}"
+    return f"{one['share']:6.1%}{allowed} by {one['by']:7.4g} {one['unit']}"
 
 
 def _percents(found: dict[str, float]) -> str:

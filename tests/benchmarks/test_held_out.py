@@ -23,7 +23,7 @@ from benchmarks.held_out.planted_suite import PLANTED, plant
 from benchmarks.held_out.play import Advice, Learner, Played, Report, play
 from benchmarks.held_out.rules import Static, plain_rule
 from benchmarks.held_out.served import as_csv
-from benchmarks.held_out.table import best_static, coverage, difference, verdict
+from benchmarks.held_out.table import best_static, coverage, difference, missed, verdict
 from benchmarks.held_out.world import Floats
 from workers.evaluation.statistics import Interval
 from workers.kinds.iterative.estimation.executions import Executions
@@ -193,3 +193,31 @@ def test_what_is_recorded_says_whether_both_were_matched() -> None:
     assert changes["value"] == pytest.approx(wanderer.played.changes.mean())
     assert static_line.punctual is not None
     assert static_line.punctual.money.mean() <= static_line.played.money.mean()
+
+
+def test_where_a_probability_is_asked_for_misses_and_cost_are_what_counts() -> None:
+    world = plant("probability-deadline", 7)
+    assert [metric.probability for metric in world.spec.metrics] == [0.95]
+    few, many = (compare(world, [static(executors)], episodes=60, seed=3)[0] for executors in (36, 4))
+    misses, cost = rows("probability-deadline-7", few)[:2]
+    assert (misses["value"], "at most 5% + 0.0% of noise: met" in misses["goal"]) == (0.0, True)
+    assert cost["value"] == pytest.approx(few.played.money.mean())
+    assert few.punctual is not None
+    assert cost["peer_value"] == pytest.approx(few.punctual.money.mean())
+    assert "missed (behind" in cost["goal"]  # a static between is punctual too, and costs less
+    misses, cost = rows("probability-deadline-7", many)[:2]
+    assert misses["value"] > 0.5
+    assert ": missed" in misses["goal"]
+    assert ": met (" in cost["goal"]
+
+
+def test_the_noise_of_a_share_is_that_of_its_episodes() -> None:
+    world = plant("probability-iteration-target", 7)
+    played = play(world, static(15), 80, 3)
+    (one,) = missed(played)
+    late = (played.metrics[:, :, 0] > (world.spec.metrics[0].target or 0)).mean(axis=1)
+    assert one.allowed == pytest.approx(0.1)
+    assert one.share == pytest.approx(late.mean())
+    assert one.noise == pytest.approx(1.96 * late.std() / np.sqrt(80))
+    assert one.noise is not None
+    assert one.noise > 1.96 * np.sqrt(one.share * (1 - one.share) / (80 * 30))  # a run's iterations stand together

@@ -97,6 +97,12 @@ def state_of(client: TestClient, run: str) -> dict[str, Any]:
     return found
 
 
+def test_a_run_may_ask_for_a_probability_of_its_own(client: TestClient, workload: str, forwarded: Handler) -> None:
+    asked = {"iteration_seconds": 0.9}
+    with Run(through(forwarded), workload, probabilities=asked) as run:
+        assert state_of(client, run.id)["start"]["probabilities"] == asked
+
+
 def test_a_run_is_started_reported_and_finished(client: TestClient, workload: str, forwarded: Handler) -> None:
     with Run(through(forwarded), workload, features={"batch": 128}) as run:
         allocation = run.allocation
@@ -269,4 +275,4 @@ def test_a_run_announces_the_features_of_the_iterations_ahead(
             run.report(2, run.allocation, metrics(30.0), {"batch": 256}, upcoming=[{"batch": 1}, {"batch": 9999}])
         pages = client.get(f"/runs/{run.id}/iterations").json()["items"]
     assert pages[0]["report"]["upcoming"] == [{"features": one} for one in ahead]
-    assert "upcoming" not in pages[1]["report"]
+    assert pages[1]["report"]["upcoming"] is None

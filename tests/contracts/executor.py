@@ -1,7 +1,7 @@
 """The contract test kit of executors: a class per executor inherits from it, and says how its actors are killed.
 
 The problem is planted: six iterations on 33 allocations against a deadline. A random policy's return on it is near −11,
-the best near −0.08, and agents start without the model's advice.
+the best near −0.08.
 """
 
 import time
@@ -36,7 +36,7 @@ TABLE = planted_table(SPEC)
 BATCH, EPISODES = 64, 1024
 RANDOM_RETURN = -11.0
 CPU = DeviceConfig(device="cpu")
-NETWORK = Network(layers=(32,), advice=False)
+NETWORK = Network(layers=(32,))
 VALUES = DQN(
     network=NETWORK,
     exploration=Exploration(schedule="apex", start=0.5),

@@ -61,11 +61,13 @@ class Scores(NamedTuple):
     Attributes:
         returns: [E].
         terms: mean over the episodes of each term's sum, [T].
+        outcomes: what users count, [E, O].
         guarded: share of the decisions that the guard gave to a heuristic; None where nothing guards.
     """
 
     returns: NDArray[np.float32]
     terms: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
     guarded: float | None
 
 
@@ -85,7 +87,7 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
     simulator = wrapped(world, level, seed)
     player.begin(world, seed)
     simulator.reset()
-    returns, terms = world.paid.astype(np.float64), world.terms.astype(np.float64)
+    returns, terms, counted = (part.astype(np.float64) for part in (world.paid, world.terms, world.counted))
     going = np.full(world.batch, world.steps > 0)
     guarded: list[float] = []
     for _ in range(world.steps):
@@ -98,8 +100,9 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
         done = simulator.step(move.action).done
         returns += world.paid * going
         terms += world.terms * going[:, None]
+        counted += world.counted * going[:, None]
         going &= ~done
         if not going.any():
             break
     share = float(np.mean(guarded)) if guarded else None
-    return Scores(returns.astype(np.float32), terms.mean(axis=0), share)
+    return Scores(returns.astype(np.float32), terms.mean(axis=0), counted, share)

@@ -1,15 +1,22 @@
 """Candidates and baselines of an evaluation, and its settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from app.kinds.contract.policy import Policy
+from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.levels import CLASSES, Level
 from workers.evaluation.problem import Problem
 
-OPTIMUM, ORACLE, RANDOM, TUNER = "optimum", "oracle", "random", "tuner"
+OPTIMUM, RANDOM, TUNER = "optimum", "random", "tuner"
 FEWEST_SEEDS = 5
+REFERENCES = {
+    OPTIMUM: "the best that can be had",
+    TUNER: "static settings, tuned as a black box",
+    RANDOM: "any legal action",
+}
+"""What stands beside heuristics, and what each is."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,8 @@ class Settings:
         seed: of everything that is drawn; also names the fixed episode of L0.
         confidence: of all intervals.
         resamples: of the bootstrap.
-        margin: by how large a share of the best heuristic's return a candidate may be worse and still be as good.
+        equivalence_margin: by how large a share of the best heuristic's return a candidate may be worse and still be
+            as good (see ``equivalence``).
         trials: of the tuner.
         tuning_episodes: that each of them plays.
         demonstrations: episodes of each demonstrator in the check for state aliasing.
@@ -50,7 +58,7 @@ class Settings:
     seed: int = 0
     confidence: float = 0.95
     resamples: int = 2000
-    margin: float = 0.0
+    equivalence_margin: float = MARGIN
     trials: int = 40
     tuning_episodes: int = 128
     demonstrations: int = 32
@@ -95,21 +103,10 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
     everybody = [
         *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in candidates),
         *(Listed(name, "heuristic", name) for name in problem.heuristics),
-        *_references(problem),
+        *(Listed(name, name, title) for name, title in REFERENCES.items()),
     ]
     names = [one.name for one in everybody]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"names must be unique, and none a baseline's: {', '.join(twice)}")
     return everybody
-
-
-def _references(problem: Problem) -> list[Listed]:
-    titles: Mapping[str, str] = {
-        OPTIMUM: "the best that can be had",
-        ORACLE: "told everything that is to come",
-        TUNER: "static settings, tuned as a black box",
-        RANDOM: "any legal action",
-    }
-    there = [OPTIMUM, TUNER, RANDOM] if problem.oracle() is None else [OPTIMUM, ORACLE, TUNER, RANDOM]
-    return [Listed(name, name, titles[name]) for name in there]

@@ -1,20 +1,40 @@
-"""The verdict on a trained agent, of any kind: beside every baseline and the champion, on the same fresh episodes.
+"""The verdict on a trained agent, of any kind: beside every baseline and what answers now, on the same fresh episodes.
 
 What is given are returns by episode, larger being better, paired by position: everybody has played the same episodes.
-An agent may answer when it is at least as good as the best baseline, and better than the champion, both with 95 %
-confidence.
+An agent may answer when it is at least as good as the best baseline, and better than what answers now, the champion or
+a baseline, both with 95 % confidence and beyond the margin of practical equivalence (see ``equivalence``). So one that
+is level with what answers is not promoted: what answers goes on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome, amount
+from workers.evaluation.equivalence import MARGIN, Equivalence
 from workers.evaluation.statistics import mean_interval
 
 Floats = NDArray[np.float64]
+CHAMPION = "the present champion"
+
+
+class Counted(NamedTuple):
+    """What users count of the same episodes: O outcomes.
+
+    Attributes:
+        outcomes: what they are.
+        agent: its own, [E, O].
+        baselines: those of each baseline, [E, O].
+        champion: those of the agent that answers now, [E, O]; None: a baseline does.
+    """
+
+    outcomes: Sequence[Outcome]
+    agent: Floats
+    baselines: Mapping[str, Floats]
+    champion: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -24,12 +44,18 @@ class Judgement:
     Attributes:
         returns: its own, [E].
         baselines: those of each baseline, [E].
-        champion: those of what answers now, [E]; None: a baseline does.
+        answering: the baseline that answers while no agent does; None: the best of them.
+        champion: those of the agent that answers now, [E]; None: a baseline does.
+        equivalence_margin: as a share of the best baseline's mean return.
+        counted: what users count, which is told before returns.
     """
 
     returns: Floats
     baselines: Mapping[str, Floats]
+    answering: str | None = None
     champion: Floats | None = None
+    equivalence_margin: float = MARGIN
+    counted: Counted | None = None
 
     @property
     def best(self) -> str:
@@ -37,55 +63,102 @@ class Judgement:
         return max(self.baselines, key=lambda name: float(self.baselines[name].mean()))
 
     @property
+    def incumbent(self) -> str:
+        """What answers now: a baseline by its name, or the champion."""
+        return CHAMPION if self.champion is not None else self.answering or self.best
+
+    @property
+    def equivalence(self) -> Equivalence:
+        """The margin."""
+        return Equivalence(self.equivalence_margin, float(self.baselines[self.best].mean()))
+
+    @property
     def advantage(self) -> dict[str, float]:
         """What the agent earns over the best baseline, with its interval."""
         return mean_interval(self.returns - self.baselines[self.best])
 
     @property
-    def gain(self) -> dict[str, float] | None:
-        """What it earns over the champion, with its interval; None where there is none."""
-        return None if self.champion is None else mean_interval(self.returns - self.champion)
+    def gain(self) -> dict[str, float]:
+        """What it earns over what answers now, with its interval."""
+        return mean_interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
 
     @property
     def as_good(self) -> bool:
         """Whether it is at least as good as the best baseline."""
-        return self.advantage["low"] >= 0
+        return self.equivalence.as_good(self.advantage)
 
     @property
     def better(self) -> bool:
-        """Whether it is better than the champion, where there is one."""
-        return self.gain is None or self.gain["low"] > 0
+        """Whether it is better than what answers now."""
+        return self.equivalence.better(self.gain)
 
     @property
     def promoted(self) -> bool:
-        """Whether the agent becomes champion: at least as good as the baselines, and better than the champion."""
+        """Whether the agent becomes champion: at least as good as the baselines, and better than what answers."""
         return self.as_good and self.better
 
     @property
     def reason(self) -> str:
-        """Why it is promoted or not, with differences and 95 % intervals."""
-        ahead, gain, rule = self.advantage, self.gain, self.baselines[self.best].mean()
-        comparison = (
-            f"return {self.returns.mean():.5f} against {rule:.5f} of the best heuristic, {self.best} "
-            f"(difference {ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f})"
-        )
+        """Why it is promoted or not: what users count first, then returns, their difference and its 95 % interval."""
         if not self.as_good:
-            doubt = "not at least as good with 95 % confidence"
-            return f"not promoted: {doubt}; {comparison}; the heuristic goes on answering"
-        if gain is not None and not self.better:
-            return (
-                f"not promoted: not better than the present champion (difference {gain['mean']:+.5f}, 95 % interval "
-                f"{gain['low']:+.5f} to {gain['high']:+.5f}); {comparison}"
-            )
-        return f"promoted: {comparison}"
+            doubt = f"not promoted: not at least as good as the best heuristic, {self.best}, with 95 % confidence"
+            return f"{doubt}: {self._against(self.best)}; {self._goes_on}"
+        against = f"{self._present}: {self._against(self.incumbent)}"
+        best = self.baselines[self.best].mean()
+        beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {best:.5f}"
+        if not self.better:
+            return f"not promoted: not better than {against}{beside}; {self._goes_on}"
+        return f"promoted: better than {against}{beside}"
+
+    def _against(self, rival: str) -> str:
+        """The agent's figures and a rival's, which is a baseline or the incumbent."""
+        returns = self._of(self.baselines, self.champion, rival)
+        difference = mean_interval(self.returns - returns)
+        mean, low, high = (difference[part] for part in ("mean", "low", "high"))
+        told = "".join(
+            f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
+            f"{amount(row['policies'][rival]['mean'], row['unit'])}, "
+            for row in self.rows(rival)
+        )
+        return (
+            f"{told}return {self.returns.mean():.5f} against {returns.mean():.5f} (difference {mean:+.5f}, "
+            f"95 % interval {low:+.5f} to {high:+.5f}; {self.equivalence})"
+        )
+
+    def rows(self, *rivals: str) -> list[dict[str, Any]]:
+        """Of each outcome ``name`` and ``unit``, and in ``policies`` intervals of ``agent`` and each rival, by name."""
+        if self.counted is None:
+            return []
+        counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
+        counted = {"agent": self.counted.agent, **counted}
+        return [
+            outcome._asdict() | {"policies": {name: mean_interval(values[:, i]) for name, values in counted.items()}}
+            for i, outcome in enumerate(self.counted.outcomes)
+        ]
+
+    @staticmethod
+    def _of(baselines: Mapping[str, Floats], champion: Floats | None, name: str) -> Floats:
+        return champion if name == CHAMPION and champion is not None else baselines[name]
+
+    @property
+    def _present(self) -> str:
+        return CHAMPION if self.champion is not None else f"{self.incumbent}, which answers now"
+
+    @property
+    def _goes_on(self) -> str:
+        return f"the {'heuristic' if self.champion is None else 'champion'} goes on answering"
 
     def report(self) -> dict[str, Any]:
         """The agent report's part that all kinds have."""
         return {
+            "outcomes": self.rows(*dict.fromkeys((self.best, self.incumbent))),
             "return": mean_interval(self.returns),
             "heuristics": {name: mean_interval(returns) for name, returns in self.baselines.items()},
             "best_heuristic": self.best,
             "advantage": self.advantage,
+            "incumbent": self.incumbent,
+            "gain": self.gain,
+            "equivalence_margin": self.equivalence_margin,
             "promoted": self.promoted,
             "reason": self.reason,
             "episodes": len(self.returns),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import Player
 from workers.evaluation.levels import Level
@@ -75,6 +76,7 @@ class Problem(Protocol):
     Attributes:
         kind, name: of the workload.
         terms, weights: of the reward: their names, and what each is worth.
+        outcomes: what users count of an episode, in units of their own, in the order in which to tell them.
         heuristics: the kind's, by name.
     """
 
@@ -82,6 +84,7 @@ class Problem(Protocol):
     name: str
     terms: Sequence[str]
     weights: Sequence[float]
+    outcomes: Sequence[Outcome]
     heuristics: Mapping[str, Policy]
 
     @property
@@ -111,10 +114,6 @@ class Problem(Protocol):
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
         """The optimum at ``level``; ``seed`` is the fixed world's."""
-        ...
-
-    def oracle(self) -> Policy | None:
-        """A policy that knows the future of its episodes; None where the kind has none."""
         ...
 
     def tunables(self) -> Sequence[Tunable]:

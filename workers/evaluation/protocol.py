@@ -17,7 +17,7 @@ from app.kinds.contract.policy import Policy
 from workers.evaluation.aliasing import check
 from workers.evaluation.arena import Player, Scores, play
 from workers.evaluation.baselines import RandomLegal, Tuned, tune, tuner
-from workers.evaluation.candidate import OPTIMUM, ORACLE, RANDOM, TUNER, Candidate, Settings, listed
+from workers.evaluation.candidate import OPTIMUM, RANDOM, TUNER, Candidate, Settings, listed
 from workers.evaluation.heat import HeatMap
 from workers.evaluation.levels import Level
 from workers.evaluation.problem import Problem
@@ -171,7 +171,7 @@ class EvaluationRun:
         watch = None if heat is None else heat.watch
         scores: Scores = play(world, level, int(self.seeds[level][unit.seed]), player, watch)
         details = {"terms": scores.terms.tolist(), "guarded": scores.guarded}
-        return Record(scores.returns, None if heat is None else heat.sums, details)
+        return Record(scores.returns, scores.outcomes.astype(np.float32), None if heat is None else heat.sums, details)
 
     def _player(self, name: str, level: Level, seed: int) -> Player | None:
         """Who decides under that name; None where there is nobody."""
@@ -184,8 +184,7 @@ class EvaluationRun:
         elif name == TUNER:
             policy = tuner(self.problem, self._tuned)
         else:
-            made: dict[str, Callable[[], Policy | None]] = {ORACLE: self.problem.oracle, RANDOM: RandomLegal}
-            policy = made[name]() if name in made else self.problem.heuristics[name]
+            policy = RandomLegal() if name == RANDOM else self.problem.heuristics[name]
         return None if policy is None else self.problem.player(policy)
 
     @cached_property

@@ -14,9 +14,10 @@ from app.kinds.tensors import read_header, written
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Attributes: returns of the episodes, [E]; sums of a heat map, [2, Y, X]; and plain values."""
+    """Attributes: returns of the episodes, [E]; their outcomes, [E, O]; a heat map's sums, [2, Y, X]; plain values."""
 
     returns: NDArray[np.float32] | None = None
+    outcomes: NDArray[np.float32] | None = None
     heat: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -55,6 +56,7 @@ class Records:
     def to_bytes(self) -> bytes:
         """All of it."""
         arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
+        arrays |= {f"outcomes.{i}": r.outcomes for i, r in enumerate(self) if r.outcomes is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
         header = {"told": [r.details for r in self], "seconds": self.seconds, "signature": self.signature}
         return written({**arrays, **maps}, {"header": json.dumps(header)})
@@ -66,4 +68,5 @@ class Records:
         arrays = safetensors_numpy.load(data)
         self.seconds = header["seconds"]
         for i, details in enumerate(header["told"]):
-            self.append(Record(arrays.get(f"returns.{i}"), arrays.get(f"heat.{i}"), details))
+            returns, outcomes, heat = (arrays.get(f"{part}.{i}") for part in ("returns", "outcomes", "heat"))
+            self.append(Record(returns, outcomes, heat, details))

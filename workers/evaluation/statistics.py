@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 Floats = NDArray[np.float64]
-NORMAL_95 = 1.96  # standard errors of a 95 % interval
 
 
 class Interval(NamedTuple):
@@ -29,9 +28,10 @@ class Interval(NamedTuple):
 
 
 def mean_interval(values: Floats) -> dict[str, float]:
-    """Mean of ``values`` [E] and its 95 % interval by the normal approximation; infinitely wide for a single one."""
-    mean = float(values.mean())
-    half = NORMAL_95 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else float("inf")
+    """Mean of ``values`` [E] and its 95 % interval by Student's t; infinitely wide for a single one."""
+    mean, count = float(values.mean()), len(values)
+    errors = float(stats.t.ppf(0.975, count - 1)) if count > 1 else 0.0
+    half = errors * float(values.std(ddof=1)) / count**0.5 if count > 1 else float("inf")
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
 

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome, amount
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
+from workers.evaluation.equivalence import Equivalence
 from workers.evaluation.heat import shown
 from workers.evaluation.levels import CLASSES, TITLES, Level
 from workers.evaluation.problem import LevelOptimum, Problem
@@ -21,7 +23,6 @@ Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
 SCHEMA = "steward.evaluation/1"
 PROFILE_POINTS = 41
-ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
 PROFILED = (Level.SEEDS, Level.PARAMETERS, Level.COMPOSITION, Level.ENVIRONMENT)
 
 
@@ -33,12 +34,13 @@ class Evaluation:
     ``reason`` beside it:
 
     - ``schema``, ``kind``, ``workload``, ``settings``, ``terms``, ``term_weights``, ``seconds``;
+    - ``outcomes``: what users count, ``name`` and ``unit`` (``share``: of 1), in the order in which to tell them;
     - ``levels``: of ``train`` and ``L0`` to ``L4`` each ``level``, ``title``, ``description``, ``wrappers``,
       ``available``, ``reason``, ``episodes``, ``best_heuristic``, ``optimum`` (``available``, ``exact``, ``policy``,
-      ``expected``, ``error``, ``reason``) and ``policies``, by name: ``return``, ``iqm``, ``advantage`` over the best
-      heuristic and ``probability_of_improvement`` on it (intervals), ``terms`` (mean per episode), ``guarded`` (share
-      of decisions), ``normalised`` (0: random, 1: best heuristic);
-    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, oracle, tuner, random) and ``title``, in the
+      ``expected``, ``error``, ``reason``) and ``policies``, by name: ``outcomes`` (intervals, by the outcome's name),
+      ``return``, ``iqm``, ``advantage`` over the best heuristic and ``probability_of_improvement`` on it (intervals),
+      ``terms`` (mean per episode), ``guarded`` (share of decisions), ``normalised`` (0: random, 1: best heuristic);
+    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, tuner, random) and ``title``, in the
       order in which to show them;
     - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``levels`` (``level``, ``passed``, ``reason``,
       ``advantage``, ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
@@ -72,6 +74,7 @@ class LevelScores:
 
     Attributes:
         scores: of every policy, [S, E].
+        outcomes: what users count, of every policy, [S, E, O].
         best: the heuristic of the highest mean return.
     """
 
@@ -82,12 +85,18 @@ class LevelScores:
         self.scores: dict[str, Floats] = {
             name: np.array([record.returns for record in played], np.float64) for name, played in records.items()
         }
+        self.outcomes = {name: np.array([record.outcomes for record in played]) for name, played in records.items()}
         self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
         self.resamples = _resamples(self.scores[self.best].shape, settings)
 
     def mean(self, name: str) -> float:
         """Mean return."""
         return float(self.scores[name].mean())
+
+    @property
+    def equivalence(self) -> Equivalence:
+        """The margin."""
+        return Equivalence(self.settings.equivalence_margin, self.mean(self.best))
 
     def ahead(self, name: str) -> Floats:
         """Paired difference to the best heuristic, [S, E]."""
@@ -116,13 +125,19 @@ class LevelScores:
         """Scores of which 0 is random's mean and 1 the best heuristic's, [S, E]."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
-    def figures(self, name: str, terms: Sequence[str]) -> dict[str, Any]:
+    def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+        """Intervals of what users count, by the outcome's name."""
+        values = self.outcomes[name].astype(np.float64)
+        return {one.name: self.interval(values[:, :, i]).as_dict() for i, one in enumerate(outcomes)}
+
+    def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """One policy's row."""
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
         iqm = self.resamples.interquartile_means(values)
         guarded = [record.details["guarded"] for record in records]
         mean_terms = np.mean([record.details["terms"] for record in records], axis=0)
         return {
+            "outcomes": self.counted(name, outcomes),
             "return": self.interval(values).as_dict(),
             "iqm": interval(interquartile_mean(values), iqm, self.settings.confidence).as_dict(),
             "terms": dict(zip(terms, map(float, mean_terms), strict=True)),
@@ -181,6 +196,7 @@ class Summary:
             "kind": problem.kind,
             "workload": problem.name,
             "settings": self.settings.as_dict(),
+            "outcomes": [outcome._asdict() for outcome in problem.outcomes],
             "terms": list(problem.terms),
             "term_weights": dict(zip(problem.terms, map(float, problem.weights), strict=True)),
             "levels": [self._level(level) for level in Level],
@@ -219,7 +235,7 @@ class Summary:
             "optimum": _optimum_json(self.optima.get(level, LevelOptimum(reason=reason))),
             "policies": {}
             if scored is None
-            else {name: scored.figures(name, self.problem.terms) for name in scored.scores},
+            else {name: scored.figures(name, self.problem.terms, self.problem.outcomes) for name in scored.scores},
         }
 
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
@@ -244,15 +260,24 @@ class Summary:
             return Verdict(None, str(self._unavailable(level)))
         ahead = scored.advantage(name)
         comparison = (
-            f"{scored.mean(name):.5f} against {scored.mean(scored.best):.5f} of the best heuristic, "
-            f"{scored.best} (difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval "
-            f"{ahead.low:+.5f} to {ahead.high:+.5f})"
+            f"against the best heuristic, {scored.best}: {self._counted(name, scored)}"
+            f"return {scored.mean(name):.5f} against {scored.mean(scored.best):.5f} "
+            f"(difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval {ahead.low:+.5f} to "
+            f"{ahead.high:+.5f}; {scored.equivalence})"
         )
-        if ahead.low >= -(self.settings.margin + ROUNDING) * abs(scored.mean(scored.best)):
+        if scored.equivalence.as_good(ahead.as_dict()):
             return Verdict(True, f"at least as good: {comparison}")
         if level is Level.FIXED and self._verdict(name, Level.SEEDS).passed:
             return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {comparison}")
         return Verdict(False, f"not shown to be at least as good: {comparison}")
+
+    def _counted(self, name: str, scored: LevelScores) -> str:
+        """What users count of a candidate and of the best heuristic, in words."""
+        ours, theirs = (scored.outcomes[who].mean(axis=(0, 1)) for who in (name, scored.best))
+        return "".join(
+            f"{one.name} {amount(mine, one.unit)} against {amount(other, one.unit)}, "
+            for one, mine, other in zip(self.problem.outcomes, ours.tolist(), theirs.tolist(), strict=True)
+        )
 
     def _passed(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
         scored = self.level_scores.get(level)

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Situation, View
 from workers.evaluation.wrappers.base import Conditions, Disturbance, neutral
 from workers.learning.simulator import Step
@@ -69,12 +70,14 @@ class SimulatedWorld(Disturbed):
 
     Attributes:
         terms_of: names of the reward's terms, T; less of each is better.
+        outcomes_of: what users count of an episode; the terms, unless a kind says otherwise and writes ``counted``.
         weights: what each is worth, [T]: what is paid is −(terms · weights).
         pay_scale: of what learners are paid, to be of order 1.
         layout: of the workload: what policies are shown as the situation's projector.
     """
 
     terms_of: ClassVar[Sequence[str]]
+    outcomes_of: ClassVar[Sequence[Outcome]] = ()
     pay_scale: ClassVar[float] = 1.0
     advice: slice | None = None
     parameters: Sequence[str] = ()
@@ -127,6 +130,16 @@ class SimulatedWorld(Disturbed):
         """The factor of a parameter in each episode, [B]."""
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety]
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """See ``Problem``."""
+        return self.outcomes_of or tuple(Outcome(name) for name in self.terms_of)
+
+    @property
+    def counted(self) -> NDArray[np.floating]:
+        """See ``World``."""
+        return self.terms
 
     @property
     def situation(self) -> Situation:

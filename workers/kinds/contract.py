@@ -42,7 +42,7 @@ class Spaces(NamedTuple):
     Attributes:
         observation: of one environment, [D].
         action: N actions.
-        advice: the part of an observation that holds one number per action, in the unit of the learners' reward.
+        advice: of a set of candidates, the feature that scores each in the unit of the reward, to begin from; or None.
     """
 
     observation: spaces.Box

@@ -203,7 +203,7 @@ def make_agent(
         config: which algorithm, with which switches.
         observation: Box of shape [D].
         actions: Discrete(N).
-        advice: where the observation holds one number per action, in the unit of the reward; or None.
+        advice: of a set of candidates, the feature that scores each in the unit of the reward, to begin from; or None.
         rng: draws the starting values, and later the batches; the executor's own.
         backend: in place of the config's: one that only acts needs no gradients.
 

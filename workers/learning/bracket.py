@@ -39,15 +39,6 @@ class TrialRecord:
 
 
 @dataclass(frozen=True)
-class ReferenceScore:
-    """A plan's score, which competes from the first comparison on; no trial can beat an `exact` one."""
-
-    name: str
-    score: float
-    exact: bool
-
-
-@dataclass(frozen=True)
 class Decision:
     """What follows from a comparison: positions of the trials that go on, and why others are stopped.
 
@@ -86,15 +77,13 @@ class Bracket:
         """
         return min(1.0, whole / self.work)
 
-    def decide(self, records: Sequence[TrialRecord], reference: ReferenceScore | None = None) -> Decision:
+    def decide(self, records: Sequence[TrialRecord]) -> Decision:
         """Compare the trials that go on, all of which have reached the same rung."""
         present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
         rung = records[present[0]].rungs
         ranked = sorted(present, key=lambda i: -_score(records[i]))
-        if reference is not None and reference.exact and reference.score >= _score(records[ranked[0]]):
-            return Decision((), dict.fromkeys(present, self._beaten(rung, reference)))
         if rung >= len(self.field):
             return Decision((), dict.fromkeys(present, ""))
         kept = self.field[rung]
@@ -105,16 +94,12 @@ class Bracket:
         share = self.shares[rung - 1]
         return f"number {place + 1} of {of} after {share:.0%} of its budget, where {kept} went on"
 
-    def _beaten(self, rung: int, reference: ReferenceScore) -> str:
-        share = self.shares[rung - 1]
-        return f"not above the {reference.name}, which is exactly optimal, after {share:.0%} of its budget"
 
-
-def best(records: Sequence[TrialRecord], reference: ReferenceScore | None = None) -> int | None:
-    """The position of the trial to publish; None: the reference, or nobody where there is none."""
+def best(records: Sequence[TrialRecord], reference: float | None = None) -> int | None:
+    """The position of the trial to publish; None: what scored ``reference``, or nobody where there is none."""
     scored = [i for i, record in enumerate(records) if record.score is not None]
     found = max(scored, key=lambda i: _score(records[i]), default=None)
-    if found is None or (reference is not None and reference.score >= _score(records[found])):
+    if found is None or (reference is not None and reference >= _score(records[found])):
         return None
     return found
 

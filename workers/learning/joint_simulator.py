@@ -15,11 +15,10 @@ from workers.learning.simulator import Step
 
 
 class Role(NamedTuple):
-    """What one agent sees and does: an observation [D] of its own, N actions of its own; advice as in ``Simulator``."""
+    """What one agent sees and does: an observation [D] of its own, N actions of its own."""
 
     observation: spaces.Box
     actions: spaces.Discrete
-    advice: slice | None = None
 
 
 class Seen(NamedTuple):

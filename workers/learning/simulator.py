@@ -45,7 +45,7 @@ class Simulator(Protocol):
 
     @property
     def advice(self) -> slice | None:
-        """The part of an observation that holds one number per action in the unit of the reward, if there is one."""
+        """Of a set of candidates: the feature that scores each in the unit of the reward, if there is one."""
         ...
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:

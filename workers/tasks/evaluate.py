@@ -133,7 +133,13 @@ def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
 
 
 def _settings(request: EvaluationRequest) -> Settings:
-    return Settings(seeds=request.seeds, episodes=request.episodes, seed=request.seed, level=request.level)
+    return Settings(
+        seeds=request.seeds,
+        episodes=request.episodes,
+        seed=request.seed,
+        level=request.level,
+        equivalence_margin=request.equivalence_margin,
+    )
 
 
 def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:

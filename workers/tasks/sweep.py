@@ -66,8 +66,7 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     opened = Opened.unpack(job.lease.checkpoint)
     given = _as_opened(given, opened)
     bracket = Bracket(len(known))
-    reference = opened.planned.reference if opened.planned is not None and given.request.plans else None
-    decision = bracket.decide([_record(trial) for trial in known], reference)
+    decision = bracket.decide([_record(trial) for trial in known])
     if decision.survivors:
         _resume(job, known, decision, bracket)
     else:
@@ -197,7 +196,5 @@ def _outcome(learner: Trial, status: sweeps.TrialStatus) -> sweeps.Outcome:
     tried = learner.compared()
     before = status.score
     if before is not None and status.artifact is not None and before >= tried.validation:
-        strength = status.report.get("strength", 1.0)
-        return sweeps.Outcome(learner.share, before, learner.report | {"strength": strength}, status.artifact)
-    report = learner.report | {"strength": tried.strength}
-    return sweeps.Outcome(learner.share, tried.validation, report, tried.artifact)
+        return sweeps.Outcome(learner.share, before, learner.report, status.artifact)
+    return sweeps.Outcome(learner.share, tried.validation, learner.report, tried.artifact)

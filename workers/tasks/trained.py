@@ -51,7 +51,7 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
     present = row.champion(DEFAULT_ROLE)
     champion = None if present is None else agent_rows.artifact(session, row.id, present)
     return TrainInput(
-        workload=inputs.workload(session, row, model, with_samples=inputs.from_samples(row)),
+        workload=inputs.workload(session, row, model, with_samples=True),
         spec_version=row.spec_version,
         model_version=model.version,
         train_request=train_request,
@@ -77,6 +77,7 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
         train_request.device,
         train_request.imitate,
         start,
+        train_request.equivalence_margin,
     )
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from app.cli.options import DONE, INTERRUPTED, LEVELS, REFUSED, UNMET, UNREACHABLE
 from app.cli.remote import progress_bar as bar
+from app.cli.remote.outcomes import by_level
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
 
@@ -68,7 +69,10 @@ def show(found: Json, options: Options, output: Console) -> None:
     if options.as_json:
         output.print(json.dumps(found, indent=1), soft_wrap=True, markup=False, highlight=False)
         return
-    output.print(returns(found["report"]))
+    report = found["report"]
+    if report.get("outcomes"):
+        output.print(by_level(report, [level for level in report["levels"] if level["level"] in LEVELS]))
+    output.print(returns(report))
     for verdict in found["verdicts"]:
         output.print(Text.assemble((f"agent {verdict['agent']}: {verdict['level'] or 'no class'}", "bold")))
         output.print(Text(verdict["reason"]))

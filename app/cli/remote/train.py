@@ -13,6 +13,7 @@ from rich.text import Text
 from app.cli.child import draw_agent
 from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET, UNREACHABLE
 from app.cli.remote import progress_bar as bar
+from app.cli.remote.outcomes import compared
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
 
@@ -98,8 +99,10 @@ def show(agent: Json, output: Console) -> None:
     if len(report.get("bracket", ())) > 1:
         output.print(bracket(report["bracket"]))
     output.print(Text(f"agent {agent['version']}: {agent['algorithm']}, {_promotion(agent)}", "bold"))
-    output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
+    if report.get("outcomes"):
+        output.print(compared(report["outcomes"]))
     output.print(Text(report["reason"]))
+    output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
 
 
 def _promotion(agent: Json) -> str:

@@ -20,6 +20,22 @@ LONGEST_SHOWN = 300
 """Characters of a name, a pointer or a value that a rejection tells."""
 
 
+class Skipped(NamedTuple):
+    """Lines of a body that were left out for one reason.
+
+    Attributes:
+        field: the column that is wrong; empty for a whole line.
+        reason: what would have been accepted.
+        count: how many lines.
+        lines: the numbers of the first of them, counting from 1.
+    """
+
+    field: str
+    reason: str
+    count: int
+    lines: tuple[int, ...]
+
+
 class Sample(NamedTuple):
     """An execution that may be stored.
 
@@ -32,6 +48,7 @@ class Sample(NamedTuple):
         summary: what lists tell of it, JSON: fields of ``ExecutionRead``.
         lacks: sentences on what its source does not say.
         warnings: what looks wrong in it, or was mended.
+        skipped: lines that were left out of it, as was asked for.
     """
 
     execution: str
@@ -42,6 +59,7 @@ class Sample(NamedTuple):
     summary: Mapping[str, Any]
     lacks: tuple[str, ...] = ()
     warnings: tuple[FieldIssue, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
 
 def tabular(execution: str, line: int, data: NDArray[np.float64], summary: Mapping[str, Any]) -> Sample:

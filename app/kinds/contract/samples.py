@@ -70,6 +70,7 @@ class Format(NamedTuple):
         lines: which limit holds for a line; None where the body is not read by lines.
         named: whether a body holds one execution, which the caller may name, and may be gzip without saying so.
         schema, example: of a body, for the documentation.
+        skipping: as ``reader``, but leaves out lines that can't be right and tells so; None where none can be left out.
     """
 
     reader: Callable[[Any, str | None], Reader]
@@ -78,6 +79,7 @@ class Format(NamedTuple):
     named: bool = False
     schema: Mapping[str, Any] = FILE
     example: Any = None
+    skipping: Callable[[Any, str | None], Reader] | None = None
 
 
 class Export(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,7 +47,17 @@ class Announced:
         return Point(cells[:, :, 0], None if weights is None else weights[:, :, 0])
 
     def sums(self, metric: int, allocation: Indices, *, logs: bool) -> Array:
-        """Σ over the announced iterations of the expected ``metric``, or of its log, at ``allocation`` [N, B] → [N, B].
+        """Σ over the announced iterations of the expected ``metric`` (or its log) at ``allocation`` [N, B] → [N, B]."""
+        if logs:
+            return self._summed(metric, allocation, lambda found, _: found)
+        return self._summed(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
+
+    def variance(self, metric: int, allocation: Indices) -> Array:
+        """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
+
+    def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
+        """Σ over the announced iterations of what ``of`` makes of the logs and their noise, [N, B].
 
         Allocations and runs are taken a part at a time.
         """
@@ -57,18 +68,17 @@ class Announced:
         for left in range(0, allocation.shape[1], runs):
             part = slice(left, left + runs)
             for top in range(0, len(allocation), options):
-                out[top : top + options, part] = self._sums(metric, allocation[top : top + options, part], part, logs)
+                out[top : top + options, part] = self._sums(metric, allocation[top : top + options, part], part, of)
         return out
 
-    def _sums(self, metric: int, allocation: Indices, runs: slice, logs: bool) -> Array:
+    def _sums(self, metric: int, allocation: Indices, runs: slice, of: Callable[[Array, Array], Array]) -> Array:
         projector, (cells, weights) = self.projector, self.point
         places = np.arange(cells.shape[2])
         iterations = self.first[runs, None] + places  # [b, U]
         read = [projector.metric_logs(metric, allocation[:, :, None], cell, iterations) for cell in cells[:, runs]]
         found = read[0] if weights is None else weighted(read, weights[:, runs])  # [n, b, U]
-        if not logs:
-            found = np.exp(found + projector.noise(iterations)[..., metric] / 2)
-        total: Array = (found * (places < self.counts[runs, None])).sum(axis=2)
+        values = of(found, projector.noise(iterations)[..., metric])
+        total: Array = (values * (places < self.counts[runs, None])).sum(axis=2)
         return total
 
     def by_member(self, believed: Projector) -> Announced:
@@ -132,3 +142,21 @@ class Remaining(NamedTuple):
             return read(metric, self.allocation, self.point, self.iteration)
         rest = read(metric, self.allocation, self.point, self.told.following)
         return rest + self.told.sums(metric, self.allocation, logs=logs)
+
+    def variance(self, metric: int) -> Array:
+        """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        if self.told is None:
+            return self.ahead.remaining_variance(metric, self.allocation, self.point, self.iteration)
+        rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.told.following)
+        return rest + self.told.variance(metric, self.allocation)
+
+    def next(self, metric: int) -> tuple[Array, Array]:
+        """Log of the next iteration's ``metric`` and the variance that noise gives it, [N, B] and [B] or [1]."""
+        logs = [self.ahead.log_mean(row, self.point, self.iteration)[:, metric] for row in self.allocation]
+        noise = self.ahead.noise(self.iteration)[:, metric]
+        if self.told is None:
+            return np.stack(logs), noise
+        told, known = self.told, self.told.counts > 0
+        there = [told.projector.log_mean(row, told.next, self.iteration)[:, metric] for row in self.allocation]
+        own = told.projector.noise(self.iteration)[:, metric]
+        return np.where(known, np.stack(there), np.stack(logs)), np.where(known, own, noise)

@@ -1,13 +1,13 @@
-"""What of an ``iterative`` workload may change without a new training: targets, prices and weights."""
+"""What of an ``iterative`` workload may change without a new training: targets, probabilities, prices and weights."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from app.kinds.contract.inputs import InvalidInput, unknown_names
-from app.kinds.fields import NonNegative, Positive
-from app.kinds.iterative.spec import Spec, Weights
+from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
+from app.kinds.fields import NonNegative, Positive, Probability
+from app.kinds.iterative.spec import Metric, Spec, Weights
 
 EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
 
@@ -20,6 +20,14 @@ class IterativePatch(BaseModel):
     targets: Annotated[
         dict[str, Positive | None],
         Field(description="New targets by metric; null: no target any more.", examples=[{"iteration_seconds": 1500}]),
+    ] = {}
+    probabilities: Annotated[
+        dict[str, Probability | None],
+        Field(
+            description="How sure targets are to be met, by metric; null: as the weights have it. A target that is "
+            "taken away takes its probability along.",
+            examples=[{"iteration_seconds": 0.95}],
+        ),
     ] = {}
     prices: Annotated[
         dict[str, NonNegative],
@@ -35,10 +43,11 @@ def changed(spec: Spec, patch: IterativePatch) -> Spec:
     """A spec with a patch applied.
 
     Raises:
-        InvalidInput: a metric, a resource or a weight that the spec hasn't.
+        InvalidInput: a metric, a resource or a weight that the spec hasn't; a probability that a target can't have.
     """
     issues = [
         *unknown_names("targets", patch.targets, [metric.name for metric in spec.metrics]),
+        *unknown_names("probabilities", patch.probabilities, [metric.name for metric in spec.metrics]),
         *unknown_names("prices", patch.prices, [resource.name for resource in spec.resources]),
         *unknown_names("weights", patch.weights, list(Weights.model_fields)),
     ]
@@ -47,7 +56,18 @@ def changed(spec: Spec, patch: IterativePatch) -> Spec:
     fields = spec.model_dump()
     for metric in fields["metrics"]:
         metric["target"] = patch.targets.get(metric["name"], metric["target"])
+        kept = metric["probability"] if metric["target"] is not None else None
+        metric["probability"] = patch.probabilities.get(metric["name"], kept)
     for resource in fields["resources"]:
         resource["price_per_hour"] = patch.prices.get(resource["name"], resource["price_per_hour"])
     fields["weights"] |= patch.weights
+    _check_probabilities(fields["metrics"])
     return Spec.model_validate(fields)
+
+
+def _check_probabilities(metrics: list[dict[str, Any]]) -> None:
+    given = [(metric, metric["probability"]) for metric in metrics if metric["probability"] is not None]
+    checked = [(Metric.model_validate(metric | {"probability": None}), value) for metric, value in given]
+    issues = [FieldIssue(f"/probabilities/{m.name}", m.uncertain, value) for m, value in checked if m.uncertain]
+    if issues:
+        raise InvalidInput(issues)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.observation import everywhere, outlook
+from app.kinds.iterative.chance import asked, assured_outlook
+from app.kinds.iterative.observation import everywhere, outlook, reachable
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin
 from app.kinds.iterative.step import action_towards
@@ -34,15 +35,26 @@ class Heuristic:
 def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
     """The allocation with the best outlook if it is held to the end, reachable in one step or not, [B, R].
 
-    With the targets weighing more than the cost, it is the model's cheapest allocation that meets them.
+    Where targets have a probability, it is the best of those that give it, if there is one.
     """
     batch, grid = len(state.iteration), projector.grid_levels
     share = max(1, LARGEST_PLAN // len(grid))
-    best = []
-    for first in range(0, max(batch, 1), share):
-        part = State(*(field[first : first + share] for field in state))
-        best.append(outlook(projector, part, everywhere(projector, part)).argmax(axis=0))
+    best = [_best(projector, _rows(state, slice(n, n + share))) for n in range(0, max(batch, 1), share)]
     return grid[np.concatenate(best)].astype(np.int16)
+
+
+def _best(projector: Projector, state: State) -> NDArray[np.intp]:
+    """Row of ``best_allocation`` in the grid, [B]."""
+    options = everywhere(projector, state)
+    expected = outlook(projector, state, options)
+    if asked(state).any():
+        sure = assured_outlook(projector, state, options)
+        expected = np.where(sure.max(axis=0) == -np.inf, expected, sure)
+    return expected.argmax(axis=0)
+
+
+def _rows(state: State, rows: slice | NDArray[np.bool_]) -> State:
+    return State(*(field[rows] for field in state))
 
 
 def first_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
@@ -60,12 +72,13 @@ def _hold(situation: Situation) -> Choice:
 def _static_best(situation: Situation) -> Choice:
     """Go to the one allocation that the model finds best before the run, and stay."""
     state, projector = situation.state, situation.projector
-    terms = np.concatenate([state.targets, state.weights, state.prices, state.features], axis=1)
+    terms = np.concatenate([state.targets, state.probabilities, state.weights, state.prices, state.features], axis=1)
     _, first, back = np.unique(terms, axis=0, return_index=True, return_inverse=True, equal_nan=True)
     fresh = begin(
         projector,
         np.tile(projector.layout.start_levels, (len(first), 1)),
         targets=state.targets[first],
+        probabilities=state.probabilities[first],
         weights=state.weights[first],
         prices=state.prices[first],
         features=state.features[first],
@@ -90,9 +103,31 @@ def _pid(situation: Situation) -> Choice:
 
 
 def _model_predictive(situation: Situation) -> Choice:
-    """The action with the best outlook."""
+    """The action with the best outlook; where targets have a probability, of those that give it."""
     expected = situation.view.outlook
+    if asked(situation.state).any():
+        return _assured(situation)
     return Choice(expected.argmax(axis=1), expected)
+
+
+def _assured(situation: Situation) -> Choice:
+    """The best action that gives every probability asked for, else the one towards the best allocation that does.
+
+    Where no allocation does, the weights decide: the action with the best outlook.
+    """
+    projector, state, view = situation.projector, situation.state, situation.view
+    options, stay = reachable(projector, state, view.mask), projector.layout.noop
+    values = assured_outlook(projector, state, options, stay).T
+    values = np.where(view.mask, values, -np.inf)
+    action, beyond = values.argmax(axis=1), values.max(axis=1) == -np.inf
+    if beyond.any():
+        far = _rows(state, beyond)
+        sure = assured_outlook(projector, far, everywhere(projector, far))
+        towards = action_towards(projector.layout, far.levels, projector.grid_levels[sure.argmax(axis=0)])
+        only = np.where(np.arange(values.shape[1]) == towards[:, None], 0, -np.inf)
+        values[beyond] = np.where((sure.max(axis=0) == -np.inf)[:, None], view.outlook[beyond], only)
+        action[beyond] = values[beyond].argmax(axis=1)
+    return Choice(action, values)
 
 
 def _towards(situation: Situation, goal: NDArray[np.integer]) -> Choice:

@@ -16,7 +16,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.samples.codec import IterationSamples
 from app.kinds.iterative.samples.schemas import ExecutionRead
-from app.kinds.iterative.spec import IterativeSpec
+from app.kinds.iterative.spec import IterativeSpec, Metric
 from app.policies.artifact import Artifact
 
 
@@ -59,13 +59,18 @@ class IterativeKind:
 
     def describe(self, spec: IterativeSpec) -> Description:
         """See ``Kind``."""
-        targets = [f"{m.name} {m.target:g} {m.unit} per {m.scope}" for m in spec.metrics if m.target is not None]
+        targets = [_wanted(metric) for metric in spec.metrics if metric.target is not None]
         resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
         return Description(resources, f"{spec.iterations:,}", "; ".join(targets))
 
     def summarise(self, decision: Decision) -> str:
         """See ``Kind``."""
         return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
+
+
+def _wanted(metric: Metric) -> str:
+    sure = f", {100 * metric.probability:g} % sure" if metric.probability is not None else ""
+    return f"{metric.name} {metric.target:g} {metric.unit} per {metric.scope}{sure}"
 
 
 KIND = IterativeKind()

@@ -53,6 +53,11 @@ class Layout:
         return np.array([np.nan if m.target is None else m.target for m in self.spec.metrics])
 
     @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """With which the spec's targets are to be met, [M]; not a number where none is asked for."""
+        return np.array([np.nan if m.probability is None else m.probability for m in self.spec.metrics])
+
+    @cached_property
     def prices(self) -> NDArray[np.float64]:
         """Prices per unit and hour, [R]."""
         return np.array([r.price_per_hour for r in self.spec.resources])

@@ -36,11 +36,6 @@ class View(NamedTuple):
     outlook: Array
 
 
-def advice_slice(layout: Layout) -> slice:
-    """The part of an observation that holds one number per action: its outlook against the best, × ``RETURN_SCALE``."""
-    return slice(layout.observation_size - len(layout.deltas), layout.observation_size)
-
-
 def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Actions that stay within the bounds, [B, N], from ``levels`` [B, R]."""
     return layout.legal(levels).T

@@ -148,10 +148,27 @@ class ProjectionTables:
     def _suffix(self, metric: int, *, logs: bool) -> Array:
         """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
-        noise = self.noise_variance[metric]
-        if self.table.noise_by_bin is not None:
-            noise = np.maximum(self.table.noise_by_bin[metric], 1e-3) ** 2
-        values = table if logs else np.exp(table + noise / 2)
+        return self._summed(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
+
+    def _noise_in_bins(self, metric: int) -> Array:
+        """Variance of the log metric in each iteration bin, [I], or the one that all share, [1]."""
+        if self.table.noise_by_bin is None:
+            return self.noise_variance[metric, None].astype(np.float64)
+        return np.maximum(self.table.noise_by_bin[metric], 1e-3) ** 2
+
+    @cached_property
+    def _variance_sums(self) -> dict[int, Array]:
+        """Of each metric that is summed over the run against a target, as ``_suffix``."""
+        return {m: self._variances(m) for m in self.targeted if self.layout.spec.metrics[m].scope == "run"}
+
+    def _variances(self, metric: int) -> Array:
+        """Σ over the iterations from row·stride on, [A·C·rows], of the variance that noise gives to each."""
+        logs = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
+        noise = self._noise_in_bins(metric)
+        return self._summed(np.exp(2 * logs + noise) * np.expm1(noise))
+
+    def _summed(self, values: Array) -> Array:
+        """Σ of the bins' ``values`` [A·C, I] over the iterations from row·stride on, [A·C·rows]."""
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
@@ -214,6 +231,11 @@ class ProjectionTables:
         """The same sum of the expected log: over the number of iterations left it is their geometric mean."""
         read = [self._sum(self._log_sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=True)
+
+    def remaining_variance(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """Variance that noise gives to ``remaining``, at a run effect of 1; ``metric`` has a target of the run."""
+        read = [self._sum(self._variance_sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=False)
 
     def _sum(self, table: Array, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
         row, part = iteration, None

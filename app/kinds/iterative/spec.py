@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from app.kinds.fields import Finite, Name, NonNegative, Positive, Slug, Strict
+from app.kinds.fields import Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
@@ -78,6 +78,26 @@ class Metric(Strict):
         default="iteration", description="whether the target holds for each iteration, or for the sum over the run"
     )
     weight: NonNegative = 1.0
+    probability: Probability | None = Field(
+        default=None,
+        description="How sure the target is to be met: then the smallest cost at which the model gives that chance is "
+        "taken, however small a miss would be. Where no allocation gives it, the weights decide.",
+    )
+
+    @property
+    def uncertain(self) -> str | None:
+        """Why its target can't carry a probability; None where it can."""
+        if self.target is None:
+            return "needs a target to be met"
+        if self.goal == "track":
+            return "needs goal at_most or at_least: a set point is never met exactly"
+        return None
+
+    @model_validator(mode="after")
+    def _attainable(self) -> Self:
+        if self.probability is not None and self.uncertain:
+            raise ValueError(f"probability {self.uncertain}: probability {self.probability:g} of {self.name}")
+        return self
 
 
 class Feature(Strict):

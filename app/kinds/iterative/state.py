@@ -33,6 +33,7 @@ class State(NamedTuple):
         prices: per unit and hour, [B, R].
         effects: posterior mean of the log run effect under each member of the belief, [B, K · M].
         log_weights: log of how likely each member is, [B, K]; where there is one model, both are [B, 0].
+        probabilities: with which targets are to be met, [B, M]; not a number where none is asked for.
         upcoming: features of the next U iterations as announced, [B, U, F]; not a number from where nothing is.
     """
 
@@ -49,6 +50,7 @@ class State(NamedTuple):
     prices: Array
     effects: Array
     log_weights: Array
+    probabilities: Array
     upcoming: Array
 
 
@@ -57,6 +59,7 @@ def begin(
     levels: Levels,
     *,
     targets: ArrayLike | None = None,
+    probabilities: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     prices: ArrayLike | None = None,
     features: ArrayLike | None = None,
@@ -85,6 +88,7 @@ def begin(
         prices=rows(prices, layout.prices),
         effects=np.zeros((batch, members * metrics), dtype),
         log_weights=np.zeros((batch, members), dtype),
+        probabilities=rows(probabilities, layout.probabilities),
         upcoming=np.zeros((batch, 0, len(layout.features)), dtype),
     )
 
@@ -219,24 +223,28 @@ def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Arra
 
 
 def pack(state: State) -> NDArray[np.float64]:
-    """One row of plain numbers per run, [B, S], but for what is announced; NaN where there is no value."""
-    columns = [np.asarray(field, np.float64) for field in state[:-1]]
+    """One row of plain numbers per run, [B, S]; NaN where there is no value. All but the probabilities asked for and
+    what is announced.
+    """
+    columns = [np.asarray(field, np.float64) for field in state[:-2]]
     return np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
 
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in; nothing announced."""
+    """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in; probabilities asked
+    for are the spec's, and nothing is announced.
+    """
     values: list[Array] = []
     start = 0
     for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
         values.append(rows[:, start] if vector else rows[:, start : start + width])
         start += width
     values[:2] = values[0].astype(np.int32), values[1].astype(np.int16)
-    values.append(np.zeros((len(rows), 0, len(layout.features))))
+    values += [np.tile(layout.probabilities, (len(rows), 1)), np.zeros((len(rows), 0, len(layout.features)))]
     return State(*values)
 
 
-_VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-1]]
+_VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-2]]
 
 
 def _widths(layout: Layout, size: int) -> list[int]:

@@ -50,5 +50,6 @@ def padded(announced: Sequence[Floats], features: int) -> NDArray[Any]:
     longest = max(map(len, announced), default=0)
     out = np.full((len(announced), longest, features), np.nan)
     for row, one in zip(out, announced, strict=True):
-        row[: len(one)] = one
+        if len(one):
+            row[: len(one)] = one
     return out

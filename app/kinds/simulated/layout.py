@@ -30,7 +30,6 @@ class NumberedLayout:
         iteration_seconds: how long one lasts.
         state: type of the states.
         baselines: the classic policies; the first answers where no agent does. They need no domain model.
-        advice: the part of an observation that holds one number per action, in the unit of the learners' reward.
     """
 
     spec: Any
@@ -41,7 +40,6 @@ class NumberedLayout:
     iteration_seconds: float
     state: type[Any]
     baselines: Sequence[Policy]
-    advice: slice | None = None
 
     def action_of(self, report: Any) -> int:
         """The action that a report says was taken.

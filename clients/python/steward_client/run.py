@@ -27,6 +27,7 @@ class Run(Live[Decision]):
         client: the service's address, or a generated client (one with a key, for example).
         workload: name of a registered workload.
         targets: targets of this run alone, by metric; the workload's hold for the rest.
+        probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
         features: features of the first iteration, where they are known.
         upcoming: features of the iterations after it, in order, as far as they are known.
         retry: how patiently calls are repeated.
@@ -38,11 +39,14 @@ class Run(Live[Decision]):
         workload: str,
         *,
         targets: Mapping[str, float] | None = None,
+        probabilities: Mapping[str, float | None] | None = None,
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] = (),
         retry: Retry | None = None,
     ) -> None:
         request: dict[str, Any] = {"workload": workload, "targets": dict(targets or {})}
+        if probabilities:
+            request["probabilities"] = dict(probabilities)
         if features is not None:
             request["features"] = dict(features)
         if upcoming:

@@ -39,3 +39,8 @@ def test_a_request_that_an_earlier_version_queued_is_still_read() -> None:
 def test_a_backend_is_refused_and_what_to_say_instead_is_told() -> None:
     with pytest.raises(ValidationError, match=r"was removed, and 'jax' with it: .* 'device'"):
         TrainRequest.model_validate({"backend": "jax"})
+
+
+def test_a_budget_in_seconds_is_refused_and_what_to_say_instead_is_told() -> None:
+    with pytest.raises(ValidationError, match=r"30 neither: give environment steps with 'budget'"):
+        TrainRequest.model_validate({"seconds": 30})

@@ -58,6 +58,8 @@ def test_totals_and_targets_can_be_given(client: TestClient, backend: Database, 
     more = client.get(f"{path}&total=iteration_seconds:1700&target=iteration_seconds:3000").json()["reason"]["text"]
     assert "against a target of 1,800 s" in spent
     assert "against a target of 3,000 s" in more
+    sure = client.get(f"{path}&probability=iteration_seconds:0.8").json()["reason"]["text"]
+    assert ("80 % asked for" in sure, "asked for" in more) == (True, False)
 
 
 def test_nothing_reported_is_answered_by_the_first_allocation(client: TestClient, workload: str) -> None:
@@ -83,6 +85,8 @@ def test_nothing_reported_is_answered_by_the_first_allocation(client: TestClient
         (STATE + "&total=loss:3", "/query/total/loss"),
         (STATE + "&total=iteration_seconds:-3", "/query/total/iteration_seconds"),
         (STATE + "&target=iteration_seconds:0", "/query/target/iteration_seconds"),
+        (STATE + "&probability=iteration_seconds:1.2", "/query/probability/iteration_seconds"),
+        (STATE + "&probability=loss:0.9", "/query/probability/loss"),
         (STATE + "&colour=red", "/query/colour"),
         (STATE + "&workload=other", "/query/workload"),
     ],

@@ -13,7 +13,7 @@ from app.demo import plot, story
 from app.demo.api import Steward
 from app.demo.drive import Advice, Managed, Row, Run, RunPlan, Static, drive
 from app.demo.plan import Measured
-from app.demo.show import INDENT, Show, figures
+from app.demo.show import INDENT, Show, figures, verdict
 from app.demo.trainer import Trainer
 
 COURSE = RunPlan(iterations=8, deadline=5.0, disturbed=range(3, 5))
@@ -104,6 +104,41 @@ def test_figures_are_sums_of_what_was_measured(api: Api) -> None:
     assert told["within the predicted 90 % band"] == ["6 of 8", "–"]
     assert told["… of the undisturbed iterations"] == ["6 of 6", "–"]
     assert told["deadline met"] == ["[red]no[/]", "[green]yes[/]"]
+
+
+def driven(name: str, seconds: float, percent: float) -> Run:
+    """A run of one iteration."""
+    measured = Measured(0, percent, seconds, 1.0, 0.5, 0.9)
+    row = Row(Advice(percent, ""), measured, seconds, seconds, Advice(percent, ""), disturbed=False)
+    return Run(name, (row,), 5.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "percent", "said"),
+    [
+        (6.0, 100, "careful missed the deadline by 1.0 s, for 6.0 CPU-s (+25%)"),
+        (3.0, 200, "careful met the deadline by 2.0 s, for 6.0 CPU-s (+25%)"),
+        (
+            4.8,
+            100,
+            "careful met the deadline by 0.2 s, for 4.8 CPU-s (+0%): in this run it was as good as deciding, or",
+        ),
+        (4.0, 100, "(-17%): in this run it was as good as deciding, or better"),
+    ],
+)
+def test_a_run_in_which_a_static_was_as_good_says_so(seconds: float, percent: float, said: str) -> None:
+    steward = driven("Steward", 4.8, 100)
+    kept, compared = verdict([steward, driven("careful", seconds, percent)])
+    assert kept == "Steward met the deadline by 0.2 s, for 4.8 CPU-s"
+    assert said in compared
+    assert ("as good" in compared) == (seconds < 5 and percent == 100)
+
+
+def test_a_static_that_alone_met_the_deadline_was_better_whatever_it_cost() -> None:
+    late = driven("Steward", 5.5, 100)
+    assert "as good as deciding, or better" in verdict([late, driven("largest", 3.0, 200)])[1]
+    assert "as good" not in verdict([late, driven("careful", 6.0, 100)])[1]
+    assert verdict([late]) == []
 
 
 def test_the_projection_ends_at_the_wall_clock(api: Api) -> None:

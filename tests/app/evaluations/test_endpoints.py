@@ -47,6 +47,7 @@ def test_an_evaluation_is_a_job_with_agents_and_model_settled(
         "seed": 0,
         "model": 2,
         "held_out": {"share": 0.25, "executions": None},
+        "equivalence_margin": 0.01,
     }
 
 

@@ -42,7 +42,7 @@ class Sweep:
         return [trial.job_id for trial in self.trial_statuses()]
 
     def rest(self, job_id: str, score: float, share: float = 0.25) -> bool:
-        outcome = sweeps.Outcome(share, score, {"strength": 1.0}, b"policy")
+        outcome = sweeps.Outcome(share, score, {"updates": 1}, b"policy")
         return sweeps.rest(self.database, self.claim(job_id), outcome, b"learner")
 
     def go_on(self, survivors: Sequence[str], stopped: dict[str, str], held: Lease | None = None) -> bool:

@@ -7,7 +7,6 @@ from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import advice_slice
 from app.kinds.iterative.policies.artifact import FAMILIES, check, load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.policies.base import IncompatibleArtifact, Published
@@ -28,9 +27,9 @@ def network(*, dueling: bool = True) -> NetworkPolicy:
     )
     arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
     arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
-    advice = advice_slice(LAYOUT)
+    advice = [size - actions, size]  # as earlier versions published
     config = {"algorithm": "dqn", "layers": [8, 8], "activation": "relu", "dueling": dueling}
-    return NetworkPolicy.build(config | {"advice": [advice.start, advice.stop]}, arrays)
+    return NetworkPolicy.build(config | {"advice": advice}, arrays)
 
 
 def table() -> TablePolicy:
@@ -103,7 +102,7 @@ def test_a_network_is_its_formula(dueling: bool) -> None:
     q = a["advantage.weight"] @ hidden + a["advantage.bias"]
     if dueling:
         q = q - q[mask[0]].mean() + a["value.weight"] @ hidden + a["value.bias"]
-    q = q + observation[0, advice_slice(LAYOUT)]
+    q = q + observation[0, -len(LAYOUT.deltas) :]
     got = policy.q_values(observation, mask)[0]
     np.testing.assert_allclose(got[mask[0]], q[mask[0]], rtol=1e-5, atol=1e-5)
     assert np.isneginf(got[~mask[0]]).all()

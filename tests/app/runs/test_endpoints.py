@@ -181,10 +181,30 @@ def test_a_changed_target_is_obeyed_by_a_run_that_is_under_way(client: TestClien
     assert "against a target of 1,234 s" in decision["reason"]["text"]
 
 
+def test_a_runs_own_probability_is_what_it_is_decided_by(client: TestClient, backend: Database, workload: str) -> None:
+    """As long as the run lasts, whatever is asked of its workload meanwhile, and its agent stands back."""
+    publish_model(backend, workload)
+    publish_agent(backend, workload, promote=True)
+    for probability, code in ((0.9, "outside_experience"), (None, None)):
+        body = {"workload": workload, "probabilities": {"iteration_seconds": probability}}
+        started = client.post("/runs", json=body).json()
+        assert client.get(f"/runs/{started['id']}").json()["start"]["probabilities"] == body["probabilities"]
+        path = f"/runs/{started['id']}/iterations"
+        first = client.put(f"{path}/0", json=REPORT).json()
+        second = client.put(f"{path}/1", json=REPORT).json()
+        assert [one["reason"]["code"] == code for one in (first, second)] == [code is not None] * 2
+        said = "no agent is trained for targets with a probability, so model_predictive answers: "
+        assert [one["reason"]["text"].startswith(said) for one in (first, second)] == [code is not None, False]
+        assert ("90 % asked for" in second["reason"]["text"]) == (code is not None)
+        assert 0 <= second["chances"]["iteration_seconds"] <= 1
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
         ({"targets": {"loss": 1}}, "/targets/loss"),
+        ({"probabilities": {"loss": 0.9}}, "/probabilities/loss"),
+        ({"probabilities": {"iteration_seconds": 1}}, "/probabilities/iteration_seconds"),
         ({"targets": {"iteration_seconds": 0}}, "/targets/iteration_seconds"),
         ({"features": {"size": 1}}, "/features/size"),
         ({"features": {"batch": 0}}, "/features/batch"),

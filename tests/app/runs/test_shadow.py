@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.database.tables import Evaluation, Workload
+from app.database.tables import Agent, Evaluation, Workload
 from app.kinds.iterative.policies import guard
 from app.runs.logs import logged
 from tests.app.both import on_both
@@ -113,8 +113,20 @@ def test_a_promotion_can_require_evidence(client: TestClient, agents: str, backe
         tell(client, begin(client, agents, shadow=2), 0)
     scored(backend, agents, {"mean": -0.2, "low": -0.3, "high": -0.1})
     assert "it may be worse than what was done" in promote().json()["detail"]
-    scored(backend, agents, {"mean": 0.2, "low": 0.1, "high": 0.3})
-    assert promote().json()["champion"] == 2
+    scored(backend, agents, {"mean": -0.001, "low": -0.002, "high": 0.0})
+    assert "it may be worse than what was done" in promote().json()["detail"]
+    judged(
+        backend, agents, {"heuristics": {"pid": {"mean": -0.4}}, "best_heuristic": "pid", "equivalence_margin": 0.01}
+    )
+    assert promote().json()["champion"] == 2  # a loss within the margin of its verdict is none
+
+
+def judged(database: Database, name: str, verdict: dict[str, Any]) -> None:
+    """Let agent 2's report tell a verdict."""
+    with database.session() as session:
+        workload = session.query(Workload).filter_by(name=name).one()
+        agent = session.query(Agent).filter_by(workload_id=workload.id, version=2).one()
+        agent.report = {**agent.report, **verdict}
 
 
 def scored(database: Database, name: str, advantage: dict[str, float]) -> None:

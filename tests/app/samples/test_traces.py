@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from fastapi.testclient import TestClient
@@ -64,6 +65,31 @@ def items(client: TestClient, **query: str) -> list[dict[str, Any]]:
 
 def exported(client: TestClient, media: str, **query: str) -> Any:
     return client.get("/workloads/cluster/samples", params=query, headers={"Accept": media})
+
+
+@pytest.mark.usefixtures("cluster")
+def test_bad_lines_are_left_out_where_that_is_asked_for(client: TestClient) -> None:
+    """Without it the log is refused, with line and field; a workflow has no line to spare."""
+    path, spoiled = "/workloads/cluster/samples", LOG + "4 95 -1 -7 1 -1 -1 1 200 -1 1 3 1 -1 -1 -1 -1 -1\n5 6\n"
+    refused = upload(client, spoiled, SWF)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/lines/8"
+
+    def skipping(body: str, media: str) -> Any:
+        query = {"skip_bad": "true", "execution": "log"}
+        return client.post(path, params=query, content=body, headers={"Content-Type": media})
+
+    taken = skipping(spoiled, SWF)
+    assert taken.status_code == 201, taken.text
+    assert (taken.json()["accepted"], taken.json()["iterations"]) == (1, 2)
+    assert taken.json()["skipped"] == [
+        {"field": "", "reason": "must have 18 columns", "count": 1, "lines": [8]},
+        {"field": "runtime", "reason": ANY, "count": 1, "lines": [7]},
+    ]
+    flow = skipping(json.dumps(FLOW), WFFORMAT)
+    assert flow.status_code == 422
+    assert flow.json()["errors"][0]["pointer"] == "/query/skip_bad"
+    assert SWF in flow.json()["errors"][0]["message"]
 
 
 def stored(database: Database) -> dict[str, Trace]:

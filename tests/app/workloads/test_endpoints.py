@@ -93,6 +93,12 @@ def test_targets_prices_and_weights_change_without_training(client: TestClient, 
     [
         ({"targets": {"loss": 1}}, "/targets/loss"),
         ({"targets": {"iteration_seconds": -1}}, "/targets/iteration_seconds"),
+        ({"probabilities": {"iteration_seconds": 0}}, "/probabilities/iteration_seconds"),
+        ({"probabilities": {"loss": 0.5}}, "/probabilities/loss"),
+        (
+            {"targets": {"iteration_seconds": None}, "probabilities": {"iteration_seconds": 0.5}},
+            "/probabilities/iteration_seconds",
+        ),
         ({"prices": {"cpus": 1}}, "/prices/cpus"),
         ({"prices": {"gpus": -1}}, "/prices/gpus"),
         ({"weights": {"joy": 1}}, "/weights/joy"),

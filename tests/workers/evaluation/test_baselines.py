@@ -2,17 +2,13 @@ import logging
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Choice, Situation
+from app.kinds.contract.policy import Situation
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.baselines import RandomLegal, Tuned, tune, tuner
 from workers.evaluation.levels import Level
-from workers.evaluation.wrappers import wrapped
-from workers.kinds.iterative.evaluation.oracle import Oracle
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
-from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)
@@ -69,53 +65,3 @@ def test_random_is_legal_and_all_alike(problem: IterativeProblem) -> None:
     assert np.abs(share[mask] - expected).max() < 4.5 * (expected / 4096) ** 0.5
     policy.begin(5)
     np.testing.assert_array_equal(policy.act(situation).action, action)
-
-
-@pytest.mark.parametrize("level", [level for level in Level if level is not Level.TRAIN])
-def test_an_oracle_knows_what_is_to_come(level: Level) -> None:
-    """It gains on model-predictive control, which has to read it, and hardly ever loses an episode to it.
-
-    Tolerance: three standard errors of the paired difference.
-    """
-    problem = IterativeProblem(SPEC, TABLE, (planted_table(SPEC, effect=0.4, noise=0.1),))
-    world = problem.world(8, 0)
-    world.reset()
-    with pytest.raises(RuntimeError, match="watch"):
-        Oracle().act(world.situation)
-    told = play(problem.world(512, 0), level, 3, problem.player(Oracle())).returns
-    rule = problem.heuristics["model_predictive"]
-    ahead = told - play(problem.world(512, 0), level, 3, problem.player(rule)).returns
-    assert ahead.mean() > 3 * ahead.std() / 512**0.5
-    assert (ahead > -1e-3).mean() > 0.98
-    if level is Level.FIXED:
-        best = problem.optimum(level, 0)
-        assert best.expected is not None
-        assert best.error is not None
-        assert told[0] <= best.expected + best.error + 1e-6
-
-
-def test_an_oracle_earns_what_it_promises_and_more() -> None:
-    """To the rounding, in every episode: with two kinds of target, and another model than it is shown."""
-    metrics = [{"name": "iteration_seconds", "target": 130.0, "scope": "run"}, {"name": "loss", "target": 0.9}]
-    spec = planted_spec(iterations=12, metrics=metrics)
-    problem = IterativeProblem(spec, planted_table(spec, effect=0.3), (planted_table(spec, effect=0.4),))
-    oracle, promised = Oracle(), list[NDArray[np.floating]]()
-
-    class Listened:
-        name = "listened"
-
-        def watch(self, world: IterativeWorld) -> None:
-            oracle.watch(world)
-
-        def act(self, situation: Situation) -> Choice:
-            choice = oracle.act(situation)
-            assert choice.values is not None
-            promised.append(choice.values.max(axis=1))
-            return choice
-
-    earned = play(problem.world(64, 0), Level.COMPOSITION, 3, problem.player(Listened())).returns
-    opening = problem.world(64, 0)
-    wrapped(opening, Level.COMPOSITION, 3).reset()
-    gained = earned - (promised[0] + opening.paid)
-    assert gained.min() > -1e-4
-    assert np.median(gained) < 0.01 * np.median(np.abs(earned)), "it hardly changes its mind"

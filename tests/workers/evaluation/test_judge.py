@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from workers.evaluation.judge import Judgement, gap
+from app.kinds.contract.outcome import Outcome
+from workers.evaluation.judge import Counted, Judgement, gap
 from workers.evaluation.statistics import mean_interval
 
 RANDOM = np.random.default_rng(0)
@@ -17,12 +18,13 @@ def earns(more: float) -> NDArray[np.float64]:
     return luck
 
 
+LATE = (("agent", 0.042, 3.1), ("good", 0.06, 3.0), ("poor", 0.5, 1900.0))
 RULES = {"poor": earns(-2.0), "good": earns(0.0)}
 
 
 def test_an_interval_is_the_mean_and_its_standard_errors() -> None:
     values = np.array([1.0, 2.0, 3.0, 6.0])
-    half = 1.96 * np.sqrt(14 / 3) / 2
+    half = 3.182446 * np.sqrt(14 / 3) / 2  # Student's t of three degrees of freedom
     assert mean_interval(values) == pytest.approx({"mean": 3.0, "low": 3.0 - half, "high": 3.0 + half})
     assert mean_interval(values[:1]) == {"mean": 1.0, "low": -np.inf, "high": np.inf}
 
@@ -30,35 +32,73 @@ def test_an_interval_is_the_mean_and_its_standard_errors() -> None:
 @pytest.mark.parametrize(
     ("agent", "champion", "promoted", "said"),
     [
-        (1.0, None, True, "promoted: return"),
-        (0.0, None, False, "not at least as good with 95 % confidence"),
+        (1.0, None, True, "promoted: better than good, which answers now: return -9.1"),
+        (0.0, None, False, "not at least as good as the best heuristic, good, with 95 % confidence"),
         (-1.0, None, False, "the heuristic goes on answering"),
-        (1.0, 0.5, True, "promoted: return"),
+        (1.0, 0.5, True, "promoted: better than the present champion: return"),
         (1.0, 1.0, False, "not better than the present champion"),
-        (1.0, 1.5, False, "not better than the present champion (difference -0.5"),
-        (-1.0, -1.5, False, "the heuristic goes on answering"),
+        (1.0, 1.5, False, "(difference -0.5"),
+        (-1.0, -1.5, False, "the champion goes on answering"),
+        (0.05, None, False, "not better than good, which answers now: return"),  # a gain of half the margin
+        (-0.05, -1.5, True, "promoted: better than the present champion"),  # a loss of half of it
+        (1.0, 0.95, False, "not better than the present champion: return"),
     ],
 )
 def test_who_is_as_good_as_the_rules_and_better_than_the_champion_may_answer(
     agent: float, champion: float | None, promoted: bool, said: str
 ) -> None:
-    ours = earns(agent) if agent else np.where(np.arange(len(EPISODES)) % 2, RULES["good"] - 1, RULES["good"] + 1)
+    ours = earns(agent) if agent else np.where(np.arange(len(EPISODES)) % 2, RULES["good"] - 2, RULES["good"] + 2)
     theirs = None if champion is None else ours if champion == agent else earns(champion)
-    verdict = Judgement(ours, RULES, theirs)
+    verdict = Judgement(ours, RULES, champion=theirs)
     assert verdict.promoted == promoted
     assert said in verdict.reason
     assert verdict.report()["promoted"] == promoted
 
 
 def test_differences_are_paired_and_signed() -> None:
-    verdict = Judgement(earns(1.0), RULES, earns(0.5))
+    verdict = Judgement(earns(1.0), RULES, champion=earns(0.5))
     report = verdict.report()
     assert (report["best_heuristic"], report["episodes"]) == ("good", 400)
     assert report["advantage"]["mean"] == pytest.approx(1.0, abs=0.03)
     assert report["advantage"]["high"] - report["advantage"]["low"] < 0.06  # of the returns themselves it is 0.6
-    assert verdict.gain is not None
     assert verdict.gain["mean"] == pytest.approx(0.5, abs=0.03)
     assert set(report["heuristics"]) == {"poor", "good"}
+
+
+def test_what_users_count_is_told_before_returns() -> None:
+    """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
+    late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
+    counted = Counted((Outcome("runs late", "share"), Outcome("gpus × hours", "h")), late.pop("agent"), late)
+    better = Judgement(earns(1.0), RULES, "poor", counted=counted)
+    expected = (
+        "better than poor, which answers now: runs late 4.2 % against 50.0 %, gpus × hours 3.1 h against 1,900 h, "
+    )
+    assert expected + "return -" in better.reason
+    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "gpus × hours"]
+    assert better.report()["outcomes"][0]["unit"] == "share"
+    policies = better.report()["outcomes"][0]["policies"]
+    assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(
+        {"agent": 0.042, "good": 0.06, "poor": 0.5}
+    )
+    worse = Judgement(earns(-1.0), RULES, "poor", counted=counted)
+    assert "best heuristic, good, with 95 % confidence: runs late 4.2 % against 6.0 %" in worse.reason
+
+
+def test_what_is_level_with_the_best_rule_still_replaces_a_worse_one_that_answers() -> None:
+    level = earns(0.0)
+    assert Judgement(level, RULES, "poor").promoted
+    assert "better than poor, which answers now" in Judgement(level, RULES, "poor").reason
+    assert not Judgement(level, RULES, "good").promoted
+    assert (Judgement(level, RULES, "poor").incumbent, Judgement(level, RULES).incumbent) == ("poor", "good")
+
+
+def test_the_margin_decides_both_ways() -> None:
+    small = np.asarray(RULES["good"] + 0.05)  # less than a hundredth of a return of 10, and sure
+    assert not Judgement(small, RULES).promoted
+    assert Judgement(small, RULES, equivalence_margin=0.0).promoted
+    lost = np.asarray(RULES["good"] - 0.05)
+    assert Judgement(lost, RULES).as_good
+    assert not Judgement(lost, RULES, equivalence_margin=0.0).as_good
 
 
 def test_a_gap_is_above_zero_for_who_is_behind_whatever_the_sign_of_the_return() -> None:

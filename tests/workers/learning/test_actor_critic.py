@@ -37,10 +37,10 @@ SWITCHES = {
 
 
 def on_workload(config: ActorCritic) -> ActorCritic:
-    """With the same switches, without the advice that would do most of the work."""
+    """With the same switches."""
     return replace(
         config,
-        network=Network(layers=(32,), activation="tanh", advice=False),
+        network=Network(layers=(32,), activation="tanh"),
         optimiser=Optimiser(rate=5e-3, clip=0.5, hold=0.3),
         entropy=Entropy(start=0.4),
         rollout=3,
@@ -174,12 +174,11 @@ def test_an_untrained_agent_does_what_it_is_advised_by_temperature() -> None:
 
 def test_export_is_what_the_learner_would_do_in_the_rewards_unit() -> None:
     environment = environments.finite_horizon(64, 0)
-    environment.advice = slice(0, 3)
     runner = trained(replace(VARIANTS["ppo"], network=Network(layers=(32, 16)), average=0.2), environment, 60)
     kind, config, arrays = runner.agent.export()
     assert (kind, config) == (
         "network",
-        {"layers": [32, 16], "activation": "relu", "dueling": False, "advice": [0, 3]},
+        {"layers": [32, 16], "activation": "relu", "dueling": False, "advice": None},
     )
     policy = NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
     states = np.eye(len(environment.rewards), dtype=np.float32)

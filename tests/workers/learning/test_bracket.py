@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from workers.learning.bracket import FIRST, REDUCTION, Bracket, Decision, Entry, ReferenceScore, TrialRecord, best
+from workers.learning.bracket import FIRST, REDUCTION, Bracket, Decision, Entry, TrialRecord, best
 
 SCORES = some.floats(-10, 10, allow_nan=False)
 COURSES = some.integers(1, 20).flatmap(
@@ -24,35 +24,34 @@ def step(
     bracket: Bracket,
     records: list[TrialRecord],
     score: Callable[[int, int], float | None],
-    reference: ReferenceScore | None = None,
 ) -> Decision:
     """Everybody who goes on comes to the next comparison, keeping the best that it had; then they are compared."""
     for i, known in enumerate(records):
         if known.ended is None:
             found = [s for s in (known.score, score(i, known.rungs)) if s is not None]
             records[i] = TrialRecord(known.entry, known.rungs + 1, max(found, default=None))
-    decision = bracket.decide(records, reference)
+    decision = bracket.decide(records)
     for i, reason in decision.stopped.items():
         records[i] = TrialRecord(records[i].entry, records[i].rungs, records[i].score, reason)
     return decision
 
 
-def run(courses: list[list[float]], reference: ReferenceScore | None = None) -> list[TrialRecord]:
+def run(courses: list[list[float]]) -> list[TrialRecord]:
     bracket, records = Bracket(len(courses)), fresh(len(courses))
-    while step(bracket, records, lambda i, rung: courses[i][rung], reference).survivors:
+    while step(bracket, records, lambda i, rung: courses[i][rung]).survivors:
         assert len(records) == len(courses)
     return records
 
 
-@given(COURSES, some.none() | some.builds(ReferenceScore, some.just("planner"), SCORES, some.booleans()))
+@given(COURSES, some.none() | SCORES)
 def test_what_is_published_is_the_best_of_all_that_was_compared(
-    courses: list[list[float]], reference: ReferenceScore | None
+    courses: list[list[float]], reference: float | None
 ) -> None:
-    records = run(courses, reference)
+    records = run(courses)
     chosen = best(records, reference)
     reached = [known.score for known in records if known.score is not None]
-    published = reference.score if chosen is None and reference is not None else records[chosen or 0].score
-    assert published == max([*reached, *([reference.score] if reference else [])])
+    published = reference if chosen is None and reference is not None else records[chosen or 0].score
+    assert published == max([*reached, *([] if reference is None else [reference])])
     assert all(known.ended is not None for known in records)
 
 
@@ -100,16 +99,6 @@ def test_losers_are_told_when_and_why() -> None:
     assert decision.survivors == (1,)
     assert decision.stopped[0] == "number 3 of 3 after 10% of its budget, where 1 went on"
     assert decision.stopped[2].startswith("number 2 of 3")
-
-
-def test_an_exact_plan_ends_it_unless_somebody_is_above() -> None:
-    exact = ReferenceScore("planner", -0.1, exact=True)
-    decision = step(Bracket(3), fresh(3), lambda i, _: -0.2, exact)
-    assert decision.survivors == ()
-    assert "exactly optimal" in decision.stopped[0]
-    assert step(Bracket(3), fresh(3), lambda i, _: -0.05, exact).survivors == (0,)
-    coarse = ReferenceScore("planner", -0.1, exact=False)
-    assert step(Bracket(3), fresh(3), lambda i, _: -0.2, coarse).survivors == (0,)
 
 
 def test_a_trial_that_failed_holds_nobody_up() -> None:

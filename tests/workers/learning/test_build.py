@@ -22,7 +22,7 @@ from workers.learning.build import (
 )
 from workers.learning.components.base import Arrays, Component, Variable
 from workers.learning.components.composite import Composite
-from workers.learning.components.network import Advice, LinearHead, Pick, QNetwork, Trunk
+from workers.learning.components.network import LinearHead, Pick, QNetwork, Trunk
 from workers.learning.spaces import Spaces, reals
 
 Q_WIRES = {"observation": "observation", "mask": "mask"}
@@ -201,8 +201,8 @@ def test_what_waits_for_a_dead_lock_is_not_taken_for_it() -> None:
 def test_a_mismatch_inside_is_named_by_path_component_and_input() -> None:
     with pytest.raises(SpaceMismatchError, match=r"node 'outer.inner.first': component 'Add': input 'left' has space"):
         nested(Pair(FIRST, SECOND), (4,))
-    graph = compose([*SPACES], [Node("q", QNetwork(Trunk((8,)), LinearHead(3), Advice(0, 4)), Q_WIRES)])
-    with pytest.raises(SpaceMismatchError, match=r"node 'q.advice': component 'Advice': input 'observation'"):
+    graph = compose([*SPACES], [Node("q", QNetwork(Trunk((8,)), LinearHead(5)), Q_WIRES)])
+    with pytest.raises(SpaceMismatchError, match=r"node 'q.head': component 'LinearHead': input 'mask'"):
         complete(graph, SPACES)
 
 

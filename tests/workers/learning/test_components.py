@@ -21,7 +21,7 @@ from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
 from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
-from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
+from workers.learning.components.network import DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
 from workers.learning.components.policy_gradient import (
     ActorCriticLoss,
@@ -30,12 +30,11 @@ from workers.learning.components.policy_gradient import (
     Surrogate,
     ValueLoss,
 )
-from workers.learning.components.policy_network import Critic, PolicyNetwork, TemperedAdvice, ValueHead
+from workers.learning.components.policy_network import Critic, PolicyNetwork, ValueHead
 from workers.learning.components.quantile import (
     DuelingQuantileHead,
     Mean,
     PickQuantiles,
-    QuantileAdvice,
     QuantileHead,
     QuantileHuber,
     QuantileNetwork,
@@ -123,13 +122,10 @@ CASES: dict[str, Case] = {
     "quantile_head": Case(lambda: QuantileHead(4, 6)),
     "dueling_quantile_head": Case(lambda: DuelingQuantileHead(4, 6)),
     "value_head": Case(ValueHead),
-    "advice": Case(lambda: Advice(3, 7)),
-    "tempered_advice": Case(lambda: TemperedAdvice(3, 7, 0.3)),
-    "quantile_advice": Case(lambda: QuantileAdvice(3, 7)),
     "q_network": Case(lambda: QNetwork(Trunk((16,)), LinearHead(4))),
-    "q_network_dueling_advice": Case(lambda: QNetwork(Trunk((16, 8)), DuelingHead(4), Advice(0, 4))),
-    "policy_network": Case(lambda: PolicyNetwork(Trunk((16,)), LinearHead(4), TemperedAdvice(0, 4, 0.5))),
-    "quantile_network": Case(lambda: QuantileNetwork(Trunk((16,)), DuelingQuantileHead(4, 6), QuantileAdvice(0, 4))),
+    "q_network_dueling": Case(lambda: QNetwork(Trunk((16, 8)), DuelingHead(4))),
+    "policy_network": Case(lambda: PolicyNetwork(Trunk((16,)), LinearHead(4))),
+    "quantile_network": Case(lambda: QuantileNetwork(Trunk((16,)), DuelingQuantileHead(4, 6))),
     "critic": Case(lambda: Critic(Trunk((16,), "tanh"))),
     "gru": Case(lambda: GRU(8), SEQUENCE),
     **{f"set_encoder_{c}": Case(partial(encoder, c), CANDIDATES) for c in ("none", "mean", "attention")},
@@ -218,7 +214,6 @@ def test_a_composite_by_itself_is_what_the_build_makes_of_it(name: str) -> None:
     [
         ("trunk", "observation", spaces.Discrete(3)),
         ("linear_head", "mask", spaces.MultiBinary(3)),
-        ("advice", "values", reals(3)),
         ("pick", "action", spaces.Discrete(5)),
         ("target", "evaluate", reals(5)),
         ("huber", "target", reals(2)),
@@ -233,10 +228,11 @@ def test_a_wrong_space_is_refused_naming_the_input(name: str, port: str, space: 
         component.gives(inputs)
 
 
-def test_an_untrained_network_says_what_its_advice_says() -> None:
-    network = QNetwork(Trunk((16, 8)), DuelingHead(4), Advice(2, 6))
-    inputs, outputs = run_alone(network, {"observation": reals(7), "mask": MASK}, get_backend("numpy"))
-    np.testing.assert_array_equal(outputs["values"], inputs["observation"][:, 2:6])
+def test_an_untrained_network_values_nothing_whatever_it_sees() -> None:
+    """What a model projects is an input among others: no value begins from it."""
+    network = QNetwork(Trunk((16, 8)), DuelingHead(4))
+    _, outputs = run_alone(network, {"observation": reals(7), "mask": MASK}, get_backend("numpy"))
+    np.testing.assert_array_equal(outputs["values"], 0.0)
 
 
 def test_memories_go_on_from_their_state() -> None:

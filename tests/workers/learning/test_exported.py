@@ -16,13 +16,13 @@ from workers.learning.algorithms.config import NAMED, QTable
 from workers.learning.backends import get_backend
 from workers.learning.spaces import reals
 
-WIDE, ACTIONS, ADVICE = 9, 4, slice(2, 6)
+WIDE, ACTIONS = 9, 4
 
 
 def taught(name: str) -> Agent:
     """An agent of arbitrary parameters; a table has to be filled by learning."""
     config, rng = NAMED[name], np.random.default_rng(1)
-    agent = make_agent(config, reals(WIDE), spaces.Discrete(ACTIONS), ADVICE, rng, get_backend("torch"))
+    agent = make_agent(config, reals(WIDE), spaces.Discrete(ACTIONS), None, rng, get_backend("torch"))
     if not isinstance(config, QTable):
         agent.load(rng.normal(0.0, 0.3, agent.parameters().shape).astype(np.float32))
         return agent

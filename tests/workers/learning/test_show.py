@@ -63,7 +63,7 @@ def test_a_file_and_a_workload_give_config_and_spaces(capsys: pytest.CaptureFixt
     config, spec = tmp_path / "agent.json", tmp_path / "workload.json"
     config.write_bytes(encode(named("dueling_dqn")))
     spec.write_text(planted_spec().model_dump_json())
-    assert "q.advice (Advice)" in shown(capsys, str(config), "--workload", str(spec))
+    assert "q.head (DuelingHead)" in shown(capsys, str(config), "--workload", str(spec))
     sets = encode(DQN(network=Network(scorer=Scorer())))
     config.write_bytes(sets)
     drawn = shown(capsys, str(config), "--observation", "12x5", "--actions", "12")

@@ -18,8 +18,6 @@ from workers.learning.algorithms.config import (
     encode,
     named,
 )
-from workers.learning.build import BuildError
-from workers.learning.execution.serial import Plan, Serial
 
 SMALL = DQN(
     network=Network(layers=(32,)),
@@ -54,10 +52,9 @@ TABLE = QTable(warm_up=128, rate=0.1, exploration=Exploration(start=1.0, end=0.5
 
 
 def on_workload(config: DQN) -> DQN:
-    """With the same switches, at the pace of a workload, and without the advice that would do most of the work."""
+    """With the same switches, at the pace of a workload."""
     return msgspec.structs.replace(
         config,
-        network=msgspec.structs.replace(config.network, advice=False),
         memory=msgspec.structs.replace(config.memory, capacity=8192, warm_up=1024),
         batch=256,
         updates_per_slab=2,
@@ -146,42 +143,20 @@ def test_resumed_from_a_checkpoint_is_bit_equal(config: DQN | QTable, keep_memor
     suite.check_resumed(config, keep_memory=keep_memory)
 
 
-def test_a_time_limit_ends_the_training_and_its_schedules() -> None:
-    ticks = iter(range(10_000))
-    runner = Serial(
-        SMALL, environments.grid(8, 0), Plan(8 * 10_000, 8 * 10, seconds=50.0), 0, clock=lambda: float(next(ticks))
-    )
-    chunks = 0
-    while not runner.done:
-        runner.advance()
-        chunks += 1
-    assert runner.steps < 8 * 100
-    assert chunks > 2
-    assert runner.eta_seconds == 0.0
-
-
 def test_export_is_what_the_learner_would_do() -> None:
     environment = environments.finite_horizon(64, 0)
-    environment.advice = slice(0, 3)
     runner = trained(
         msgspec.structs.replace(SMALL, double=True, network=Network(layers=(32, 16), dueling=True)), environment, 60
     )
     kind, config, arrays = runner.agent.export()
     assert kind == "network"
-    assert config == {"layers": [32, 16], "activation": "relu", "dueling": True, "advice": [0, 3]}
+    assert config == {"layers": [32, 16], "activation": "relu", "dueling": True, "advice": None}
     assert arrays["trunk.0.weight"].shape == (32, len(environment.rewards))
     policy = NetworkPolicy.build({"algorithm": "dueling_double_dqn", **config}, dict(arrays))
     states = np.eye(len(environment.rewards), dtype=np.float32)
     served = policy.q_values(states, environment.legal)
     learner = runner.agent.values(states, environment.legal)
     np.testing.assert_allclose(served[environment.legal], learner[environment.legal], rtol=1e-5, atol=1e-6)
-
-
-def test_an_advice_that_does_not_fit_is_a_build_error() -> None:
-    environment = environments.grid(8, 0)
-    environment.advice = slice(0, 3)
-    with pytest.raises(BuildError, match="Advice"):
-        Serial(SMALL, environment, Plan(80, 80), 0)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,6 @@ class Compared(NamedTuple):
     """A policy at a comparison."""
 
     validation: float
-    strength: float = 0.5
     artifact: bytes = b"new"
 
 
@@ -202,7 +201,7 @@ def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(
 ) -> None:
     job = ask(any_database, **TABULAR)
     post.one()
-    outcome = sweeps.Outcome(0.1, -0.5, {"strength": 1.0}, b"policy")
+    outcome = sweeps.Outcome(0.1, -0.5, {"updates": 1}, b"policy")
     while post.waiting[0][0] == queue.TRIAL:
         held = leases.claim(any_database, post.waiting.pop(0)[1], "w", SETTINGS)
         assert held is not None
@@ -251,7 +250,7 @@ def test_the_last_of_many_to_come_to_rest_wakes_the_training_once(any_database: 
     group, post.waiting = post.waiting, []
     claimed = [leases.claim(any_database, trial, f"w{trial}", SETTINGS) for _, trial in group]
     start = threading.Barrier(len(claimed))
-    outcome = sweeps.Outcome(0.1, -0.5, {"strength": 1.0}, b"policy")
+    outcome = sweeps.Outcome(0.1, -0.5, {"updates": 1}, b"policy")
 
     def rest(lease: leases.Lease) -> None:
         start.wait()
@@ -440,11 +439,11 @@ def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: D
 def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None, now: float, kept: bytes) -> None:
     learner = SimpleNamespace(compared=lambda: Compared(now), share=0.5, report={"steps": 9})
     old = None if before is None else b"old"
-    stood = sweeps.TrialStatus("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"strength": 1.0}, old)
+    stood = sweeps.TrialStatus("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"updates": 1}, old)
     given: Any = learner
     found = sweep._outcome(given, stood)
     assert (found.share, found.artifact, found.report["steps"]) == (0.5, kept, 9)
-    assert (found.score, found.report["strength"]) == ((now, 0.5) if kept == b"new" else (before, 1.0))
+    assert found.score == (now if kept == b"new" else before)
 
 
 def test_a_patched_spec_waits_for_the_next_training(any_database: Database, post: Post) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from app.kinds.contract.outcome import amount
 from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import Markup, element, safe, table
 from workers.evaluation.report.wording import NOTHING, count, interval, number, percent
 
 Json = dict[str, Any]
 AGENT, OPTIMUM = "agent", "optimum"
-SHOWN = {"algorithm", "seed", "version", "promoted", "reason", "best_heuristic", "episodes", "sequences"}
+SHOWN = {"algorithm", "seed", "version", "promoted", "reason", "best_heuristic", "incumbent", "episodes", "sequences"}
 SHOWN |= {"gap_to_optimum", "optimum_reason"}
 
 
@@ -68,6 +69,16 @@ def verdict(report: Json) -> Markup:
     return element("div", element("p", badge), element("p", str(report.get("reason", NOTHING))), class_="card")
 
 
+def outcomes(report: Json) -> Markup:
+    """What users count, of the agent and of what it was held against."""
+    rows = report.get("outcomes") or []
+    if not rows:
+        return Markup("")
+    names = list(rows[0]["policies"])
+    cells = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
+    return table(["mean per episode", *names], cells)
+
+
 def score_rows(report: Json) -> Markup:
     """Everybody's score, the best first."""
     found = score_table(report)
@@ -83,14 +94,19 @@ def _named(name: str, report: Json) -> str:
 
 def gains(report: Json) -> Markup:
     """What it earns over its rivals on the same episodes, and what it leaves to the exact optimum."""
-    gained = {who.rstrip(","): gain for who, gain in (report.get("gains") or {}).items()}
-    gained |= {"the best heuristic": report["advantage"]} if report.get("advantage") else {}
+    gained = {"the best heuristic": report["advantage"]} if report.get("advantage") else {}
+    gained |= {_incumbent(report): report["gain"]} if report.get("gain") else {}
     rows = [[f"over {who}", interval(gain, signed=True)] for who, gain in gained.items()]
     if report.get("gap_to_optimum") is not None:
         rows.append(["left to the exact optimum", percent(report["gap_to_optimum"])])
     elif report.get("optimum_reason"):
         rows.append(["the exact optimum", str(report["optimum_reason"])])
     return table(["difference", "mean, paired"], rows) if rows else Markup("")
+
+
+def _incumbent(report: Json) -> str:
+    name = report["incumbent"]
+    return f"{name}, which answered" if name in (report.get("heuristics") or {}) else str(name)
 
 
 def terms(report: Json) -> Markup:

@@ -26,7 +26,10 @@ def page(report: Json) -> str:
         element("p", _under(report)),
         section("Summary", *_summary(report, palette)),
         section("Levels", tables.levels(report["levels"])),
-        section("Beside every baseline", *(_level(level, palette) for level in report["levels"])),
+        section(
+            "Beside every baseline",
+            *(_level(level, report.get("outcomes") or [], palette) for level in report["levels"]),
+        ),
         section("Train-to-test gap", tables.gaps(candidates)),
         section("Learning curves", _drawn(charts.curves(candidates, palette), "Return of the training's episodes")),
         section("Performance profiles", *_profiles(report, palette)),
@@ -56,7 +59,7 @@ def _drawn(chart: Any | None, caption: str) -> Markup:
 
 def _summary(report: Json, palette: Palette) -> list[Markup]:
     candidates: Sequence[Json] = report["candidates"]
-    caption = "What each agent earns over the best heuristic, by level; it advances while its interval is not below 0"
+    caption = "What each agent earns over the best heuristic, by level; it advances while that is not below the margin"
     return [
         *(_card(candidate, report["policies"]) for candidate in candidates),
         tables.ladder(candidates),
@@ -78,7 +81,7 @@ def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
     )
 
 
-def _level(level: Json, palette: Palette) -> Markup:
+def _level(level: Json, counted: Sequence[Json], palette: Palette) -> Markup:
     if not level["available"]:
         return joined([_heading(level), element("p", f"Not played: {level['reason']}")])
     optimum = level.get("optimum") or {}
@@ -87,7 +90,8 @@ def _level(level: Json, palette: Palette) -> Markup:
     chart = _drawn(
         charts.returns(level, palette), f"Returns at {level['level']}: mean with its interval; the tick is the IQM"
     )
-    return joined([_heading(level), tables.scores(level, palette.roles), note, chart])
+    told = tables.outcomes(level, counted, palette.roles) if counted else Markup("")
+    return joined([_heading(level), told, tables.scores(level, palette.roles), note, chart])
 
 
 def _heading(level: Json) -> Markup:

@@ -2,8 +2,9 @@
 
 LEVELS = """\
 Each level switches on one more source of randomness and keeps those before it. An agent advances while its return is,
-with the stated confidence, at least that of the best heuristic on the same episodes; its class is the highest level
-that it reached without a break. A level that can't be judged ends the way up, and says why."""
+with the stated confidence, at least that of the best heuristic on the same episodes but for a margin of practical
+equivalence, a share of that heuristic's return (“equivalence margin”); its class is the highest level that it reached
+without a break. A level that can't be judged ends the way up, and says why."""
 
 FIGURES = """\
 Intervals are bootstrapped over seeds and over episodes within them; differences are paired by episode. IQM is the mean
@@ -27,7 +28,8 @@ and rests on as many runs as “effective runs” says (Kish, 1965)."""
 
 VERDICT = """\
 An agent and all that it is compared with play the same episodes, which none of them learned from; intervals are of
-95 %, by the normal approximation, and differences are paired by episode. It is promoted where it holds, with that
-confidence, against the best of what answers without it, and against the present champion if there is one."""
+95 %, by Student's t, and differences are paired by episode. It is promoted where, with that confidence, it is at least
+as good as the best heuristic and better than what answers now, the champion or a heuristic. Both are judged beyond a
+margin of practical equivalence: a loss within it is none, and neither is a gain."""
 
 READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)

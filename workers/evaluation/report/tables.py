@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from app.kinds.contract.outcome import amount
 from workers.evaluation.report.charts import CLASSES
 from workers.evaluation.report.markup import Markup, element, safe, table
 from workers.evaluation.report.wording import NOTHING, count, interval, number, percent, percents
@@ -49,10 +50,43 @@ def levels(found: Sequence[Json]) -> Markup:
     return table(["level", "random is", "in words", "wrappers", "episodes"], rows)
 
 
+def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Markup:
+    """What users count of every policy of one level, the best return first; returns come last."""
+    policies = _ranked(level)
+    rows = [
+        [
+            _labelled(name, level["best_heuristic"]),
+            *(_amount(found.get("outcomes") or {}, one) for one in counted),
+            interval(found["return"]),
+        ]
+        for name, found in policies
+    ]
+    own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
+    return table(["policy", *(one["name"] for one in counted), "return"], rows, marked=own)
+
+
+def _amount(found: Json, outcome: Json) -> str:
+    """A mean with its unit, and the interval in brackets."""
+    known = found.get(outcome["name"])
+    if known is None:
+        return NOTHING
+    mean, low, high = (amount(known[part], outcome["unit"]) for part in ("mean", "low", "high"))
+    return f"{mean} [{low}, {high}]"
+
+
+def _ranked(level: Json) -> list[tuple[str, Json]]:
+    """Who played a level, the best return first."""
+    played = [(name, found) for name, found in level["policies"].items() if found.get("return") is not None]
+    return sorted(played, key=lambda item: -item[1]["return"]["mean"])
+
+
+def _labelled(name: str, best: str | None) -> Markup:
+    return element("span", name, " ", element("small", "best heuristic")) if name == best else safe(name)
+
+
 def scores(level: Json, roles: dict[str, str]) -> Markup:
     """Every policy of one level beside every other, the best return first."""
-    policies = [(name, found) for name, found in level["policies"].items() if found.get("return") is not None]
-    policies.sort(key=lambda item: -item[1]["return"]["mean"])
+    policies = _ranked(level)
     rows = [_scores(name, found, level["best_heuristic"]) for name, found in policies]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
     head = ["policy", "return", "IQM", "over best heuristic", "probability of improvement", "normalised", "guarded"]
@@ -60,9 +94,8 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
 
 
 def _scores(name: str, found: Json, best: str | None) -> list[str]:
-    label = element("span", name, " ", element("small", "best heuristic")) if name == best else safe(name)
     return [
-        label,
+        _labelled(name, best),
         interval(found["return"]),
         interval(found.get("iqm")),
         interval(found.get("advantage"), signed=True),

@@ -77,6 +77,7 @@ class World(Simulator, Protocol):
         disturbances: asked in this order.
         terms: of the last step (after a reset: of what came before the first decision), [B, T].
         paid: the return of the same, plain and unscaled, [B].
+        counted: what the same added to each outcome, in users' units, [B, O]; see ``Problem.outcomes``.
     """
 
     channels: int
@@ -87,6 +88,11 @@ class World(Simulator, Protocol):
     disturbances: list[Disturbance]
     terms: NDArray[np.floating]
     paid: NDArray[np.floating]
+
+    @property
+    def counted(self) -> NDArray[np.floating]:
+        """See the class."""
+        ...
 
     @property
     def situation(self) -> Situation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.kinds.contract import Evaluation, Fitted, Spaces
+from workers.kinds.contract import Evaluation, Fitted
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ class Iterative(SimulatedKind):
 
     name = "iterative"
     reads_runs = True
-
-    def spaces(self, spec: Any) -> Spaces:
-        """See ``LearnedKind``; the outlook of each action is advice."""
-        from app.kinds.iterative.observation import advice_slice
-
-        return super().spaces(spec)._replace(advice=advice_slice(self.layout(spec)))
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``: how metrics respond to allocations."""
@@ -74,10 +68,21 @@ class Iterative(SimulatedKind):
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
     def training(self, workload: Workload, request: Request) -> IterativeTraining:
-        """See ``Competing``."""
-        from workers.kinds.iterative.training.problem import IterativeTraining
+        """See ``Competing``.
 
-        return IterativeTraining(workload.spec, _table(workload), request.seed)
+        Raises:
+            Untrainable: a target is to be met with a probability, which no reward that agents learn from knows.
+        """
+        from workers.kinds.iterative.training.problem import IterativeTraining
+        from workers.learning.training.request import Untrainable
+
+        sure = [f"{m.name} ({m.probability:g})" for m in workload.spec.metrics if m.probability is not None]
+        if sure:
+            raise Untrainable(
+                f"targets with a probability are decided by model_predictive alone, agents learn from weights: "
+                f"{', '.join(sure)}; PATCH the workload's probabilities to null to train for its weights"
+            )
+        return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model of the held-out executions alone."""

@@ -1,6 +1,6 @@
 """The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import View, advice_slice, view
+from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
@@ -74,8 +74,11 @@ class IterativeSimulator:
     """B runs of one workload under its domain model.
 
     An episode begins when its first iteration, at the first allocation, has been reported. Rewards are shaped by the
-    differences of ``potential`` and scaled by ``RETURN_SCALE``; ``terms`` keeps the last step's plain terms, [B, 3].
+    differences of ``potential`` and scaled by ``RETURN_SCALE``; ``terms`` keeps the last step's plain terms, [B, 3],
+    and ``counted`` what ``count`` made of the step's states, before and after, where it is given.
     """
+
+    advice: slice | None = None
 
     def __init__(
         self,
@@ -86,13 +89,14 @@ class IterativeSimulator:
         ranges: Ranges = Ranges(),
         *,
         shaped: bool = True,
+        count: Callable[[Projector, State, State], Any] | None = None,
     ) -> None:
-        self.layout, self.batch, self.ranges, self.shaped = layout, batch, ranges, shaped
+        self.layout, self.batch, self.ranges, self.shaped, self.count = layout, batch, ranges, shaped, count
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
-        self.advice = advice_slice(layout)
         self.projector, self.courses = Projector(layout, table, np.float32), Courses(table)
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
+        self.counted: Any = None
         self._episodes: _Episodes | None = None
         self._stock = self._open(0)
 
@@ -127,6 +131,8 @@ class IterativeSimulator:
         seen = view(projector, after, given)
         done = after.iteration >= self.layout.iterations
         self.terms = terms(projector, before, after, given)
+        if self.count is not None:
+            self.counted = self.count(projector, before, after)
         paid = reward(before.weights, self.terms)
         reached = potential(seen)
         if self.shaped:

@@ -16,6 +16,7 @@ from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Evaluation, Fitted, Spaces
 
 if TYPE_CHECKING:
+    from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
     from workers.evaluation.wrappers.base import World
     from workers.inputs import HoldOut, LoggedRun
@@ -66,6 +67,10 @@ class SimulatedKind:
         """What each of them is worth, [T]."""
         return tuple(map(float, self.world(workload, Conditions(1, 0)).weights))  # type: ignore[attr-defined]
 
+    def outcomes(self, workload: Workload) -> Sequence[Outcome]:
+        """What users count of an episode: the world's."""
+        return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
+
     def layout(self, spec: Any) -> Any:
         """What is derived from a spec: spaces, names, scales."""
         from app.kinds.registry import layout_of
@@ -98,7 +103,7 @@ class SimulatedKind:
     def spaces(self, spec: Any) -> Spaces:
         """See ``LearnedKind``: the layout's."""
         layout = self.layout(spec)
-        return Spaces(layout.observation_space, layout.action_space, getattr(layout, "advice", None))
+        return Spaces(layout.observation_space, layout.action_space, None)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``: the world; for learners, with a fresh seed for each episode."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import Bare, Player
 from workers.evaluation.levels import TITLES, Level
@@ -39,6 +40,7 @@ class SimulatedProblem:
         self.kind, self.name, self.layout = kind.name, workload.spec.name, kind.layout(workload.spec)
         self.terms: Sequence[str] = kind.terms(workload)
         self.weights: Sequence[float] = kind.weights(workload)
+        self.outcomes: Sequence[Outcome] = kind.outcomes(workload)
         self.heuristics: Mapping[str, Policy] = kind.baselines(workload)
         self.entries = kind.entries(workload.spec)
         self._planned: LevelOptimum | None = None
@@ -79,10 +81,6 @@ class SimulatedProblem:
             self._planned = LevelOptimum(policy, found.exact, reason=found.why_not or None)
         alike = level in {Level.TRAIN, Level.SEEDS}
         return self._planned if alike else self._planned._replace(exact=False, reason=self._planned.reason or "planned")
-
-    def oracle(self) -> Policy | None:
-        """See ``Problem``; none."""
-        return None
 
     def tunables(self) -> Sequence[Tunable]:
         """See ``Problem``; none."""

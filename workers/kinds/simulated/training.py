@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.judge import Judgement, gap
+from workers.evaluation.judge import Counted, Judgement, gap
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Conditions, Workload
@@ -68,12 +68,29 @@ class SimulatedTraining:
         """See ``TrainingProblem``: as it is."""
         return artifact
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        returns = _returns(self._judged(self.load(artifact)))
+        return {"return": mean_interval(returns)} | self._to_optimum(returns, planned)
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
         agent = self._judged(self.load(artifact))
-        rules = {name: _returns(self._judged(policy)) for name, policy in self.experts().items()}
-        present = None if champion is None else _returns(self._judged(self.load(champion)))
-        verdict = Judgement(_returns(agent), rules, present)
+        rules = {name: self._judged(policy) for name, policy in self.experts().items()}
+        present = None if champion is None else self._judged(self.load(champion))
+        verdict = Judgement(
+            _returns(agent),
+            {name: _returns(rule) for name, rule in rules.items()},
+            next(iter(rules)),
+            None if present is None else _returns(present),
+            margin,
+            Counted(
+                self.kind.outcomes(self.workload),
+                agent.outcomes,
+                {name: rule.outcomes for name, rule in rules.items()},
+                None if present is None else present.outcomes,
+            ),
+        )
         names = self.kind.terms(self.workload)
         terms = dict(zip(names, map(float, agent.terms), strict=True))
         return verdict.report() | {"terms": terms} | self._to_optimum(verdict.returns, planned)

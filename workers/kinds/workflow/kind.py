@@ -68,7 +68,14 @@ class Workflow:
         """See ``LearnedKind``."""
         from workers.kinds.workflow.training.train import SchedulerTrainer
 
-        return SchedulerTrainer(workload.spec, workload.samples, request.seed, request.budget, champion=champion)
+        return SchedulerTrainer(
+            workload.spec,
+            workload.samples,
+            request.seed,
+            request.budget,
+            champion=champion,
+            margin=request.equivalence_margin,
+        )
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; what is held out is played as it is, the rest by all levels but L3 and L4."""

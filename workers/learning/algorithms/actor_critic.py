@@ -220,7 +220,7 @@ class ActorCriticLearner(NetworkLearner):
         return kind, {**config, "dueling": False} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """A `network` or `scorer` policy: values = advice + temperature · head, whose best is the likeliest action.
+        """A `network` or `scorer` policy: values = temperature · logits, whose best is the likeliest action.
 
         Raises ValueError for a recurrent learner: what is served keeps nothing between decisions.
         """

@@ -17,7 +17,7 @@ from workers.learning.components.policy_gradient import (
     Surrogate,
     ValueLoss,
 )
-from workers.learning.components.policy_network import Critic, PolicyNetwork, TemperedAdvice
+from workers.learning.components.policy_network import Critic, PolicyNetwork
 from workers.learning.components.recurrent import GRU
 from workers.learning.components.rollout import SLAB, RecurrentRollout, Rollout, stacked
 from workers.learning.spaces import Space, Spaces, reals, unit
@@ -72,9 +72,7 @@ def policy(config: ActorCritic, actions: int, advice: slice | None) -> Component
     wanted = config.network
     if wanted.scorer is not None:
         return sets.scorer(wanted.scorer, wanted, advice, config.temperature, "logits")
-    used = advice if wanted.advice else None
-    skip = None if used is None else TemperedAdvice(used.start, used.stop, config.temperature)
-    return PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(actions), skip)
+    return PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(actions))
 
 
 def critic(config: ActorCritic) -> Component:

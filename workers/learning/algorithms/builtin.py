@@ -19,7 +19,7 @@ def _actor_critic(config: ActorCritic, seen: AgentSpaces, backend: Backend) -> L
 
 def _table(config: QTable, seen: AgentSpaces, backend: Backend) -> Learner:
     del backend
-    return TableLearner(config, *seen)
+    return TableLearner(config, seen.observation, seen.actions)
 
 
 def _algorithm(name: str) -> Algorithm:

@@ -11,12 +11,11 @@ from workers.learning.components.base import Component
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
 from workers.learning.components.margin import Joined, LargeMargin
 from workers.learning.components.n_step import STEP, NStep
-from workers.learning.components.network import Advice, DuelingHead, LinearHead, Pick, QNetwork, Trunk
+from workers.learning.components.network import DuelingHead, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.components.optimiser import Adam, Synchroniser
 from workers.learning.components.quantile import (
     DuelingQuantileHead,
     PickQuantiles,
-    QuantileAdvice,
     QuantileHead,
     QuantileHuber,
     QuantileNetwork,
@@ -75,12 +74,11 @@ def network(config: DQN, actions: int, advice: slice | None) -> Component:
     if config.network.scorer is not None:
         return _scorer(config, config.network.scorer, advice)
     trunk = Trunk(config.network.layers, config.network.activation)
-    used = advice if config.network.advice else None
     if config.quantiles:
         many = (DuelingQuantileHead if config.network.dueling else QuantileHead)(actions, config.quantiles)
-        return QuantileNetwork(trunk, many, QuantileAdvice(used.start, used.stop) if used else None)
+        return QuantileNetwork(trunk, many)
     head = DuelingHead(actions) if config.network.dueling else LinearHead(actions)
-    return QNetwork(trunk, head, Advice(used.start, used.stop) if used else None)
+    return QNetwork(trunk, head)
 
 
 def _scorer(config: DQN, wanted: Scorer, advice: slice | None) -> Component:

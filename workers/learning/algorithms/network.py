@@ -37,7 +37,7 @@ class NetworkLearner:
         inputs: names of the graph's root inputs.
         nodes: its calls; they name the optimiser `optimise`, and what blends parameters `synchronise`.
         given: spaces of the root inputs.
-        advice: where the observation holds one number per action; or None.
+        advice: of a set of candidates, the feature that is a score to begin from; or None.
         backend: what it runs on.
 
     Raises:
@@ -124,12 +124,11 @@ class NetworkLearner:
         network = self._switches.network
         if network.scorer is not None:
             return "scorer", sets.described(network.scorer, network, self.advice)
-        used = self.advice if network.advice else None
         return "network", {
             "layers": list(network.layers),
             "activation": network.activation,
             "dueling": network.dueling,
-            "advice": None if used is None else [used.start, used.stop],
+            "advice": None,  # what earlier versions published may have some; see `NetworkPolicy`
         }
 
     def compare(self, config: Mapping[str, Any] | None, ignored: tuple[str, ...] = ()) -> None:

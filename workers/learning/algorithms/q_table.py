@@ -37,14 +37,10 @@ class Discretiser:
         self.cells = math.prod(config["bins"])
 
     @classmethod
-    def fit(
-        cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int, skip: slice | None
-    ) -> "Discretiser":
+    def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> "Discretiser":
         """Cut what was seen; few distinct values get a bin each. Without `entries`, take those that vary most."""
         if not entries:
             spread = observations.std(axis=0)
-            if skip is not None:
-                spread[skip] = 0.0
             entries = tuple(sorted(int(d) for d in np.argsort(-spread, kind="stable")[:at_most] if spread[d] > 0)) or (
                 0,
             )
@@ -69,7 +65,7 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
 
 
 class TableLearner:
-    """Q(s, a) = advice + table[cell(s), a]; see `Learner`.
+    """Q(s, a) = table[cell(s), a]; see `Learner`.
 
     Its state holds `table` and `visits` [cells, N], and what it has `seen` until the cells are cut. Raises ValueError
     for entries that the observation has not.
@@ -79,11 +75,11 @@ class TableLearner:
     acting: tuple[str, ...] = ("table",)
     shared: tuple[str, ...] = ("table",)
 
-    def __init__(self, config: QTable, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None) -> None:
+    def __init__(self, config: QTable, observation: spaces.Box, actions: spaces.Discrete) -> None:
         wide = int(observation.shape[0])
         if any(entry >= wide for entry in config.entries):
             raise ValueError(f"entries {config.entries} are not all below the observation's length {wide}")
-        self.config, self.actions, self.advice, self.wide = config, int(actions.n), advice, wide
+        self.config, self.actions, self.wide = config, int(actions.n), wide
         wanted = config.exploration
         self.schedule: Schedule = (
             ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
@@ -109,8 +105,6 @@ class TableLearner:
         found = np.zeros((len(observation), self.actions), np.float32)
         if state.values["cut"] is not None:
             found += state.arrays["table"][Discretiser(state.values["cut"]).cell(observation)]
-        if self.advice is not None and self.config.advice:
-            found += observation[:, self.advice]
         return found
 
     def act(
@@ -155,7 +149,7 @@ class TableLearner:
         seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
         if len(seen) < config.warm_up:
             return state.but({"seen": seen})
-        made = Discretiser.fit(seen, config.entries, config.at_most, config.bins, self.advice)
+        made = Discretiser.fit(seen, config.entries, config.at_most, config.bins)
         return state.but({**self._cells(made.cells), "seen": seen[:0]}, cut=made.config)
 
     def _errors(self, state: State, slab: Host) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
@@ -169,7 +163,7 @@ class TableLearner:
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Learn from what an expert did as from one's own experience; what it never tried keeps its advice."""
+        """Learn from what an expert did as from one's own experience; what it never tried is worth 0."""
         del buffer
         loss, updates = 0.0, 0
         for slab in slabs:
@@ -181,9 +175,7 @@ class TableLearner:
         """A `table` policy: which entries are cut where, and the values of each cell."""
         if state.values["cut"] is None:
             raise ValueError(f"no cells yet: needs {self.config.warm_up} observations")
-        used = self.advice if self.config.advice else None
-        advice = None if used is None else [used.start, used.stop]
-        return "table", {**state.values["cut"], "advice": advice}, {"q": state.arrays["table"]}
+        return "table", {**state.values["cut"], "advice": None}, {"q": state.arrays["table"]}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
         """Take over a published table: its cells, cut as its policy's config says, count as visited often.

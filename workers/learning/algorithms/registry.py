@@ -34,7 +34,7 @@ class AgentSpaces(NamedTuple):
     Attributes:
         observation: Box of shape [D], or [K, F] for a set of candidates.
         actions: Discrete(N).
-        advice: the part of an observation with one number per action, in the unit of the reward; or None.
+        advice: of a set of candidates, the feature that scores each in the unit of the reward, to begin from; or None.
     """
 
     observation: spaces.Box

@@ -13,10 +13,9 @@ def scorer(
     wanted: Scorer, network: Network, advice: slice | None, temperature: float = 1.0, output: str = "values"
 ) -> components.Scorer:
     """Return the network that scores candidates. Raises ValueError for advice that is not one feature of each."""
-    used = advice if network.advice else None
-    if used is not None and used.stop - used.start != 1:
-        raise ValueError(f"advice on candidates is one of their features, not [{used.start}, {used.stop})")
-    return components.Scorer(encoder(wanted, network), used.start if used else None, temperature, output)
+    if advice is not None and advice.stop - advice.start != 1:
+        raise ValueError(f"advice on candidates is one of their features, not [{advice.start}, {advice.stop})")
+    return components.Scorer(encoder(wanted, network), advice.start if advice else None, temperature, output)
 
 
 def critic(wanted: Scorer, network: Network) -> components.SetCritic:
@@ -26,5 +25,4 @@ def critic(wanted: Scorer, network: Network) -> components.SetCritic:
 
 def described(wanted: Scorer, network: Network, advice: slice | None) -> dict[str, object]:
     """Return the config of the exported policy, as `functions.scores` reads it."""
-    used = advice if network.advice else None
-    return {**encoder(wanted, network).config, "advice": None if used is None else [used.start, used.stop]}
+    return {**encoder(wanted, network).config, "advice": None if advice is None else [advice.start, advice.stop]}

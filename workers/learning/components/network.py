@@ -1,4 +1,4 @@
-"""Trunk, heads, the advice skip, and the Q-network nested from them."""
+"""Trunk, heads, and the Q-network nested from them."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -52,7 +52,7 @@ class Trunk(Component):
 
 
 class LinearHead(Component):
-    """features, mask → one value per action. Starts at zero: untrained, it adds nothing to the advice."""
+    """features, mask → one value per action. Starts at zero: untrained, it prefers nothing."""
 
     takes: ClassVar = ("features", "mask")
 
@@ -92,52 +92,24 @@ class DuelingHead(LinearHead):
         return {"values": functions.dueling(value, advantage, inputs["mask"])}
 
 
-class Advice(Component):
-    """values + the part of the observation that is advice per action, in the same unit."""
-
-    takes: ClassVar = ("observation", "values")
-
-    def __init__(self, start: int, stop: int) -> None:
-        self.start, self.stop = start, stop
-
-    def gives(self, inputs: Spaces) -> Spaces:
-        """Values, unchanged in shape; the advice must be one number per action."""
-        actions = self.vector(inputs, "values")
-        if self.stop > self.vector(inputs, "observation") or self.stop - self.start != actions:
-            raise SpaceError(
-                self.name,
-                "observation",
-                inputs["observation"],
-                f"a vector whose part [{self.start}, {self.stop}) advises {actions} actions",
-            )
-        return {"values": inputs["values"]}
-
-    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Add."""
-        return {"values": inputs["values"] + inputs["observation"][:, self.start : self.stop]}
-
-
 class QNetwork(Composite):
-    """observation [D], mask [actions] → values [actions]: advice + head(trunk(observation)), nested from the above."""
+    """observation [D], mask [actions] → values [actions]: head(trunk(observation)), nested from the above."""
 
     takes: ClassVar = ("observation", "mask")
 
-    def __init__(self, trunk: Trunk, head: LinearHead, advice: Advice | None = None) -> None:
-        self.trunk, self.head, self.advice = trunk, head, advice
+    def __init__(self, trunk: Trunk, head: LinearHead) -> None:
+        self.trunk, self.head = trunk, head
 
     def calls(self) -> tuple[Node, ...]:
-        """Trunk, head, advice."""
-        found = [
+        """Trunk, head."""
+        return (
             Node("trunk", self.trunk, {"observation": "observation"}),
             Node("head", self.head, {"features": "trunk.features", "mask": "mask"}),
-        ]
-        if self.advice:
-            found.append(Node("advice", self.advice, {"observation": "observation", "values": "head.values"}))
-        return tuple(found)
+        )
 
     def results(self) -> Mapping[str, str]:
-        """The values of the last call."""
-        return {"values": "advice.values" if self.advice else "head.values"}
+        """The head's values."""
+        return {"values": "head.values"}
 
 
 class Pick(Component):

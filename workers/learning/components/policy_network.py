@@ -1,31 +1,18 @@
-"""The actor's and the critic's networks, nested from trunk, head and advice."""
+"""The actor's and the critic's networks, nested from trunk and head."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from workers.learning.components.base import Arrays, Component, Node, Variable
 from workers.learning.components.composite import Composite
-from workers.learning.components.network import Advice, QNetwork, Trunk, apply, dense
+from workers.learning.components.network import QNetwork, Trunk, apply, dense
 from workers.learning.spaces import Spaces, reals
 
 
-class TemperedAdvice(Advice):
-    """values + advice / temperature: how sure the advice makes an untrained policy."""
-
-    def __init__(self, start: int, stop: int, temperature: float) -> None:
-        super().__init__(start, stop)
-        self.temperature = temperature
-
-    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Add."""
-        advice = inputs["observation"][:, self.start : self.stop]
-        return {"values": inputs["values"] + advice / self.temperature}
-
-
 class PolicyNetwork(QNetwork):
-    """observation [D], mask [actions] → logits [actions] = advice / temperature + head(trunk(observation)).
+    """observation [D], mask [actions] → logits [actions] = head(trunk(observation)).
 
-    The head starts at zero: untrained, it draws actions by what the advice says of them.
+    The head starts at zero: untrained, it draws every legal action as often.
     """
 
     def results(self) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from workers.learning.components.base import Arrays, Component, Node, SpaceError, Variable
 from workers.learning.components.composite import Composite
-from workers.learning.components.network import Advice, Trunk, apply, dense
+from workers.learning.components.network import Trunk, apply, dense
 from workers.learning.components.value import FORBIDDEN
 from workers.learning.spaces import Spaces, reals
 
@@ -71,22 +71,6 @@ class DuelingQuantileHead(QuantileHead):
         return {"quantiles": value + advantage - mean}
 
 
-class QuantileAdvice(Advice):
-    """quantiles + the advice of their action: it moves a whole distribution."""
-
-    takes: ClassVar = ("observation", "quantiles")
-
-    def gives(self, inputs: Spaces) -> Spaces:
-        """Quantiles, unchanged in shape; the advice must be one number per action."""
-        actions, _ = matrix(self, inputs, "quantiles")
-        super().gives({"observation": inputs["observation"], "values": reals(actions)})
-        return {"quantiles": inputs["quantiles"]}
-
-    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Add."""
-        return {"quantiles": inputs["quantiles"] + inputs["observation"][:, self.start : self.stop, None]}
-
-
 class Mean(Component):
     """Quantiles [N, K] → values [N]: what is expected of each action."""
 
@@ -106,23 +90,20 @@ class QuantileNetwork(Composite):
 
     takes: ClassVar = ("observation", "mask")
 
-    def __init__(self, trunk: Trunk, head: QuantileHead, advice: QuantileAdvice | None = None) -> None:
-        self.trunk, self.head, self.advice, self.mean = trunk, head, advice, Mean()
+    def __init__(self, trunk: Trunk, head: QuantileHead) -> None:
+        self.trunk, self.head, self.mean = trunk, head, Mean()
 
     def calls(self) -> tuple[Node, ...]:
-        """Trunk, head, advice, mean."""
-        quantiles = self.results()["quantiles"]
-        found = [
+        """Trunk, head, mean."""
+        return (
             Node("trunk", self.trunk, {"observation": "observation"}),
             Node("head", self.head, {"features": "trunk.features", "mask": "mask"}),
-        ]
-        if self.advice:
-            found.append(Node("advice", self.advice, {"observation": "observation", "quantiles": "head.quantiles"}))
-        return (*found, Node("mean", self.mean, {"quantiles": quantiles}))
+            Node("mean", self.mean, {"quantiles": "head.quantiles"}),
+        )
 
     def results(self) -> Mapping[str, str]:
-        """Quantiles of the last call before the mean, and the mean."""
-        return {"quantiles": "advice.quantiles" if self.advice else "head.quantiles", "values": "mean.values"}
+        """The head's quantiles, and their mean."""
+        return {"quantiles": "head.quantiles", "values": "mean.values"}
 
 
 class PickQuantiles(Component):

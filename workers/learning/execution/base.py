@@ -24,7 +24,6 @@ class Plan:
     Args:
         steps: environment steps of the whole training.
         chunk_steps: environment steps between checkpoints.
-        seconds: a ceiling on working time; schedules then follow whichever of steps and seconds is further on.
         keep_memory: put the replay memory into checkpoints. Without it they are small, and a resumed training begins by
             filling the memory anew: the simulator does that in a fraction of a chunk. (`serial` begins every chunk so:
             only then a resumed training is bit-equal.)
@@ -33,7 +32,6 @@ class Plan:
 
     steps: int
     chunk_steps: int = 1 << 18
-    seconds: float | None = None
     keep_memory: bool = True
     pauses: tuple[float, ...] = ()
 
@@ -114,10 +112,7 @@ class Paced:
     @property
     def progress(self) -> float:
         """Share of the training that is done, 0 to 1."""
-        share = self.steps / self.plan.steps
-        if self.plan.seconds is not None:
-            share = max(share, self.elapsed / self.plan.seconds)
-        return min(1.0, share)
+        return min(1.0, self.steps / self.plan.steps)
 
     @property
     def done(self) -> bool:

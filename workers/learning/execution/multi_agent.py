@@ -37,7 +37,7 @@ class IndependentAgents:
         seeds = np.random.SeedSequence(seed).spawn(len(roles))
         self.rngs = {name: np.random.default_rng(own) for name, own in zip(roles, seeds, strict=True)}
         self.agents: dict[str, Agent] = {
-            name: make_agent(given[name], role.observation, role.actions, role.advice, self.rngs[name])
+            name: make_agent(given[name], role.observation, role.actions, None, self.rngs[name])
             for name, role in roles.items()
         }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.learning.bracket import Bracket, Decision, TrialRecord
+from workers.learning.bracket import Bracket, TrialRecord
 from workers.learning.execution import Executor
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.conclude import Contender, conclude
@@ -112,11 +112,7 @@ class Competition:
         """Stop the losers, once every trial that is still there has reached the same rung."""
         if len({record.rungs for record in self.records if record.ended is None}) > 1:
             return
-        reference = self._planned.reference if self._planned is not None and self.request.plans else None
-        self._stop(bracket.decide(self.records, reference))
-
-    def _stop(self, decision: Decision) -> None:
-        for i, reason in decision.stopped.items():
+        for i, reason in bracket.decide(self.records).stopped.items():
             known = self.records[i]
             self.records[i] = TrialRecord(known.entry, known.rungs, known.score, reason)
 
@@ -128,8 +124,7 @@ class Competition:
 
     def _contender(self, i: int) -> Contender:
         trial, kept = self.trials[i], self.candidates[i]
-        report = trial.report | ({} if kept is None else {"strength": kept.strength})
-        return Contender(self.records[i], trial.share, None if kept is None else kept.artifact, report)
+        return Contender(self.records[i], trial.share, None if kept is None else kept.artifact, trial.report)
 
     def close(self) -> None:
         """Let go of processes and memory."""
@@ -145,9 +140,9 @@ class Competition:
         if self._planned is not None:
             files["planned"] = self._planned.pack()
         rows = [[record.rungs, record.score, record.ended] for record in self.records]
-        strengths = [None if kept is None else [kept.validation, kept.strength] for kept in self.candidates]
+        scores = [None if kept is None else kept.validation for kept in self.candidates]
         arrays = {name: np.frombuffer(data, np.uint8) for name, data in files.items()}
-        return blob.pack(arrays, {"standings": rows, "kept": strengths})
+        return blob.pack(arrays, {"standings": rows, "kept": scores})
 
     def restore(self, data: bytes) -> None:
         """Go on from a checkpoint of the same request."""
@@ -156,6 +151,6 @@ class Competition:
             trial.restore(arrays[f"trial.{i}"].tobytes())
             self.records[i] = TrialRecord(trial.entry, *row)
             if kept is not None:
-                self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), *kept)
+                self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), float(kept))
         if "planned" in arrays:
             self._planned = Planned.unpack(arrays["planned"].tobytes())

@@ -41,17 +41,17 @@ def conclude(
     begun = clock()
     records = [contender.record for contender in contenders]
     reference = planned.reference if request.plans else None
+    learner = best(records)
     chosen = best(records, reference)
     if chosen is None and reference is None:
         raise Untrainable(_nothing(request, records, planned))
     name = PLANNER if chosen is None else records[chosen].entry.algorithm
     drawn = request.seed if chosen is None else records[chosen].entry.seed
     artifact = problem.calibrate(_artifact(contenders, planned, chosen))
-    verdict = problem.judge(artifact, planned, champion)
+    verdict = problem.judge(artifact, planned, champion, request.equivalence_margin)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
-    report |= _learned(contenders, chosen if chosen is not None else best(records))
+    report |= _effort(contenders, learner) | {"learned": _alone(problem, contenders, planned, learner)}
     report |= {"candidates": _candidates(records, planned if request.plans else None)}
-    report |= {"strength": 1.0 if chosen is None else contenders[chosen].report["strength"]}
     report |= {"parent": None if request.start is None else request.start.version}
     report |= {"bracket": _bracket(contenders, planned if request.plans else None, chosen)}
     return TrainedAgent(artifact, report | {"judging_seconds": clock() - begun})
@@ -71,7 +71,19 @@ def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | N
     return artifact
 
 
-def _learned(contenders: Sequence[Contender], best_learner: int | None) -> dict[str, Any]:
+def _alone(
+    problem: TrainingProblem, contenders: Sequence[Contender], planned: Planned, learner: int | None
+) -> dict[str, Any] | None:
+    """What the best learner reaches by itself, whoever is published; None where nothing was learned."""
+    if learner is None:
+        return None
+    entry = contenders[learner].record.entry
+    return {"algorithm": entry.algorithm, "seed": entry.seed} | problem.alone(
+        _artifact(contenders, planned, learner), planned
+    )
+
+
+def _effort(contenders: Sequence[Contender], best_learner: int | None) -> dict[str, Any]:
     """Of the best learner, with the effort of all."""
     if best_learner is None:
         return {}

@@ -7,10 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.kinds.contract.policy import Policy
-from workers.learning.bracket import ReferenceScore
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import checkpoint as blob
-from workers.learning.training.request import PLANNER
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class Planned:
 
     Attributes:
         score: its mean return on the validation episodes.
-        exact: whether it is the optimum, so that no learner can be better.
+        exact: whether it is the optimum.
         details: what the kind's judge has to know of it, plain values.
     """
 
@@ -30,9 +28,9 @@ class Planned:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def reference(self) -> ReferenceScore | None:
-        """The plan as what learners have to beat."""
-        return ReferenceScore(PLANNER, self.score, self.exact) if self.artifact else None
+    def reference(self) -> float | None:
+        """The score that learners have to beat to be published in its place; None: there is no plan."""
+        return self.score if self.artifact else None
 
     def pack(self) -> bytes:
         """As bytes, for a checkpoint."""
@@ -87,9 +85,17 @@ class TrainingProblem(Protocol):
         """The artifact as it would be published: with what the kind settles after learning, such as a hysteresis."""
         ...
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+        """What a learned policy reaches by itself, nothing guarding it: ``return``, ``optimum``, ``gap_to_optimum``.
+
+        On fresh episodes; the last two are None where the optimum can't be had.
+        """
+        ...
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """Score it on fresh episodes beside baselines, plan and champion; the agent report's ``return`` to ``reason``.
 
+        ``margin``: of practical equivalence, see ``Request``.
         ``promoted`` and ``reason`` are among it: see ``workers.evaluation.judge``.
         """
         ...

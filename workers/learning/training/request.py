@@ -11,9 +11,10 @@ from workers.learning.bracket import Entry
 
 PLANNER = "planner"
 LARGEST_SEED = 2**31
-COMPETING = ("dueling_double_dqn", "ppo", "quantile_dqn")
-"""The algorithms that `auto` tries, beside the planner."""
-STEPS = 2_500_000  # at most, where no budget is given
+COMPETING = ("ppo",)
+"""The algorithms that `auto` tries with every seed, beside the planner."""
+SEEDS = 3  # of `auto`, where their number is not given
+STEPS = 1_000_000  # where no budget is given
 FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
 
 
@@ -36,29 +37,35 @@ class Request:
 
     Attributes:
         algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.registry`.
-        budget: environment steps for each seed, shared by the algorithms that compete; None for the default, which is
-            a limit of working seconds.
+        budget: environment steps for each seed, shared by the algorithms that compete; None for `STEPS`.
         seed: of everything that is drawn.
-        seeds: how many seeds are tried, from `seed` on.
+        seeds: how many seeds are tried, from `seed` on; None: `SEEDS` of `auto`, one of a named algorithm.
         executor: a name of `workers.learning.execution.EXECUTORS`.
         device: `auto`, `cpu` or `cuda`: where networks are computed.
         imitate: the expert whose play is imitated before learning: a baseline of the kind, or `planner`.
         start: the agent whose parameters are gone on from.
+        equivalence_margin: share of the best baseline's return up to which a difference counts as none in the verdict.
     """
 
     algorithm: str = "auto"
     budget: int | None = None
     seed: int = 0
-    seeds: int = 1
+    seeds: int | None = None
     executor: str = "serial"
     device: str = "auto"
     imitate: str | None = None
     start: Start | None = None
+    equivalence_margin: float = 0.01
 
     @property
     def plans(self) -> bool:
         """Whether the planner competes."""
         return self.algorithm in {"auto", PLANNER}
+
+    @property
+    def tried(self) -> int:
+        """How many seeds are tried."""
+        return self.seeds or (SEEDS if self.algorithm == "auto" else 1)
 
 
 def entries(request: Request) -> tuple[Entry, ...]:
@@ -74,7 +81,7 @@ def entries(request: Request) -> tuple[Entry, ...]:
         algorithms = (request.start.algorithm,)
     for algorithm in algorithms:
         _named(algorithm)
-    seeds = [(request.seed + i) % LARGEST_SEED for i in range(request.seeds)]
+    seeds = [(request.seed + i) % LARGEST_SEED for i in range(request.tried)]
     return tuple(Entry(algorithm, seed) for seed in seeds for algorithm in algorithms)
 
 

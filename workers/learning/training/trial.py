@@ -1,13 +1,12 @@
 """One learner of a training: it learns up to a share of its budget, is compared, and keeps the best that it had."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from time import perf_counter
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from app.policies.artifact import SHARED
 from workers.learning.algorithms.config import encode
@@ -19,19 +18,15 @@ from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import STEPS, Request, configured
 
 ENVIRONMENTS = 512
-SECONDS = 15.0
 CHUNK_STEPS = 1 << 17
-STRENGTHS = (1.0, 0.5, 0.25, 0.1)  # of what was learned on top of the advice; the best on validation episodes is taken
-OUTPUTS = ("advantage.", "value.", "q")  # the arrays that what was learned is linear in
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that could be published: its return on the validation episodes, and at what strength it was taken."""
+    """Something that could be published, and its return on the validation episodes."""
 
     artifact: bytes
     validation: float
-    strength: float
 
 
 class Trial:
@@ -65,10 +60,9 @@ class Trial:
         self._prepared = False
 
     def _runner(self, clock: Callable[[], float]) -> Executor:
-        request, part = self.request, self.bracket.budget(float(self.request.seeds))
+        request, part = self.request, self.bracket.budget(float(self.request.tried))
         steps = max(1, round((request.budget or STEPS) * part))
-        seconds = None if request.budget else SECONDS * part
-        plan = Plan(steps, CHUNK_STEPS, seconds, keep_memory=False, pauses=self.bracket.shares[:-1])
+        plan = Plan(steps, CHUNK_STEPS, keep_memory=False, pauses=self.bracket.shares[:-1])
         worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
         batch = min(ENVIRONMENTS, max(steps // 64, 1))
         simulator = self.problem.simulator(batch, int(worlds))
@@ -108,19 +102,11 @@ class Trial:
             self.curve.append((stats.steps, stats.episode_return))
 
     def compared(self) -> Candidate:
-        """What has been learned so far, at the strength that does best."""
+        """What has been learned so far."""
         kind, config, arrays = self.runner.agent.export()
         header = {"algorithm": self.entry.algorithm, **config}
-        weighed = STRENGTHS if self.share >= 1.0 else STRENGTHS[::2]  # on the way, a rough look is enough
-        strengths = weighed if config.get("advice") is not None else STRENGTHS[:1]
-        tried = [
-            self._tried(SHARED[kind].build(header, _weakened(arrays, strength)), strength) for strength in strengths
-        ]
-        return max(tried, key=lambda candidate: candidate.validation)
-
-    def _tried(self, policy: Any, strength: float) -> Candidate:
-        artifact = self.problem.save(policy)
-        return Candidate(artifact, self.problem.score(artifact), strength)
+        artifact = self.problem.save(SHARED[kind].build(header, dict(arrays)))
+        return Candidate(artifact, self.problem.score(artifact))
 
     @property
     def report(self) -> dict[str, Any]:
@@ -152,8 +138,3 @@ class Trial:
     def close(self) -> None:
         """Let go of processes and memory."""
         self.runner.close()
-
-
-def _weakened(arrays: Mapping[str, NDArray[Any]], strength: float) -> dict[str, Any]:
-    """The arrays of a policy whose output on top of the advice is `strength` times as large."""
-    return {name: value * np.float32(strength) if name.startswith(OUTPUTS) else value for name, value in arrays.items()}

@@ -82,7 +82,15 @@ class Compiled:
 
     def _allocation_text(self, index: int) -> AllocationText:
         allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
-        return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation))
+        return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation), self._beyond(index))
+
+    def _beyond(self, index: int) -> str:
+        """Of which resources an allocation is outside of what was measured; empty where it is inside."""
+        table, units = self.projector.table, self.layout.allocations[index]
+        outside = (units < table.seen_low - 1e-9) | (units > table.seen_high + 1e-9)
+        bounds = zip(self.layout.resources, table.seen_low, table.seen_high, outside, strict=True)
+        beyond = [f"{low:g} to {high:g} {name}" for name, low, high, is_outside in bounds if is_outside]
+        return f"the allocation is outside of the {', '.join(beyond)} that were measured" if beyond else ""
 
     def _delta(self, before: int, after: int) -> msgspec.Raw:
         grid = self.projector.grid_levels

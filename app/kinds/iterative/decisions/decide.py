@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Shadow
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.text import timestamp
+from app.kinds.iterative.chance import asked, assured
 from app.kinds.iterative.decisions import reasons
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
+from app.kinds.iterative.decisions.notices import codes
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
 from app.kinds.iterative.decisions.shadow import consulted
 from app.kinds.iterative.heuristics import first_allocation
-from app.kinds.iterative.observation import view
+from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import guard
 from app.kinds.iterative.policies.guard import Verdict
 from app.kinds.iterative.state import State
@@ -44,6 +46,9 @@ class Steps(NamedTuple):
         verdict: what the guard made of it, [B].
         outside: for each way of being outside of the experience, which runs are, [B].
         shadows: what each run's shadow would have done; empty when no run has one.
+        gain: by which the chosen step's return exceeds that of staying, as the policy values them, [B]; not a number
+            where it doesn't.
+        required: what a change must gain.
     """
 
     levels: Levels
@@ -51,18 +56,34 @@ class Steps(NamedTuple):
     verdict: list[int]
     outside: dict[str, NDArray[np.bool_]]
     shadows: list[EncodedShadow | None]
+    gain: list[float]
+    required: float
 
 
 class Subject(NamedTuple):
-    """Whom a decision is for: the run (None for a state given in full), its last reported iteration, its shadow."""
+    """Whom a decision is for.
+
+    Attributes:
+        run: None for a state given in full.
+        reported: the last reported iteration.
+        notices: codes of what its last decision said beside the reason.
+    """
 
     run: str | None
     reported: int | None
     shadow: Shadow | None = None
+    notices: frozenset[int] = frozenset()
 
 
-def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[bytes]:
-    """One encoded decision per run of ``state`` (leading dimension B)."""
+class Answer(NamedTuple):
+    """An encoded decision, and codes of what it has to say beside its reason, be it said or not."""
+
+    decision: bytes
+    notices: frozenset[int]
+
+
+def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answer]:
+    """The answer for each run of ``state`` (leading dimension B)."""
     try:
         return _answered(compiled, state, subjects, now, compiled.artifact, "")
     except Exception as error:
@@ -72,7 +93,7 @@ def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: d
         return [_fallback(compiled, state, subjects[0], now, f"{type(error).__name__}: {error}")]
 
 
-def _fallback(compiled: Compiled, state: State, subject: Subject, now: datetime, failure: str) -> bytes:
+def _fallback(compiled: Compiled, state: State, subject: Subject, now: datetime, failure: str) -> Answer:
     failed = f"the policy failed ({failure})"
     try:
         return _answered(compiled, state, [subject], now, None, f"{failed}; {compiled.heuristic} answers")[0]
@@ -90,7 +111,7 @@ def _answered(
     now: datetime,
     artifact: Artifact | None,
     failure: str,
-) -> list[bytes]:
+) -> list[Answer]:
     steps = _steps(compiled, state, subjects, artifact)
     if failure:
         return _render(
@@ -108,7 +129,18 @@ def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifa
     chosen = levels if same else step(compiled.layout, state.levels, decided.chosen)
     wanted = [subject.shadow for subject in subjects]
     shadows = consulted(compiled, situation, decided.action, wanted) if any(wanted) else []
-    return Steps(levels, chosen, decided.verdict.tolist(), decided.outside, shadows)
+    required = guard.hysteresis(artifact)
+    return Steps(levels, chosen, decided.verdict.tolist(), decided.outside, shadows, _gain(compiled, decided), required)
+
+
+def _gain(compiled: Compiled, decided: guard.Decided) -> list[float]:
+    batch = len(decided.action)
+    if decided.values is None:
+        return [float("nan")] * batch
+    taken, held = decided.values[np.arange(batch), decided.chosen], decided.values[:, compiled.layout.noop]
+    known = np.isfinite(taken) & np.isfinite(held)
+    gain: list[float] = np.subtract(taken, held, out=np.full(batch, np.nan), where=known).tolist()
+    return gain
 
 
 def row(state: State, index: int) -> State:
@@ -118,29 +150,28 @@ def row(state: State, index: int) -> State:
 
 
 class _Responder(NamedTuple):
-    """Source and policy of decisions, and without an agent the reason: a code and a text; empty with one."""
+    """Source and policy of decisions, and without an agent the reason: a code and a notice; empty with one."""
 
     source: str
     policy: str
     code: str
-    preface: str
+    notice: str
 
 
 def _render(
     compiled: Compiled, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, responder: _Responder
-) -> list[bytes]:
+) -> list[Answer]:
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause)
     contexts = decision_contexts(compiled, state, seen, hold, after)
     intended = after if steps.chosen is steps.levels else compiled.layout.index(steps.chosen)
     moment = timestamp(now)
-    predictions = _predictions(compiled, seen)
+    predictions, chances = _predictions(compiled, seen), _chances(compiled, seen)
     out = []
     for i, (subject, context) in enumerate(zip(subjects, contexts, strict=True)):
-        source, reason = _reason(
-            compiled, steps, i, context, responder, compiled.allocation_text(int(intended[i])).words
-        )
+        said = _reason(compiled, steps, i, context, responder, compiled.allocation_text(int(intended[i])).words)
+        reason, notices = said.told(subject.notices, context.decided.beyond)
         done = steps.verdict[i] == Verdict.FINISHED
         decision = EncodedDecision(
             run=subject.run,
@@ -151,66 +182,86 @@ def _render(
             allocation=compiled.allocation_text(int(after[i])).encoded,
             delta=compiled.delta(int(hold[i]), int(after[i])),
             noop=not context.moved,
-            source=source,
+            source=said.source,
             agent=compiled.snapshot.agent_version,
             policy=responder.policy,
             reason=EncodedReason(reason.code, reason.text),
             predicted={} if done else predictions[i],
+            chances={} if done else chances[i],
             valid_for_iterations=0 if done else 1,
             decided_at=moment,
             shadow=steps.shadows[i] if steps.shadows else None,
         )
-        out.append(msgspec.json.encode(decision))
+        out.append(Answer(msgspec.json.encode(decision), notices))
     return out
+
+
+class _Said(NamedTuple):
+    """Who answers, the reason, and why it is not the agent that does."""
+
+    source: str
+    reason: Reason
+    notice: str = ""
+
+    def told(self, known: frozenset[int], beyond: str) -> tuple[Reason, frozenset[int]]:
+        """The reason with those notices that aren't ``known``, and the codes of all."""
+        present = codes(self.notice, beyond)
+        if present <= known:
+            return self.reason, present
+        before = "" if codes(self.notice) <= known else f"{self.notice}: "
+        after = "" if codes(beyond) <= known else f"; {beyond}"
+        return Reason(self.reason.code, f"{before}{self.reason.text}{after}"), present
 
 
 def _reason(
     compiled: Compiled, steps: Steps, i: int, context: DecisionContext, responder: _Responder, intended: str
-) -> tuple[str, Reason]:
-    """Who answers, and the reason: of the guard if it spoke, else of the policy, after whatever is to be said first."""
+) -> _Said:
+    """The reason: of the guard if it spoke, else of the policy."""
     verdict = steps.verdict[i]
     if verdict == Verdict.FINISHED:
-        return responder.source, reasons.complete(compiled.layout)
+        return _Said(responder.source, reasons.complete(compiled.layout))
     own = reasons.explain(compiled.layout, context)
     if verdict == Verdict.WITHIN_NOISE:
-        return "guard", reasons.within_noise(own, context, intended)
+        return _Said("guard", reasons.within_noise(own, intended, steps.gain[i], steps.required))
     if verdict == Verdict.OUTSIDE_EXPERIENCE:
         causes = [cause for cause, runs in steps.outside.items() if runs[i]]
-        return "guard", reasons.outside_experience(own, causes, compiled.heuristic)
-    if responder.preface:
-        return responder.source, Reason(responder.code, f"{responder.preface}: {own.text}")
-    return responder.source, own
+        notice = reasons.outside_experience(causes, compiled.heuristic)
+        return _Said("guard", Reason("outside_experience", own.text), notice)
+    return _Said(responder.source, Reason(responder.code or own.code, own.text), responder.notice)
 
 
 def decision_contexts(
     compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels
 ) -> list[DecisionContext]:
-    """Each decision in plain numbers, told by the metric that is nearest to missing its target, or furthest beyond."""
-    rows = np.arange(len(hold))
-    worst = seen.excess[0].argmax(axis=1)
+    """Each decision in plain numbers, told by the metric that is furthest below the probability asked for, else by the
+    one that is nearest to missing its target, or furthest beyond.
+    """
+    rows, unsure = np.arange(len(hold)), np.nan_to_num(state.probabilities - seen.chance[0], nan=-1.0)
+    worst = np.where(unsure > 0, 1e6 + unsure, seen.excess[0]).argmax(axis=1)
     untargeted = np.isneginf(seen.excess[0][rows, worst])
     columns = (
         np.where(untargeted, -1, worst).tolist(),
         state.targets[rows, worst].tolist(),
-        seen.projected[:, rows, worst].T.tolist(),
-        seen.excess[:, rows, worst].T.tolist(),
+        state.probabilities[rows, worst].tolist(),
+        *(pair[:, rows, worst].T.tolist() for pair in (seen.projected, seen.excess, seen.chance)),
+        seen.rest.T.tolist(),
         seen.cost.T.tolist(),
-        hold.tolist(),
-        after.tolist(),
+        (hold != after).tolist(),
+        map(compiled.allocation_text, hold.tolist()),
+        map(compiled.allocation_text, after.tolist()),
+        _attainable(compiled, state, seen),
     )
-    return [
-        DecisionContext(
-            metric,
-            target,
-            projected,
-            excess,
-            cost,
-            here != there,
-            compiled.allocation_text(here),
-            compiled.allocation_text(there),
-        )
-        for metric, target, projected, excess, cost, here, there in zip(*columns, strict=True)
-    ]
+    return list(map(DecisionContext, *columns))
+
+
+def _attainable(compiled: Compiled, state: State, seen: Forecast) -> list[bool]:
+    """Whether any allocation meets all targets as surely as is asked for, [B]."""
+    short = ((state.probabilities > seen.chance[1]) & asked(state)).any(axis=1)
+    for i in np.flatnonzero(short):
+        one, projector = row(state, int(i)), compiled.projector
+        short[i] = not assured(projector, one, everywhere(projector, one)).any()
+    attainable: list[bool] = (~short).tolist()
+    return attainable
 
 
 def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, EncodedInterval]]:
@@ -225,17 +276,25 @@ def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, EncodedIn
     ]
 
 
-def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime) -> tuple[bytes, Levels]:
-    """The first decision of one run that has reported nothing (B = 1), and the levels [R] that it allocates."""
+def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
+    """How likely each target is to be met at the decided allocation, where that can be told."""
+    names = compiled.layout.metrics
+    rows = seen.chance[1].round(4).tolist()
+    return [{name: chance for name, chance in zip(names, row, strict=True) if chance == chance} for row in rows]
+
+
+def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime) -> tuple[Answer, Levels]:
+    """The first answer to one run that has reported nothing (B = 1), and the levels [R] that it allocates."""
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
     seen = forecast(projector, state, hold, after, np.zeros(1))
     context = decision_contexts(compiled, state, seen, hold, after)[0]
     informed = projector.table.informed
-    reason = (
+    first = (
         reasons.first(layout, context) if informed else reasons.first_without_model(context, compiled.snapshot.problem)
     )
+    reason, notices = _Said("heuristic", first).told(frozenset(), context.decided.beyond if informed else "")
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,
@@ -250,13 +309,14 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
         policy="static_best" if informed else "initial",
         reason=EncodedReason(reason.code, reason.text),
         predicted=_predictions(compiled, seen)[0] if informed else {},
+        chances=_chances(compiled, seen)[0],
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return msgspec.json.encode(decision), levels[0]
+    return Answer(msgspec.json.encode(decision), notices), levels[0]
 
 
-def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, text: str) -> bytes:
+def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, text: str) -> Answer:
     """Hold the present allocation: what is left when everything else has failed. It needs no domain model."""
     here = int(compiled.layout.index(state.levels)[0])
     decision = EncodedDecision(
@@ -273,7 +333,8 @@ def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, tex
         policy="hold",
         reason=EncodedReason("fallback", text),
         predicted={},
+        chances={},
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return msgspec.json.encode(decision)
+    return Answer(msgspec.json.encode(decision), frozenset())

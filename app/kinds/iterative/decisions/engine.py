@@ -16,6 +16,7 @@ from app.kinds.iterative.decisions import query as queries
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.given_state import GivenState, states
+from app.kinds.iterative.decisions.notices import with_codes, without_codes
 from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
@@ -37,7 +38,9 @@ class Read(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A run's state: one packed row, [S], and the announced features of the iterations ahead, [U, F]."""
+    """A run's state: one packed row, [S], after the notices of its last decision, and the announced features of the
+    iterations ahead, [U, F].
+    """
 
     row: Array
     upcoming: Array
@@ -56,11 +59,12 @@ class IterativeEngine:
         """The model's initial allocation, or the spec's without a model.
 
         Raises:
-            InvalidInput: targets or features that the workload hasn't.
+            InvalidInput: targets, probabilities or features that the workload hasn't.
         """
-        state = queries.beginning(compiled, start.targets, start.features, upcoming=start.upcoming)
-        decision, levels = begin_with(compiled, state, run, now)
-        return Answered(decision, Kept(pack(state._replace(levels=levels[None]))[0], state.upcoming[0]))
+        state = queries.beginning(compiled, start.targets, start.features, start.probabilities, upcoming=start.upcoming)
+        (decision, notices), levels = begin_with(compiled, state, run, now)
+        row = with_codes(pack(state._replace(levels=levels[None]))[0], notices)
+        return Answered(decision, Kept(row, state.upcoming[0]))
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -85,8 +89,12 @@ class IterativeEngine:
         """Advance each run by its report and decide, all at once."""
         batch, layout = len(pending), compiled.layout
         weights, prices = compiled.terms(batch)
-        state = unpack(layout, np.stack([aligned(compiled.projector, one.state.row) for one in pending]))._replace(
-            targets=_targets(compiled, pending), weights=weights, prices=prices
+        rows, notices = zip(*(without_codes(one.state.row) for one in pending), strict=True)
+        state = unpack(layout, np.stack([aligned(compiled.projector, row) for row in rows]))._replace(
+            targets=_own("targets", layout.targets, compiled, pending),
+            probabilities=_own("probabilities", layout.probabilities, compiled, pending),
+            weights=weights,
+            prices=prices,
         )
         levels, metrics, features, _ = zip(*(one.report for one in pending), strict=True)
         upcoming = [_upcoming(one) for one in pending]
@@ -97,10 +105,12 @@ class IterativeEngine:
             np.array(metrics),
             np.array(features).reshape(batch, len(layout.features)),
         )._replace(upcoming=padded(upcoming, len(layout.features)))
-        subjects = [Subject(one.run, one.iteration, one.shadow) for one in pending]
-        decisions = decide(compiled, after, subjects, now)
-        kept = zip(pack(after), upcoming, strict=True)
-        return [Answered(decision, Kept(*parts)) for decision, parts in zip(decisions, kept, strict=True)]
+        subjects = [Subject(p.run, p.iteration, p.shadow, known) for p, known in zip(pending, notices, strict=True)]
+        answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
+        return [
+            Answered(answer.decision, Kept(with_codes(row, answer.notices), announced))
+            for answer, row, announced in answers
+        ]
 
     def serialise(self, state: Kept) -> msgspec.Raw:
         """The row [S] as a JSON array of numbers, null for NaN; its last entry is what is announced, if anything is."""
@@ -127,13 +137,13 @@ class IterativeEngine:
 
     def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:
         """Decisions for what ``parse_state`` gave."""
-        out = [begin_with(compiled, one, None, now)[0] if isinstance(one, State) else b"" for one in given]
+        out = [begin_with(compiled, one, None, now)[0].decision if isinstance(one, State) else b"" for one in given]
         reported = [i for i, one in enumerate(given) if not out[i]]
         if reported:
             subjects = [Subject(None, given[i].iteration) for i in reported]
             decisions = decide(compiled, states(compiled, [given[i] for i in reported]), subjects, now)
-            for i, decision in zip(reported, decisions, strict=True):
-                out[i] = decision
+            for i, answer in zip(reported, decisions, strict=True):
+                out[i] = answer.decision
         return out
 
 
@@ -143,11 +153,10 @@ def _upcoming(one: Pending) -> Array:
     return one.state.upcoming[1:] if given is None else given
 
 
-def _targets(compiled: Compiled, pending: Sequence[Pending]) -> NDArray[np.float64]:
-    """The targets of each run, [B, M]: its own where it has them, else those of the workload as they stand."""
-    layout = compiled.layout
-    targets = np.tile(layout.targets, (len(pending), 1))
+def _own(part: str, default: Array, compiled: Compiled, pending: Sequence[Pending]) -> Array:
+    """What each run has of ``part``, by metric, [B, M]: its own where given, else the workload's as it stands."""
+    values = np.tile(default, (len(pending), 1))
     for i, one in enumerate(pending):
-        for name, value in one.start.get("targets", {}).items():
-            targets[i, layout.metrics.index(name)] = value
-    return targets
+        for name, value in one.start.get(part, {}).items():
+            values[i, compiled.layout.metrics.index(name)] = np.nan if value is None else value
+    return values

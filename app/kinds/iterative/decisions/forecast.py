@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.announced import Announced, Remaining, announced
+from app.kinds.iterative.chance import chances
 from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, by_member, member_point, member_weights
@@ -25,7 +26,9 @@ class Forecast(NamedTuple):
         projected: each metric at the end of the run, [2, B, M]: a run's target is held against its sum, an iteration's
             against its typical value over what is left.
         excess: relative miss of the target, negative when it is met with room to spare, [2, B, M]; −∞ without target.
-        cost: money for the rest of the run, [2, B].
+        chance: how likely the target is to be met, [2, B, M]; not a number where that can't be told.
+        rest: seconds of the rest of the run, [2, B].
+        cost: money for it, [2, B].
     """
 
     mean: Array
@@ -33,6 +36,8 @@ class Forecast(NamedTuple):
     high: Array
     projected: Array
     excess: Array
+    chance: Array
+    rest: Array
     cost: Array
 
 
@@ -46,7 +51,15 @@ def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices,
         projected[1, :, layout.seconds] += pause
     rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
     mean, low, high = next_iteration(projector, state, chosen, told, pause)
-    return Forecast(mean, low, high, projected, _excess(projector, state, projected), rates * rest)
+    excess = _excess(projector, state, projected)
+    chance = _chance(projector, state, pair, pause)
+    return Forecast(mean, low, high, projected, excess, chance, rest, rates * rest)
+
+
+def _chance(projector: Projector, state: State, pair: Indices, pause: Array) -> Array:
+    if not projector.table.informed:
+        return np.full((*pair.shape, len(projector.layout.metrics)), np.nan)
+    return np.moveaxis(chances(projector, state, pair, np.stack([np.zeros_like(pause), pause])), 0, 2)
 
 
 def _expected(projector: Projector, state: State, pair: Indices, told: Announced | None) -> tuple[Array, Array]:

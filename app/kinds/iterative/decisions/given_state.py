@@ -21,6 +21,7 @@ class GivenState(NamedTuple):
         levels, metrics, features: what it used and measured, [R], [M], [F].
         totals: sums over the run including it, [M]; not a number where they are not known.
         targets: [M]; not a number where the workload's hold.
+        probabilities: with which they are to be met, [M]; not a number where none is asked for.
     """
 
     iteration: int
@@ -29,6 +30,7 @@ class GivenState(NamedTuple):
     features: list[float]
     totals: list[float]
     targets: list[float]
+    probabilities: list[float]
 
 
 def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
@@ -39,12 +41,13 @@ def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
     """
     layout, projector = compiled.layout, compiled.projector
     columns = zip(*given, strict=True)
-    iteration, levels, metrics, features, totals, targets = (np.array(column) for column in columns)
+    iteration, levels, metrics, features, totals, targets, probabilities = (np.array(column) for column in columns)
     features = features.reshape(len(given), len(layout.features))
     before = compiled.fresh(len(given))._replace(
         iteration=iteration.astype(np.int32),
         levels=levels.astype(np.int16),
         targets=np.where(np.isnan(targets), layout.targets, targets),
+        probabilities=probabilities,
         features=features,
     )
     after = advance(projector, before, levels, metrics, features)

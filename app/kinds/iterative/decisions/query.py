@@ -26,8 +26,10 @@ PARAMETERS = (
     Parameter("feature", "Under which features: `name:value`.", _PAIRS, ["batch:128"]),
     Parameter("total", "Sums over the run so far: `name:value`.", _PAIRS, ["iteration_seconds:380"]),
     Parameter("target", "Targets other than the workload's.", _PAIRS, ["iteration_seconds:1500"]),
+    Parameter("probability", "How sure targets are to be met.", _PAIRS, ["iteration_seconds:0.95"]),
 )
 
+QUERIED = ("/query/target", "/query/probability")
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 
 
@@ -43,28 +45,31 @@ def parse_state(compiled: Compiled, query: Query) -> GivenState | State:
     if parts:
         raise invalid("/query/iteration", f"is required with {', '.join(parts)}", None)
     targets, features = pairs(query, "target"), pairs(query, "feature")
-    return beginning(compiled, targets, features or None, "/query/target")
+    return beginning(compiled, targets, features or None, pairs(query, "probability"), QUERIED)
 
 
 def beginning(
     compiled: Compiled,
     targets: Mapping[str, float],
     features: Mapping[str, float] | None,
-    pointer: str = "/targets",
+    probabilities: Mapping[str, float | None],
+    pointers: tuple[str, str] = ("/targets", "/probabilities"),
     upcoming: Sequence[UpcomingIteration] = (),
 ) -> State:
-    """A run that has reported nothing (B = 1), under its own targets and features.
+    """A run that has reported nothing (B = 1), under its own targets, probabilities and features.
 
     ``features`` are of its first iteration, ``upcoming`` of those after it.
 
     Raises:
-        InvalidInput: the workload hasn't such targets or features, or the first iteration's are left out.
+        InvalidInput: the workload hasn't such targets or features, or the first iteration's are left out; ``pointers``
+            say where targets and probabilities were given.
     """
     layout = compiled.layout
     state = begin(
         compiled.projector,
         layout.start_levels[None],
-        targets=check_targets(compiled, targets, pointer, layout.targets.tolist()),
+        targets=check_targets(compiled, targets, pointers[0], layout.targets.tolist()),
+        probabilities=check_probabilities(compiled, probabilities, pointers[1]),
         features=None if features is None else [layout.encode_features(features)],
     )
     if features is None and upcoming:
@@ -77,7 +82,8 @@ def beginning(
 
 def state_of_query(compiled: Compiled, query: Query) -> GivenState:
     """The state that a query gives: ``iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128``,
-    and optionally ``total=iteration_seconds:380`` (sums over the run so far) and ``target=iteration_seconds:1500``."""
+    and optionally ``total=iteration_seconds:380`` (sums over the run so far), ``target=iteration_seconds:1500`` and
+    ``probability=iteration_seconds:0.95``."""
     iteration = _iteration(query["iteration"], compiled.layout.iterations)
     given = [pairs(query, part) for part in ("allocation", "metric", "feature")]
     try:
@@ -86,7 +92,10 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
         raise of_query(refused, PARTS) from refused
     totals = _by_metric(compiled, query, "total") if "total" in query else compiled.unknown
     targets = _by_metric(compiled, query, "target") if "target" in query else compiled.unknown
-    return GivenState(iteration, levels, metrics, features, totals, targets)
+    probabilities = compiled.layout.probabilities.tolist()
+    if "probability" in query:
+        probabilities = check_probabilities(compiled, pairs(query, "probability"), QUERIED[1])
+    return GivenState(iteration, levels, metrics, features, totals, targets, probabilities)
 
 
 def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str, rest: list[float]) -> list[float]:
@@ -102,6 +111,29 @@ def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str
         if not (math.isfinite(value) and value > 0):
             raise invalid(f"{pointer}/{name}", "must be a finite number greater than 0", value)
     return [targets.get(name, other) for name, other in zip(compiled.layout.metrics, rest, strict=True)]
+
+
+def check_probabilities(
+    compiled: Compiled, given: Mapping[str, float | None], pointer: str = "/probabilities"
+) -> list[float]:
+    """Probabilities with which targets are to be met in the layout's order, the workload's where none is given; not a
+    number where none is asked for.
+
+    Raises:
+        InvalidInput: a metric whose target can have none in the workload's spec, or a value that is no probability.
+    """
+    known = {metric.name: metric.uncertain for metric in compiled.layout.spec.metrics}
+    for name, value in given.items():
+        if name not in known:
+            raise invalid(f"{pointer}/{name}", f"unknown name; known: {', '.join(known)}", value)
+        problem = known[name]
+        if problem and value is not None:
+            raise invalid(f"{pointer}/{name}", problem, value)
+        if value is not None and not 0 < value < 1:
+            raise invalid(f"{pointer}/{name}", "must be greater than 0 and less than 1", value)
+    asked = zip(compiled.layout.metrics, compiled.layout.probabilities.tolist(), strict=True)
+    values = [given.get(name, default) for name, default in asked]
+    return [math.nan if value is None else value for value in values]
 
 
 def _by_metric(compiled: Compiled, query: Query, part: str) -> list[float]:

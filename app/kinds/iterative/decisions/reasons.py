@@ -1,11 +1,13 @@
-"""Reasons in words that a person accepts, with the numbers: what is projected, against what, and what the step does.
+"""Reasons in words that a person accepts, with the numbers: what is projected, against what, how sure it is, what the
+step leads to if it is held, and at what cost.
 
 Codes, by who answers:
 
 ===================  ==================================================================================
 ``initial``          the run's first allocation
-``deadline_at_risk``  a target of the whole run is projected to be missed
-``target_at_risk``   a target of each iteration is projected to be missed
+``deadline_at_risk``  a target of the whole run is projected to be missed, or is less sure than is asked for
+``target_at_risk``   the same of a target of each iteration
+``out_of_reach``     no allocation meets a target as surely as is asked for, so the weights decide
 ``margin``           the target is met, but the step makes that surer
 ``slack_to_save_cost``  the target is met with room to spare, which the step turns into money
 ``trade_off``        a miss is accepted, because meeting the target isn't worth its price
@@ -17,6 +19,7 @@ Codes, by who answers:
 ===================  ==================================================================================
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,29 +33,42 @@ TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
 class AllocationText(NamedTuple):
-    """An allocation as it is answered: encoded, and in words."""
+    """An allocation as it is answered: encoded, in words, and where it is outside of what was measured, if it is."""
 
     encoded: msgspec.Raw
     words: str
+    beyond: str = ""
 
 
 class DecisionContext(NamedTuple):
-    """One decision in plain numbers; pairs are (hold the present allocation, take the decided one).
+    """One decision in plain numbers; pairs are (hold the present allocation, take the decided one and hold it).
 
     Attributes:
         metric: position of the metric that is nearest to missing its target, or furthest beyond it; -1 without target.
-        projected, excess, cost: of ``Forecast``, for that metric.
+        probability: with which that is to be met; not a number where none is asked for.
+        projected, excess, chance, rest, cost: of ``Forecast``, the first three for that metric.
         present, decided: allocations.
+        attainable: whether any allocation meets all targets as surely as is asked for.
     """
 
     metric: int
     target: float
+    probability: float
     projected: Sequence[float]
     excess: Sequence[float]
+    chance: Sequence[float]
+    rest: Sequence[float]
     cost: Sequence[float]
     moved: bool
     present: AllocationText
     decided: AllocationText
+    attainable: bool = True
+
+    def missed(self, option: int) -> bool:
+        """Whether the target is projected to be missed, or is less sure than is asked for."""
+        if math.isnan(self.probability):
+            return self.excess[option] > TOLERANCE
+        return self.chance[option] < self.probability
 
 
 class Reason(NamedTuple):
@@ -67,60 +83,97 @@ def explain(layout: Layout, context: DecisionContext) -> Reason:
     if context.metric < 0:
         return _untargeted(context)
     metric = layout.spec.metrics[context.metric]
-    hold, chosen = context.excess
-    opening = against(metric, context)
-    if hold > TOLERANCE:
-        return _missing(metric, context, opening)
+    opening = against(metric, context, 0)
     if not context.moved:
-        return Reason("on_track", opening)
-    reached = f"{_brings(context)} {quantity(context.projected[1], metric)}"
+        return Reason(_code(metric, context), f"{opening}{_unattainable(context)}; {_stay(context)}")
+    reached = f"{context.decided.words} bring it to {_outcome(metric, context, 1)} if held"
+    return Reason(_code(metric, context), f"{opening}{_unattainable(context)}; {reached}; {_price(context)}")
+
+
+def _code(metric: Metric, context: DecisionContext) -> str:
+    if not context.attainable:
+        return "out_of_reach"
+    if context.missed(0):
+        risk = "deadline_at_risk" if metric.scope == "run" else "target_at_risk"
+        surer = context.chance[1] > context.chance[0] or context.excess[1] < context.excess[0]
+        return risk if surer or not context.moved else "trade_off"
+    if not context.moved:
+        return "on_track"
     if context.cost[1] < context.cost[0]:
-        code = "slack_to_save_cost" if chosen <= TOLERANCE else "trade_off"
-        return Reason(code, f"{opening}; {reached} and save {_saved(context)} of the remaining cost")
-    return Reason("margin", f"{opening} leaves little margin; {reached}")
+        return "trade_off" if context.missed(1) else "slack_to_save_cost"
+    return "margin"
 
 
-def _missing(metric: Metric, context: DecisionContext, opening: str) -> Reason:
-    code = "deadline_at_risk" if metric.scope == "run" else "target_at_risk"
-    if not context.moved:
-        return Reason(
-            code,
-            f"{opening} if nothing changes; "
-            f"no step now is worth more than {context.present.words} for the next iteration",
-        )
-    reached = f"{_brings(context)} {quantity(context.projected[1], metric)}"
-    if context.excess[1] < context.excess[0]:
-        return Reason(code, f"{opening}; {reached}")
-    return Reason("trade_off", f"{opening}; {reached} and save {_saved(context)} of the remaining cost")
+def _unattainable(context: DecisionContext) -> str:
+    if context.attainable:
+        return ""
+    return "; no allocation is as sure as is asked for, so the weights decide"
 
 
 def _untargeted(context: DecisionContext) -> Reason:
     if not context.moved:
-        return Reason("on_track", f"no metric has a target; {context.present.words} cost least")
-    if context.cost[1] < context.cost[0]:
-        text = f"no metric has a target; {context.decided.words} save {_saved(context)} of the remaining cost"
-        return Reason("slack_to_save_cost", text)
-    return Reason("trade_off", f"no metric has a target; {context.decided.words} instead of {context.present.words}")
+        return Reason("on_track", f"no metric has a target; {_stay(context)}")
+    code = "slack_to_save_cost" if context.cost[1] < context.cost[0] else "trade_off"
+    return Reason(code, f"no metric has a target; {context.decided.words} if held: {_price(context)}")
 
 
-def against(metric: Metric, context: DecisionContext) -> str:
-    """“projected 1,912 s against a target of 1,800 s”."""
+def against(metric: Metric, context: DecisionContext, option: int) -> str:
+    """“projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”."""
     subject = "projected" if metric.name == SECONDS and metric.scope == "run" else f"{metric.name} projected at"
     bound = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}[metric.goal]
-    projected = quantity(context.projected[0], metric)
-    return f"{subject} {projected} against {bound} {quantity(context.target, metric)}"
+    projected = quantity(context.projected[option], metric)
+    asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
+    sure = _sure(metric, context.chance[option], asked)
+    return f"{subject} {projected} against {bound} {quantity(context.target, metric)}{sure}"
+
+
+def _outcome(metric: Metric, context: DecisionContext, option: int) -> str:
+    return quantity(context.projected[option], metric) + _sure(metric, context.chance[option])
+
+
+def _sure(metric: Metric, chance: float, asked: str = "") -> str:
+    if math.isnan(chance):
+        return ""
+    when = "" if metric.scope == "run" else " in the next iteration"
+    return f" ({percent(chance)} sure{when}{asked})"
+
+
+def percent(share: float) -> str:
+    """“94 %”, rounded down: a chance is never told greater than it is."""
+    return f"{math.floor(100 * share + 1e-9)} %" if share >= 0.01 or share == 0 else "under 1 %"
+
+
+def _stay(context: DecisionContext) -> str:
+    left = f", and what is left costs {number(context.cost[0])}" if context.cost[0] > 0 else ""
+    return f"{context.present.words} stay{left}"
+
+
+def _price(context: DecisionContext) -> str:
+    """What the step does to the rest of the run: its cost, and how long it takes."""
+    before, after = context.cost
+    cost = f"costs {number(after)} instead of {number(before)} and " if max(before, after) > 0 else ""
+    return f"what is left {cost}takes {_longer(*context.rest)}"
+
+
+def _longer(before: float, after: float) -> str:
+    change = round(100 * (after / before - 1)) if before > 0 else 0
+    if change == 0:
+        return "as long"
+    return f"{change} % longer" if change > 0 else f"{-change} % less time"
 
 
 def first(layout: Layout, context: DecisionContext) -> Reason:
     """The reason of a run's initial allocation, chosen by the model."""
-    decided = context.decided.words
+    decided, cost = context.decided.words, f"the run costs {number(context.cost[1])}"
     if context.metric < 0:
-        return Reason("initial", f"{decided} to start with; no metric has a target")
-    metric = layout.spec.metrics[context.metric]
-    projection = against(metric, context._replace(projected=[context.projected[1]]))
-    if context.excess[1] <= TOLERANCE:
-        return Reason("initial", f"{decided} cost least of what meets the target: {projection}")
-    return Reason("initial", f"{decided} are worth most by the model: {projection}")
+        return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
+    projection = f"{against(layout.spec.metrics[context.metric], context, 1)}; {cost}"
+    if not context.attainable:
+        return Reason(
+            "initial", f"no allocation is as sure as is asked for, so the weights decide on {decided}: {projection}"
+        )
+    sure = "" if math.isnan(context.probability) else " of what is sure enough"
+    return Reason("initial", f"{decided} to start with, worth most by the weights{sure}: {projection}")
 
 
 def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
@@ -134,10 +187,12 @@ def complete(layout: Layout) -> Reason:
     return Reason("complete", f"all {layout.iterations:,} iterations are reported; nothing is left to decide")
 
 
-def within_noise(own: Reason, context: DecisionContext, intended: str) -> Reason:
-    """The reason why ``intended`` is not taken: its gain is within the model's noise."""
-    text = f"{own.text}; what {intended} would gain is within the noise, so {context.present.words} stay"
-    return Reason("within_noise", text)
+def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:
+    """The reason why ``intended`` is not taken: it promises too little more return than staying does."""
+    promised = (
+        f"only {gain:.2g} more return, and a change must promise over {required:.2g}" if gain > 0 else "no more return"
+    )
+    return Reason("within_noise", f"{own.text}; {intended} promise {promised}")
 
 
 _OUTSIDE = {
@@ -147,22 +202,13 @@ _OUTSIDE = {
     "targets": "the targets are beyond those that the agent was trained for",
     "weights": "the weights are beyond those that the agent was trained for",
     "prices": "the prices are beyond those that the agent was trained for",
+    "probabilities": "no agent is trained for targets with a probability",
 }
 
 
-def outside_experience(own: Reason, causes: Sequence[str], heuristic: str) -> Reason:
-    """The reason of ``heuristic``'s action for a state outside of the policy's experience, by ``causes``."""
-    causes = ", ".join(_OUTSIDE.get(cause, cause) for cause in causes)
-    return Reason("outside_experience", f"{causes}, so {heuristic} answers: {own.text}")
-
-
-def _brings(context: DecisionContext) -> str:
-    return f"{context.decided.words} bring it to"
-
-
-def _saved(context: DecisionContext) -> str:
-    before, after = context.cost
-    return f"{100 * (before - after) / before:.0f} %" if before > after else "nothing"
+def outside_experience(causes: Sequence[str], heuristic: str) -> str:
+    """Why ``heuristic`` answers for a state outside of the policy's experience, by ``causes``."""
+    return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
 
 
 def quantity(value: float, metric: Metric) -> str:

@@ -54,6 +54,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
     policy: str
     reason: EncodedReason
     predicted: dict[str, EncodedInterval]
+    chances: dict[str, float]
     valid_for_iterations: int
     decided_at: str
     shadow: EncodedShadow | None = None
@@ -64,7 +65,7 @@ class DecisionReason(BaseModel):
 
     code: str = Field(examples=["deadline_at_risk"])
     text: str = Field(
-        examples=["projected 1,912 s against a target of 1,800 s; 6 gpus bring it to 1,764 s"],
+        examples=["projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure)"],
     )
 
 
@@ -109,6 +110,12 @@ class Decision(BaseModel):
     policy: str = Field(description="What the answering policy is called.", examples=["dueling_double_dqn"])
     reason: DecisionReason
     predicted: dict[str, PredictedMetric] = Field(description="The next iteration's metrics at this allocation.")
+    chances: dict[str, float] = Field(
+        default={},
+        description="How likely each target is to be met at this allocation: a run's at its end, if the allocation is "
+        "held; an iteration's in the next one. None before the first model, and of set points.",
+        examples=[{"iteration_seconds": 0.97}],
+    )
     valid_for_iterations: int = Field(description="For how many iterations it holds; 0 once the run is complete.")
     decided_at: datetime
     shadow: ShadowStep | None = Field(default=None, description="The run's shadow, if it has one.")

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.kinds.contract.kind import RunStart
-from app.kinds.fields import Finite, Positive
+from app.kinds.fields import Finite, Positive, Probability
 from app.kinds.iterative.decisions.report import UpcomingIteration
 from app.kinds.iterative.upcoming import MOST_UPCOMING
 
@@ -17,6 +17,12 @@ class IterationRunStart(RunStart):
 
     targets: dict[Name, Positive] = Field(
         default={}, description="Targets of this run alone, by metric; the workload's hold for the rest.", max_length=16
+    )
+    probabilities: dict[Name, Probability | None] = Field(
+        default={},
+        description="How sure targets of this run alone are to be met, by metric; null: as the weights have it. The "
+        "workload's hold for the rest.",
+        max_length=16,
     )
     features: dict[Name, Finite] | None = Field(
         default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8

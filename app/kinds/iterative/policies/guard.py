@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation
+from app.kinds.iterative.chance import asked
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.policies.artifact import Experience
 from app.policies.artifact import Artifact
@@ -58,7 +59,7 @@ def decide(situation: Situation, artifact: Artifact | None) -> Decided:
             action = np.where(strange, heuristic.act(situation).action, action)
     if values is not None:
         values = np.where(np.isnan(values), -np.inf, values)
-        still = _unconvincing(situation, action, values, artifact.experience.hysteresis if artifact else MODEL_NOISE)
+        still = _unconvincing(situation, action, values, hysteresis(artifact))
         still &= verdict == Verdict.FOLLOWED
         verdict[still] = Verdict.WITHIN_NOISE
         action = np.where(still, situation.projector.layout.noop, action)
@@ -66,6 +67,11 @@ def decide(situation: Situation, artifact: Artifact | None) -> Decided:
     verdict[over] = Verdict.FINISHED
     action = np.where(over, situation.projector.layout.noop, action)
     return Decided(_legal(situation, action), choice.action, verdict, values, outside)
+
+
+def hysteresis(artifact: Artifact | None) -> float:
+    """What a change must promise more than staying does, of return."""
+    return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
 
 
 def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
@@ -82,6 +88,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
         "targets": _off(state.targets, _targets(layout.metrics, experience), experience.target_ratio),
         "weights": _off(state.weights, np.array(experience.weights), experience.weight_ratio),
         "prices": _off(state.prices, np.array(experience.prices), experience.weight_ratio),
+        "probabilities": asked(state).any(axis=1),
     }
 
 
@@ -98,12 +105,12 @@ def _off(values: NDArray[np.floating], made_for: NDArray[np.float64], ratio: tup
 
 
 def _unconvincing(
-    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], hysteresis: float
+    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float
 ) -> NDArray[np.bool_]:
-    """Changes whose predicted gain over staying is no more than ``hysteresis``, [B]."""
+    """Changes whose predicted gain over staying is no more than ``required``, [B]."""
     noop = situation.projector.layout.noop
     rows = np.arange(len(action))
-    convincing = values[rows, action] > values[rows, noop] + hysteresis
+    convincing = values[rows, action] > values[rows, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing
     return result
 

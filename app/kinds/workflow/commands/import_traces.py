@@ -15,9 +15,10 @@ from rich.text import Text
 from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.reading import Skipped
 from app.kinds.contract.text import plain
 from app.kinds.workflow.formats.check import misfits
-from app.kinds.workflow.formats.reading import Reading, refuse
+from app.kinds.workflow.formats.reading import Reading, counted, refuse
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
 from app.kinds.workflow.formats.swf_writing import swf_omits, write_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
@@ -99,7 +100,7 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
     except InvalidInput as error:
         entry["errors"] = [_issue(issue) for issue in error.errors]
         for issue in error.errors:
-            hint = "; --sort sorts them" if issue.message.startswith(OUT_OF_ORDER) else ""
+            hint = _hint(issue, options)
             notes.print(Text(f"{path}: {_words(issue)}{hint}", "red"), soft_wrap=True)
         return REFUSED
     except (RefusedError, UnreachableError, OSError) as error:
@@ -110,6 +111,14 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
         if "tasks" in entry and not options.as_json:
             _show(reading, entry, output)
     return DONE
+
+
+def _hint(issue: FieldIssue, options: Options) -> str:
+    """What to do about it, where there is an option for that."""
+    if issue.message.startswith(OUT_OF_ORDER):
+        return "; --sort sorts them"
+    skippable = options.reading.get("skip_bad") is False and issue.pointer.startswith("/lines/")
+    return "; --skip-bad leaves it out" if skippable else ""
 
 
 def _read(path: Path, options: Options) -> Reading:
@@ -126,6 +135,7 @@ def _summary(reading: Reading) -> Json:
         **summary(reading.trace).model_dump(),
         "machines": list(reading.machines),
         "dropped": reading.dropped,
+        "skipped": [one._asdict() for one in reading.skipped],
         "lacks": list(reading.lacks),
         "warnings": [_issue(warning) for warning in reading.warnings],
     }
@@ -175,6 +185,8 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
         output.print(Text(f"  {line}"), soft_wrap=True)
     for sentence in reading.lacks:
         output.print(Text(f"  lacks: {sentence}"), soft_wrap=True)
+    for one in reading.skipped:
+        output.print(Text(f"  skipped: {_left_out(one)}", "yellow"), soft_wrap=True)
     for warning in reading.warnings:
         output.print(Text(f"  warning: {_words(warning)}", "yellow"), soft_wrap=True)
     if "exported" in entry:
@@ -185,6 +197,12 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
         kept = entry["uploaded"]
         state = "was there already" if kept["duplicate"] else "uploaded"
         output.print(Text(f"  {state}: execution {kept['execution']} of workload {kept['workload']}"), soft_wrap=True)
+
+
+def _left_out(skipped: Skipped) -> str:
+    """``2 lines (12, 90): runtime: must be …``."""
+    lines = ", ".join(map(str, skipped.lines)) + (", …" if skipped.count > len(skipped.lines) else "")
+    return f"{counted(skipped.count, 'line')} ({lines}): {': '.join(filter(None, (skipped.field, skipped.reason)))}"
 
 
 def _words(issue: FieldIssue) -> str:

@@ -36,6 +36,7 @@ def swf(
     clip: Annotated[bool, typer.Option("--clip", help="Cut run times down to their estimates.")] = False,
     sort: Annotated[bool, typer.Option("--sort", help="Sort jobs that are out of order of submission.")] = False,
     preceding: Annotated[bool, typer.Option("--preceding", help="Take preceding jobs as parents.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that can't be right.")] = False,
     processors: Processors = None,
     export: Export = None,
     to: To = None,
@@ -50,7 +51,7 @@ def swf(
     """
     from app.kinds.workflow.commands.import_traces import Options, run
 
-    options = {"clip": clip, "sort": sort, "preceding": preceding}
+    options = {"clip": clip, "sort": sort, "preceding": preceding, "skip_bad": skip_bad}
     raise typer.Exit(run(Options("swf", files, options, processors, export, to or "swf", workload, name, url, json)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.reading import Skipped
 from app.kinds.workflow.trace import Trace
 
 LISTED = 20
@@ -28,6 +29,7 @@ class Reading(NamedTuple):
         name: what the file calls itself; may be empty.
         machines: processors of each recorded machine; empty when unknown.
         dropped: tasks in the file that are not in the trace; each kind of them has a warning.
+        skipped: lines that can't be right, left out because that was asked for; not counted in ``dropped``.
     """
 
     trace: Trace
@@ -37,6 +39,7 @@ class Reading(NamedTuple):
     name: str = ""
     machines: tuple[int, ...] = ()
     dropped: int = 0
+    skipped: tuple[Skipped, ...] = ()
 
 
 def refuse(issues: Sequence[FieldIssue]) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.check import Edges, cycle_issue, doubtful_units
 from app.kinds.workflow.formats.reading import LISTED, Reading, Where, counted, refuse, share_lacking
+from app.kinds.workflow.formats.skipping import Skipping
 from app.kinds.workflow.formats.source import Source
 from app.kinds.workflow.formats.swf_table import (
     ALLOCATED,
@@ -34,14 +35,18 @@ from app.kinds.workflow.formats.swf_table import (
     Table,
     faults,
     read_table,
+    sound,
 )
 from app.kinds.workflow.trace import Trace
 
 KIBI = 1024.0
 OUT_OF_ORDER = "submit times must ascend"
+NOT_THERE = "must be the number of a job with a run time and processors in this log"
 
 
-def read_swf(source: Source, *, clip: bool = False, sort: bool = False, preceding: bool = False) -> Reading:
+def read_swf(
+    source: Source, *, clip: bool = False, sort: bool = False, preceding: bool = False, skip_bad: bool = False
+) -> Reading:
     """Read a batch log, plain or gzip.
 
     Processors are those that were requested, else those allocated; estimates are requested times; memory (kilobytes
@@ -54,19 +59,27 @@ def read_swf(source: Source, *, clip: bool = False, sort: bool = False, precedin
         sort: bring jobs into order of submission, then of job numbers, where they are not; otherwise that is an error.
         preceding: take the preceding job (column 17) as a parent; otherwise it is ignored, as recorded submit times
             mostly follow it already.
+        skip_bad: leave out lines that can't be read or can't be right, and jobs whose preceding job is not there if
+            that is taken; otherwise each is an error. Submit times out of order are one still: see ``sort``.
 
     Raises:
         InvalidInput: with the lines: what can't be read, negative run times, job numbers given twice, submit times out
             of order, unknown preceding jobs, cycles of them, no job at all.
         OSError: the file can't be read.
     """
-    table = read_table(source)
-    refuse(faults(table))
+    skipping = Skipping() if skip_bad else None
+    table = read_table(source, skipping)
+    if skipping is None:
+        refuse(faults(table))
+    else:
+        table = sound(table, skipping)
     warnings = [*_wide_warning(table)]
     whole, dropped = _usable(table, warnings)
     if not len(whole.line):
         refuse([FieldIssue("", "holds no job with a run time and processors", len(table.line))])
     whole = _ordered(whole, warnings, sort=sort)
+    if preceding and skipping is not None:
+        whole = _preceded(whole, skipping)
     trace = _trace(whole)
     if preceding:
         trace = _with_parents(trace, whole)
@@ -76,7 +89,16 @@ def read_swf(source: Source, *, clip: bool = False, sort: bool = False, precedin
     warnings += _too_large(trace, machine, whole.where)
     lacks = _lacks(trace, whole, preceding=preceding)
     name = whole.header.get("Computer", "")
-    return Reading(trace, whole.where, lacks, tuple(warnings), name, (machine,) if machine else (), dropped)
+    return Reading(
+        trace,
+        whole.where,
+        lacks,
+        tuple(warnings),
+        name,
+        (machine,) if machine else (),
+        dropped,
+        skipping.found if skipping else (),
+    )
 
 
 def _wide_warning(table: Table) -> list[FieldIssue]:
@@ -170,12 +192,23 @@ def _with_parents(trace: Trace, table: Table) -> Trace:
     rows = np.flatnonzero(given > 0).tolist()
     found = [index.get(f"{given[row]:.0f}", -1) for row in rows]
     unknown = [row for row, parent in zip(rows, found, strict=True) if parent < 0]
-    message = "must be the number of a job with a run time and processors in this log"
-    refuse([FieldIssue(table.where(row, "preceding"), message, float(given[row])) for row in unknown[:LISTED]])
+    refuse([FieldIssue(table.where(row, "preceding"), NOT_THERE, float(given[row])) for row in unknown[:LISTED]])
     start = np.concatenate([[0], np.cumsum(given > 0)]).astype(np.int64)
     edges = Edges(start, np.array(found, np.int64))
     refuse(cycle_issue(trace.names, edges, lambda task, _: table.where(task, "preceding")))
     return trace._replace(parent_start=start, parents=edges.parents, data=np.zeros(len(found)))
+
+
+def _preceded(table: Table, skipping: Skipping) -> Table:
+    """The jobs whose preceding job is there; without one, others may have lost theirs."""
+    while True:
+        given = table.cells[:, PRECEDING]
+        lost = (given > 0) & ~np.isin(given, table.cells[:, JOB])
+        if not lost.any():
+            return table
+        for line in table.line[lost].tolist():
+            skipping.add(line, "preceding", NOT_THERE)
+        table = table.take(~lost)
 
 
 def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bool) -> Trace:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.reading import LISTED, refuse
+from app.kinds.workflow.formats.skipping import MOST_SKIPPED, Skipping, field_of, line_of
 from app.kinds.workflow.formats.source import Source, blocks
 
 COLUMNS = (
@@ -26,6 +27,7 @@ _HEADER = re.compile(rb"^;[ \t]*+(MaxProcs|MaxNodes|Computer|UnixStartTime)[ \t]
 _SPACE = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
 _COMMENT, _COMMA, _NEWLINE = b";,\n"
 
+GIVEN = "job {:.0f} has been given"
 LARGEST = 1e15
 """No number of a log is larger: whole ones are exact up to there."""
 
@@ -59,8 +61,10 @@ class Table(NamedTuple):
         return self._replace(cells=self.cells[rows], line=self.line[rows])
 
 
-def read_table(source: Source) -> Table:
+def read_table(source: Source, skipping: Skipping | None = None) -> Table:
     """All rows of a source. No line is an object of its own: a block of them is taken apart at once.
+
+    With ``skipping`` lines that can't be read are left out.
 
     Raises:
         InvalidInput: a line with too few columns, or with what is not a finite number.
@@ -74,8 +78,15 @@ def read_table(source: Source) -> Table:
         if words.comments:
             for name, value in _HEADER.findall(block):
                 header.setdefault(name.decode(), value.strip().decode("latin-1"))
+        if len(words.rows) and (table := _numbers(words)) is None:
+            issues = _unreadable(words, before, LISTED if skipping is None else len(words.rows) * WIDTH)
+            if skipping is None:
+                refuse(issues)
+            else:
+                _leave_out(words, before, issues, skipping)
+                table = _numbers(words) if len(words.rows) else None
         if len(words.rows):
-            cells.append(_numbers(words, before))
+            cells.append(np.zeros((0, WIDTH)) if table is None else table)
             numbers.append(words.rows + (before + 1))
             if len(over := words.rows[words.widths > WIDTH]):
                 wide, first_wide = wide + len(over), first_wide or int(over[0]) + before + 1
@@ -148,12 +159,8 @@ class _Words:
         return text[np.cumsum(edge[:-1], dtype=np.int8).astype(bool)].tobytes()[:-1]
 
 
-def _numbers(words: _Words, before: int) -> Floats:
-    """Rows as numbers, [n, 18].
-
-    Raises:
-        InvalidInput: too few columns, or what is not a finite number.
-    """
+def _numbers(words: _Words) -> Floats | None:
+    """Rows as numbers, [n, 18]; None where there are too few columns, or what is not a finite number."""
     table = np.zeros(0)
     if words.widths.min() >= WIDTH:
         try:
@@ -161,11 +168,22 @@ def _numbers(words: _Words, before: int) -> Floats:
         except (ValueError, DeprecationWarning):  # there is a word that is no number
             table = np.zeros(0)
     if len(table) != len(words.rows) * WIDTH or not (np.abs(table) <= LARGEST).all():
-        refuse(_unreadable(words, before))
+        return None
     return table.reshape(-1, WIDTH)
 
 
-def _unreadable(words: _Words, before: int) -> list[FieldIssue]:
+def _leave_out(words: _Words, before: int, issues: list[FieldIssue], skipping: Skipping) -> None:
+    """Drop the rows with issues, and write down each one's first."""
+    first: dict[int, FieldIssue] = {}
+    for issue in issues:
+        first.setdefault(line_of(issue), issue)
+    for line, issue in first.items():
+        skipping.add(line, field_of(issue), issue.message.partition(", has")[0])
+    sound = ~np.isin(words.rows + (before + 1), list(first))
+    words.rows, words.first, words.widths = words.rows[sound], words.first[sound], words.widths[sound]
+
+
+def _unreadable(words: _Words, before: int, most: int) -> list[FieldIssue]:
     issues: list[FieldIssue] = []
     for row, at in enumerate(words.rows.tolist()):
         cells, number = words.line(row).split(None, WIDTH)[:WIDTH], at + before + 1
@@ -174,7 +192,7 @@ def _unreadable(words: _Words, before: int) -> list[FieldIssue]:
             issues.append(FieldIssue(f"/lines/{number}", message, b" ".join(cells)[:80].decode("utf-8", "replace")))
         else:
             issues += _no_numbers(cells, number)
-        if len(issues) >= LISTED:
+        if len(issues) >= most:
             break
     return issues
 
@@ -196,8 +214,21 @@ def _is_number(cell: bytes) -> bool:
         return False
 
 
-def faults(table: Table) -> list[FieldIssue]:
-    """Values that no job can have, in order of lines."""
+def sound(table: Table, skipping: Skipping) -> Table:
+    """The rows whose values a job can have; of a job number that is given twice, the first."""
+    while issues := faults(table, MOST_SKIPPED + 1):
+        first: dict[int, FieldIssue] = {}
+        for issue in issues:
+            first.setdefault(line_of(issue), issue)
+        for line, issue in first.items():
+            twice = issue.message.startswith(GIVEN.format(issue.value or 0.0))
+            skipping.add(line, field_of(issue), "has been given on an earlier line" if twice else issue.message)
+        table = table.take(~np.isin(table.line, list(first)))
+    return table
+
+
+def faults(table: Table, most: int = LISTED) -> list[FieldIssue]:
+    """Values that no job can have, in order of lines; at most so many of each column."""
     cells = table.cells
     unknown = cells == -1
     bad = {
@@ -217,26 +248,26 @@ def faults(table: Table) -> list[FieldIssue]:
     issues = []
     for field, rows in bad.items():
         message = accepted.get(field, "must be a whole number from 0, or -1 where it is unknown")
-        for row in np.flatnonzero(rows)[:LISTED].tolist():
+        for row in np.flatnonzero(rows)[:most].tolist():
             value = float(cells[row, COLUMNS.index(field)])
             issues.append((row, FieldIssue(table.where(row, field), message, value)))
-    return [issue for _, issue in sorted(issues, key=lambda found: found[0])] or _twice(table)
+    return [issue for _, issue in sorted(issues, key=lambda found: found[0])] or _twice(table, most)
 
 
 def _no_count(values: Floats) -> NDArray[np.bool_]:
     return (values != -1) & ((values < 0) | (values % 1 != 0))
 
 
-def _twice(table: Table) -> list[FieldIssue]:
+def _twice(table: Table, most: int) -> list[FieldIssue]:
     """Job numbers that stand on more than one line, those about parts of jobs aside."""
     whole = np.flatnonzero(~np.isin(table.cells[:, STATUS], PARTIAL))
     jobs = table.cells[whole, JOB]
     order = np.argsort(jobs, kind="stable")
     repeats = np.flatnonzero(np.diff(jobs[order]) == 0)
     issues = []
-    for at in repeats[:LISTED].tolist():
+    for at in repeats[:most].tolist():
         first, again = int(whole[order[at]]), int(whole[order[at + 1]])
         job = float(table.cells[first, JOB])
-        message = f"job {job:.0f} has been given on line {int(table.line[first])} already"
+        message = f"{GIVEN.format(job)} on line {int(table.line[first])} already"
         issues.append(FieldIssue(table.where(again, "job"), message, job))
     return issues

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from app.kinds.contract.reading import Sample
@@ -33,6 +34,7 @@ class TraceSamples:
             named=True,
             schema=SWF_SCHEMA,
             example=SWF_EXAMPLE,
+            skipping=lambda codec, name: TraceReader(partial(read_swf, skip_bad=True), codec.layout, name),
         ),
         WFFORMAT: Format(
             lambda codec, name: TraceReader(read_wfformat, codec.layout, name, titled=True),

@@ -46,7 +46,7 @@ class TraceReader:
         issue = name_issue(sound.execution)
         if issue is not None:
             raise _invalid([issue])
-        yield sound._replace(lacks=reading.lacks, warnings=reading.warnings)
+        yield sound._replace(lacks=reading.lacks, warnings=reading.warnings, skipped=reading.skipped)
 
 
 def kept(name: str, trace: Trace) -> Sample:

@@ -27,7 +27,8 @@ def words(reading: Reading) -> Iterator[str]:
 def _tasks(found: TraceRead, reading: Reading) -> str:
     noun = "task" if found.workflows else "job"
     users = f" of {counted(found.users, 'user')}" if found.users else ""
-    left_out = f"; {reading.dropped:,} left out" if reading.dropped else ""
+    dropped = reading.dropped + sum(one.count for one in reading.skipped)
+    left_out = f"; {dropped:,} left out" if dropped else ""
     return f"{counted(found.tasks, noun)}{users}{left_out}"
 
 

@@ -3,17 +3,15 @@
 A learned rule is seven numbers. They were chosen on generated workflows, so that together they reach the most.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from app.kinds.workflow.scheduling.placement import Plan, Rule, bill
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
-from app.kinds.workflow.scheduling.ranks import Floats, downward, first_ready, optimistic, upward
+from app.kinds.workflow.scheduling.ranks import PLAIN, Floats, Ranks
 
 MADE = ("heft", "cpop", "peft", "level")
-Placer = Callable[[Problem, Rule], Plan]
 
 
 class LearnedRule(NamedTuple):
@@ -66,23 +64,23 @@ class RuleInputs(NamedTuple):
     place: Floats
 
 
-def rule_inputs(given: Problem) -> RuleInputs:
+def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
     """The inputs that all learned rules share, from a problem."""
     cost = given.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)
     place = np.argsort(np.argsort(total, kind="stable"), kind="stable")
-    return RuleInputs(optimistic(given.graph, cost, given.along), cost.min(axis=1), (place + 1) / len(place))
+    return RuleInputs(ranks.optimistic(given.graph, cost, given.along), cost.min(axis=1), (place + 1) / len(place))
 
 
-def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule) -> Rule:
+def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: Ranks = PLAIN) -> Rule:
     """The rule of placement with the weights of ``learned_rule``."""
     average = (1 - learned_rule.fastest) * given.average + learned_rule.fastest * seen.least
     along = learned_rule.transfer * given.along
-    priority = (1 - learned_rule.optimism) * upward(given.graph, average, along)
+    priority = (1 - learned_rule.optimism) * ranks.upward(given.graph, average, along)
     priority += learned_rule.optimism * (seen.table.mean(axis=1) + average)
     if learned_rule.depth:
-        priority += learned_rule.depth * downward(given.graph, average, along)
+        priority += learned_rule.depth * ranks.downward(given.graph, average, along)
     fits = np.isfinite(given.work.cost)
     wasted = np.where(fits, given.work.cost, 0.0) - np.where(fits, seen.least[:, None], 0.0)
     bias = learned_rule.foresight * seen.table + learned_rule.waste * wasted
@@ -90,14 +88,14 @@ def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule) -> Rule
     bias[~fits] = np.inf
     bias[np.outer((fits & used).any(axis=1), ~used)] = np.inf
     count = len(priority)
-    return Rule(first_ready(given.graph, priority), bias, np.full(count, np.inf), 1.0, 0.0)
+    return Rule(ranks.first_ready(given.graph, priority), bias, np.full(count, np.inf), 1.0, 0.0)
 
 
-def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES) -> list[Rule]:
+def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
     """The published rules and ``learned_rules``."""
-    seen = rule_inputs(given)
+    seen = rule_inputs(given, ranks)
     return [STRATEGIES[name](given) for name in MADE] + [
-        learned(given, seen, learned_rule) for learned_rule in learned_rules
+        learned(given, seen, learned_rule, ranks) for learned_rule in learned_rules
     ]
 
 
@@ -117,12 +115,6 @@ def money(given: Problem, plan: Plan) -> float:
 
 def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
     """Rules that look at money: the cheapest node, and deadlines of so many times the longest way through the tasks."""
-    longest = upward(given.graph, given.average, given.along).max(initial=0.0)
+    longest = PLAIN.upward(given.graph, given.average, given.along).max(initial=0.0)
     due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]
     return [STRATEGIES["cheapest"](given), *(STRATEGIES["deadline"](each) for each in due)]
-
-
-def best(given: Problem, placer: Placer, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES) -> tuple[Plan, Rule]:
-    """The shortest plan of all rules, and its rule; HEFT's if none is shorter."""
-    played = [(placer(given, rule), rule) for rule in rules(given, learned_rules)]
-    return min(played, key=lambda made: length(made[0]))

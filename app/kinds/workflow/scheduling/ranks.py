@@ -4,6 +4,7 @@ Plain functions over arrays that also compile. ``average`` is a task's run time 
 ``along`` is the time its data take along each edge between two different nodes, averaged over their pairs, seconds [E].
 """
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -144,3 +145,15 @@ def optimistic(graph: Graph, cost: Floats, along: Floats) -> Floats:
             anywhere = onward.min() + along[graph.edge[c]]
             table[task] = np.maximum(table[task], np.minimum(onward, anywhere))
     return table
+
+
+class Ranks(NamedTuple):
+    """The functions that rules are made from; simulators have them compiled."""
+
+    upward: Callable[[Graph, Floats, Floats], Floats]
+    downward: Callable[[Graph, Floats, Floats], Floats]
+    optimistic: Callable[[Graph, Floats, Floats], Floats]
+    first_ready: Callable[[Graph, Floats], Indices]
+
+
+PLAIN = Ranks(upward, downward, optimistic, first_ready)

@@ -71,15 +71,27 @@ def written(console: Console) -> str:
 def test_a_table_says_who_passed_what(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     status, output, notes, played = ran(monkeypatch, tmp_path, Played())
     assert status == 0
-    rows = {line[:17].strip(): line for line in output.splitlines()}
+    counted, returned = output.split("Mean return")
+    rows = {line[:17].strip(): line for line in returned.splitlines()}
+    lines = [line.split() for line in counted.splitlines()]
+    assert ["agent", "3", *["4.2", "%"] * 3, "–", "4.2", "%"] in lines
+    assert ["best", "heuristic", *["3.14", "h"] * 3, "–", "3.14", "h"] in lines
     assert (rows["agent 3"].count("✓"), rows["agent 5"].count("✗"), "–" in rows["agent 3"]) == (4, 4, True)
     assert "✓" not in rows["model_predictive"]
-    assert "Mean return on [bold]w" in output  # nothing that a name holds is obeyed
+    assert " on [bold]w" in returned  # nothing that a name holds is obeyed
     assert "agent 3: L2" in output
     assert "agent 5: no class" in output
     assert (tmp_path / "r.html").read_bytes() == b"<!doctype html>"
     assert played.calls[-1] == ("GET", "/evaluations/e1/report")
     assert "r.html" in "".join(notes.split())
+
+
+def test_tables_fit_80_columns() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    asking.show(FOUND, Options("http://there", {}, Path("r.html")), console)
+    counted = written(console).split("Mean return")[0].splitlines()
+    assert max(map(len, counted)) <= 80
+    assert not any("…" in line for line in counted)
 
 
 def test_programs_get_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -122,6 +134,22 @@ def test_the_bar_says_where_it_is() -> None:
 def test_what_cannot_be_asked_is_said_at_once() -> None:
     for arguments in (["--level", "L7"], ["--seeds", "4"], ["--require", "best"], ["--colour"]):
         assert CliRunner().invoke(cli, ["evaluate", "w", *arguments]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize(("given", "asked"), [([], None), (["--equivalence-margin", "0.05"], 0.05)])
+def test_the_margin_of_equivalence_is_sent_where_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, command: str, given: list[str], asked: float | None
+) -> None:
+    requests: list[dict[str, Any]] = []
+
+    def run(options: Any) -> int:
+        requests.append(options.request)
+        return 0
+
+    monkeypatch.setattr(f"app.cli.remote.{command}.run", run)
+    assert CliRunner().invoke(cli, [command, "w", *given]).exit_code == 0
+    assert requests[0].get("equivalence_margin") == asked
 
 
 def test_nobody_at_the_address_is_an_exit_status(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ BRACKET: list[dict[str, Any]] = [
 ]
 
 
+MEAN = {"mean": 12.0, "low": 11.0, "high": 13.0}
+
+
 def report(**more: Any) -> dict[str, Any]:
     return {
         "return": {"mean": -0.03, "low": -0.031, "high": -0.029},
@@ -78,5 +81,9 @@ def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
     assert f"agent 4: ppo, {told}" in text
     assert "1.23% from the exact optimum" in text
     assert "promoted: it is good" in text
+    rows = [{"name": "late by", "unit": "s", "policies": {"agent": MEAN, "pid": {**MEAN, "mean": 31.0}}}]
+    counted = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(outcomes=rows)})
+    assert counted.index("late by") < counted.index("promoted: it is good") < counted.index("return -0.03000")
+    assert ["late", "by", "12", "s", "31", "s"] in [line.split() for line in counted.splitlines()]
     single = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(bracket=BRACKET[:1])})
     assert "chosen" not in single

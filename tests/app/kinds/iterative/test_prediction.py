@@ -31,7 +31,7 @@ def believed() -> ModelTable:
 def test_it_is_the_promise_of_a_runs_first_decision() -> None:
     table = believed()
     on = compiled(SPEC, table)
-    decided = msgspec.json.decode(begin_with(on, beginning(on, {}, {"batch": 100}), "r", NOW)[0])
+    decided = msgspec.json.decode(begin_with(on, beginning(on, {}, {"batch": 100}, {}), "r", NOW)[0].decision)
     units = decided["allocation"]["executors"]
     query = {"allocation": [f"executors:{units:g}"], "feature": ["batch:100"]}
     answered = predict(Layout(SPEC), table, query)["predicted"]["iteration_seconds"]
@@ -42,7 +42,7 @@ def test_it_interpolates_between_features_and_asks_the_whole_belief() -> None:
     table = believed()
     query = {"allocation": ["executors:10"], "feature": ["batch:128"]}
     found = predict(Layout(SPEC), table, query)["predicted"]["iteration_seconds"]
-    middle = np.log(2 + 60 / 10 + 1) + table.members[:, 0, 6, :, 0].mean()
+    middle = np.log(2 + 60 / 10 + 1) + np.asarray(table.members)[:, 0, 6, :, 0].mean()
     assert np.log(found.mean) == pytest.approx(middle + 0.15**2 / 2, abs=1e-3)
     alone = predict(Layout(SPEC), replace(table, members=None), query)["predicted"]["iteration_seconds"]
     assert found.high / found.low > alone.high / alone.low

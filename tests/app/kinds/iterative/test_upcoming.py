@@ -195,6 +195,7 @@ def test_a_state_without_announcement_is_kept_as_it_always_was() -> None:
     on = compiled(SPEC, table())
     stored = msgspec.json.decode(ENGINE.serialise(reported(on, engine_run(on, {}), 0).state))
     assert all(entry is None or isinstance(entry, float) for entry in stored)
+    assert reported(on, ENGINE.restore(stored), 1).state.upcoming.size == 0
 
 
 @pytest.mark.parametrize(

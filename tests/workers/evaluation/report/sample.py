@@ -22,8 +22,12 @@ def interval(mean: float, half: float = 0.002) -> Json:
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
+OUTCOMES = [{"name": "runs late", "unit": "share"}, {"name": "gpus × hours", "unit": "h"}]
+
+
 def scores(value: float, advantage: float) -> Json:
     return {
+        "outcomes": {"runs late": interval(0.042), "gpus × hours": interval(3.14, 0.02)},
         "return": interval(value),
         "iqm": interval(value + 0.001),
         "terms": {"sla": 0.01, "cost": 0.9, "change": 0.1},
@@ -121,6 +125,7 @@ def report(*candidates: str, workload: str = "resnet18") -> Json:
         "kind": "iterative",
         "workload": workload,
         "settings": {"seeds": 5, "episodes": 256, "seed": 0, "confidence": 0.95, "resamples": 2000, "trials": 40},
+        "outcomes": OUTCOMES,
         "terms": ["sla", "cost", "change"],
         "term_weights": {"sla": 1.0, "cost": 0.1, "change": 0.01},
         "levels": [level(one, names) for one in TITLES],

@@ -70,6 +70,19 @@ def test_figures_stand_with_their_intervals(two: Seen) -> None:
     assert "50.5% [49.5%, 51.5%]" in two.texts
 
 
+def test_what_users_count_stands_before_returns(two: Seen) -> None:
+    heads = [text for text in two.texts if text in ("runs late", "gpus × hours", "return", "IQM")]
+    assert heads[:5] == ["runs late", "gpus × hours", "return", "return", "IQM"]
+    assert "4.2 % [4.0 %, 4.4 %]" in two.texts
+    assert "3.14 h [3.12 h, 3.16 h]" in two.texts
+
+
+def test_a_report_from_before_outcomes_is_still_drawn() -> None:
+    earlier = report("agent 3")
+    earlier.pop("outcomes")
+    assert "runs late" not in Seen(page(earlier)).texts
+
+
 def test_the_page_needs_nothing_from_elsewhere(two: Seen) -> None:
     assert not {"script", "link", "iframe", "object", "form"} & set(two.tags)
     assert all(value.startswith("data:image/svg+xml;base64,") for name, value in two.attributes if name == "src")

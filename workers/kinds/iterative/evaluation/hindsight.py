@@ -124,6 +124,8 @@ class _Path:
     def __init__(self, world: IterativeWorld) -> None:
         self.layout, self.projector = world.layout, world.projector
         world.reset()
+        truth = world.truth
+        self.followed = truth.projectors[int(truth.model[0])]
         start, factors = world.state, [world.log_factors[0]]
         for _ in range(world.steps):
             world.step(np.full(world.batch, self.layout.noop))
@@ -142,10 +144,10 @@ class _Path:
 
     def _measured(self, factors: Array, features: list[Array]) -> None:
         """What every allocation would have measured in every iteration but for a pause, [K, A, M]."""
-        layout, projector = self.layout, self.projector
+        layout, followed = self.layout, self.followed
         every = np.arange(len(layout.allocations))
-        points = [projector.point(np.tile(given, (len(every), 1))) for given in features]
-        logs = [projector.log_mean(every, point, np.full(len(every), k)) for k, point in enumerate(points)]
+        points = [followed.point(np.tile(given, (len(every), 1))) for given in features]
+        logs = [followed.log_mean(every, point, np.full(len(every), k)) for k, point in enumerate(points)]
         self.measured = np.exp(np.array(logs, np.float64) + factors[:, None])
 
     def _moves(self) -> None:
@@ -154,7 +156,7 @@ class _Path:
         goals = levels[None] + layout.deltas[:, None]  # [N, A, R]
         self.legal = ((goals >= 0) & (goals <= layout.tops)).all(axis=2)
         self.goal = np.where(self.legal, layout.index(np.clip(goals, 0, layout.tops)), 0)
-        pauses = ((layout.deltas != 0) @ projector.change_seconds).astype(np.float64)
+        pauses = ((layout.deltas != 0) @ self.followed.change_seconds).astype(np.float64)
         self.pauses, self.pause_of = np.unique(pauses, return_inverse=True)
         share = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
         self.moving = float(self.start.weights[0, 2]) * share

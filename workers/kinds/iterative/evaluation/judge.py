@@ -8,18 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.policies.guard import decide
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
-from workers.evaluation.judge import Judgement, gap
+from workers.evaluation.equivalence import MARGIN
+from workers.evaluation.judge import Counted, Judgement, gap
 from workers.evaluation.statistics import mean_interval as interval
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
+from workers.kinds.iterative.evaluation.outcomes import counted, outcomes_of
 from workers.kinds.iterative.simulator import IterativeSimulator
 
 EPISODES = 4096
@@ -34,10 +37,12 @@ class Scores:
     Attributes:
         returns: [E].
         terms: summed over the episode, [E, 3].
+        counted: what users count, see ``outcomes``, [E, O].
     """
 
     returns: NDArray[np.float64]
     terms: NDArray[np.float64]
+    counted: NDArray[np.float64]
 
     def interval(self) -> dict[str, float]:
         """Mean return and its 95 % interval."""
@@ -61,20 +66,21 @@ class Evaluator:
         return self._play(lambda situation: decide(situation, artifact).action)
 
     def _play(self, act: Any) -> Scores:
-        simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False)
+        simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False, count=counted)
         simulator.reset()
-        total = self._opening(simulator)
+        total, outcomes = self._opening(simulator)
         weights = simulator.state.weights.astype(np.float64)
         for _ in range(self.layout.iterations - 1):
             simulator.step(act(Situation(simulator.projector, simulator.state, simulator.view)))
             total += simulator.terms
-        return Scores(reward(weights, total).astype(np.float64), total)
+            outcomes += simulator.counted
+        return Scores(reward(weights, total).astype(np.float64), total, outcomes)
 
-    def _opening(self, simulator: IterativeSimulator) -> NDArray[np.float64]:
-        """Terms of the iteration that was run before the first decision."""
+    def _opening(self, simulator: IterativeSimulator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Terms and outcomes of the iteration that was run before the first decision."""
         after = simulator.state
         before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
-        return terms(simulator.projector, before, after).astype(np.float64)
+        return terms(simulator.projector, before, after).astype(np.float64), counted(simulator.projector, before, after)
 
 
 def judge(
@@ -86,6 +92,7 @@ def judge(
     champion: bytes | None = None,
     optimum: Optimum | None = None,
     episodes: int | None = None,
+    margin: float = MARGIN,
 ) -> dict[str, Any]:
     """Score an artifact: the agent report's ``return`` to ``reason``.
 
@@ -93,14 +100,36 @@ def judge(
         artifact: what would be published.
         champion: what answers now; it must be beaten to be replaced.
         optimum: the solved problem where the caller has it; else it is solved here. A coarser plan is no yardstick.
+        margin: of practical equivalence, as a share of the best heuristic's return.
     """
     evaluator = Evaluator(spec, table, seed, episodes)
     agent = evaluator.score_artifact(load(artifact))
-    rules = {name: evaluator.score(rule).returns for name, rule in HEURISTICS.items()}
+    rules = {name: evaluator.score(rule) for name, rule in HEURISTICS.items()}
     present = _present(evaluator, champion)
-    verdict = Judgement(agent.returns, rules, None if present is None else present.returns)
+    verdict = Judgement(
+        agent.returns,
+        {name: rule.returns for name, rule in rules.items()},
+        default_heuristic(Projector(evaluator.layout, table)).name,
+        None if present is None else present.returns,
+        margin,
+        Counted(
+            outcomes_of(spec),
+            agent.counted,
+            {name: rule.counted for name, rule in rules.items()},
+            None if present is None else present.counted,
+        ),
+    )
     terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
     return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum)}
+
+
+def alone(
+    spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
+) -> dict[str, Any]:
+    """What the bare policy of an artifact earns, nothing guarding it, beside the exact optimum where it can be had."""
+    evaluator = Evaluator(spec, table, seed)
+    scores = evaluator.score(load(artifact).policy)
+    return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum)
 
 
 def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:

@@ -142,7 +142,7 @@ class _Programme:
         self.median = np.exp(
             [projector.log_mean(every, anywhere, np.full(len(every), k))[:, seconds] for k in range(layout.iterations)]
         )  # [K, A]
-        self.noise = float(projector.noise_variance[seconds])
+        self.noise = projector.noise(np.arange(layout.iterations))[:, seconds] * np.ones(layout.iterations)  # [K]
         self.drift = float(projector.drift_variance[seconds])
         self.tau = float(projector.effect_variance[seconds])
         self._ranges()
@@ -154,14 +154,15 @@ class _Programme:
         self.variance[0] = self.tau
         for k in range(iterations):
             prior = self.variance[k] + self.drift
-            self.gain[k] = prior / (prior + self.noise)
+            self.gain[k] = prior / (prior + self.noise[k])
             self.variance[k + 1] = prior - self.gain[k] * prior
         marginal = self.tau + self.drift * np.arange(iterations + 1) - self.variance
         self.half = np.maximum(TAILS * np.sqrt(np.maximum(marginal, 0)), 1e-3)
         self.spread = np.sqrt(self.variance[:-1] + self.drift + self.noise)
         rest = np.cumsum(self.median[::-1], axis=0)[::-1]  # [K, A] seconds from k on
         count = np.arange(iterations, 0, -1)
-        wide = np.exp(TAILS * np.sqrt(self.variance[:-1] + self.drift * (1 + count / 3) + self.noise / count))
+        rest_noise = np.cumsum(self.noise[::-1])[::-1] / count**2  # of the mean over what is to come
+        wide = np.exp(TAILS * np.sqrt(self.variance[:-1] + self.drift * (1 + count / 3) + rest_noise))
         self.low, self.high = rest.min(axis=1) / wide, rest.max(axis=1) * wide
 
     def solve(self) -> tuple[NDArray[np.float32], Array]:

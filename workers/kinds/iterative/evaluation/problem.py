@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
@@ -28,7 +29,7 @@ from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum,
 from workers.evaluation.wrappers.base import World
 from workers.kinds.iterative.evaluation.hindsight import hindsight
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, plan
-from workers.kinds.iterative.evaluation.oracle import LARGEST, Oracle
+from workers.kinds.iterative.evaluation.outcomes import outcomes_of
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 MEMBERS = 4  # of the belief, which runs follow and policies hold: a step costs as much as it has
@@ -81,6 +82,7 @@ class IterativeProblem:
         self.layout = Layout(spec)
         self.name = spec.name
         self.weights: Sequence[float] = tuple(map(float, self.layout.weights))
+        self.outcomes: Sequence[Outcome] = outcomes_of(spec)
         self.table, self.without = table, without
         self.projector = Projector(self.layout, table.thinned(MEMBERS), np.float32)
         self.held_out = tuple(Projector(self.layout, other, np.float32) for other in held_out)
@@ -140,11 +142,6 @@ class IterativeProblem:
             except ValueError as error:
                 self._known[seed] = LevelOptimum(reason=str(error))
         return self._known[seed]
-
-    def oracle(self) -> Oracle | None:
-        """See ``Problem``; none where there is too much to plan."""
-        size = len(self.layout.deltas) * len(self.layout.allocations) * self.layout.iterations
-        return Oracle() if size <= LARGEST else None
 
     def tunables(self) -> tuple[Tunable, ...]:
         """See ``Problem``: the level of every resource."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
-from app.kinds.iterative.observation import View, advice_slice, view
+from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
@@ -16,8 +16,9 @@ from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.evaluation.world import Disturbed
-from workers.evaluation.wrappers.base import Conditions, neutral
+from workers.evaluation.wrappers.base import Conditions
 from workers.kinds.iterative.courses import Courses
+from workers.kinds.iterative.evaluation.outcomes import counted, outcomes_of
 from workers.kinds.iterative.simulator import restored
 from workers.learning.simulator import Step
 
@@ -25,25 +26,29 @@ Array = NDArray[np.float32]
 
 
 class Truth(NamedTuple):
-    """What an oracle knows of B runs.
+    """What is true of B runs, and no policy may know.
 
     Attributes:
         projectors: of the models that runs follow.
         model: which of them each run follows, [B].
+        effect: the log run effect of each metric, [B, M].
     """
 
     projectors: Sequence[Projector]
     model: NDArray[np.integer]
+    effect: Array
 
 
 class IterativeWorld(Disturbed):
-    """B runs of one workload; see ``World``. ``log_factors`` [B, M] and ``last`` are what luck made of the last step.
+    """B runs of one workload; see ``World``. ``log_factors`` [B, M] are what luck made of the last step.
 
     Args:
         projector: of the model that policies believe in; unless told otherwise runs follow it, each one of its members.
         held_out: those of held-out executions.
         seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
     """
+
+    advice: slice | None = None
 
     def __init__(self, projector: Projector, held_out: Sequence[Projector], batch: int, seed: int) -> None:
         layout = projector.layout
@@ -53,7 +58,6 @@ class IterativeWorld(Disturbed):
         self._member = np.zeros(batch, np.intp)
         self._courses, self._course = Courses(projector.table), np.zeros(batch, np.intp)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
-        self.advice = advice_slice(layout)
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
             *(f"target.{m.name}" for m in layout.spec.metrics if m.target is not None),
@@ -63,8 +67,8 @@ class IterativeWorld(Disturbed):
         )
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
+        self.counted: NDArray[np.floating] = np.zeros((batch, len(outcomes_of(layout.spec))))
         self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
-        self.last: Conditions = neutral(batch, self.channels)
         self._state: State | None = None
 
     @property
@@ -92,12 +96,7 @@ class IterativeWorld(Disturbed):
     @property
     def truth(self) -> Truth:
         """What no policy may know."""
-        return Truth(self._followed, self._model)
-
-    @property
-    def reference(self) -> Array:
-        """What a whole run is expected to cost at the largest allocation, [B]."""
-        return self._given.reference
+        return Truth(self._followed, self._model, self._effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B runs at the service's first allocation, and run the first iteration."""
@@ -126,9 +125,9 @@ class IterativeWorld(Disturbed):
         done = self.state.iteration >= self.layout.iterations
         seen, paid = self._view, self.paid
         if done.all():
-            last = self.paid, self.terms, self.log_factors, self.last
+            last = self.paid, self.terms, self.counted, self.log_factors
             self.reset()
-            self.paid, self.terms, self.log_factors, self.last = last
+            self.paid, self.terms, self.counted, self.log_factors = last
         now = self._view
         return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
 
@@ -193,26 +192,26 @@ class IterativeWorld(Disturbed):
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
 
-    def most(self, conditions: Conditions) -> NDArray[np.int16]:
+    def _most(self, conditions: Conditions) -> NDArray[np.int16]:
         """The largest levels that can be had, [B, R]."""
         return np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
 
     def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
         """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
         projector, seconds = self.projector, self.layout.seconds
-        levels = np.minimum(wanted, self.most(conditions))
+        levels = np.minimum(wanted, self._most(conditions))
         features = self._courses.at(self._course, before.iteration, before.features)
         expected = expect(projector, before, levels, features)
         logs, pause, spread = self._followed_logs(before, levels, features)
         disturbed = conditions.slowdown[:, None] + conditions.noise
         self.log_factors = self._effect + self._normal() * spread + disturbed.astype(np.float32)
-        self.last = conditions
         measured = np.exp(logs + self.log_factors)
         measured[:, seconds] *= 1 + conditions.repeated.astype(np.float32)
         measured[:, seconds] += pause
         after = advance(projector, before, levels, measured, features, expected)
         self.terms = terms(projector, before, after, self._given)
         self.paid = reward(before.weights, self.terms)
+        self.counted = counted(projector, before, after)
         self._state, self._view = after, self._seen(after)
 
     def _seen(self, state: State) -> View:

@@ -9,7 +9,9 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.evaluation.judge import Evaluator, calibrated, judge
+from workers.inputs import Samples
+from workers.kinds.iterative.evaluation.cross_fit import TooFewHalves, cross_fitted
+from workers.kinds.iterative.evaluation.judge import Evaluator, alone, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, described
 from workers.learning.described_simulator import SimulatorSpec
@@ -20,6 +22,7 @@ TRAINING_MEMBERS = 4  # of the belief, but in the verdict: a step in the simulat
 LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
 LARGEST_TABLE = 6  # entries
+UNSEEN = "under models that have not seen what it is judged on"
 
 
 class IterativeTraining:
@@ -29,10 +32,11 @@ class IterativeTraining:
         spec: the workload's.
         table: its domain model.
         seed: of the training; validation, hysteresis and verdict are settled on episodes of their own.
+        samples: what the model was fitted to: a promotion is also judged on its halves, see ``cross_fit``.
     """
 
-    def __init__(self, spec: Spec, table: ModelTable, seed: int) -> None:
-        self.spec, self.table, self.seed, self.layout = spec, table, seed, Layout(spec)
+    def __init__(self, spec: Spec, table: ModelTable, seed: int, samples: Samples = ()) -> None:
+        self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
         self.length = self.layout.iterations
         found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
         self.tabular = tuple(found[:LARGEST_TABLE])
@@ -76,10 +80,33 @@ class IterativeTraining:
         """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
         return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None) -> dict[str, Any]:
+    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
         """See ``TrainingProblem``."""
-        optimum = self._optimum(planned)
-        return judge(self.spec, self.table, artifact, seed=self.seed + 3, champion=champion, optimum=optimum)
+        return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        verdict = judge(
+            self.spec,
+            self.table,
+            artifact,
+            seed=self.seed + 3,
+            champion=champion,
+            optimum=self._optimum(planned),
+            margin=margin,
+        )
+        try:
+            crossed = cross_fitted(
+                self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion, margin=margin
+            )
+        except TooFewHalves as error:
+            return verdict | {"cross_fitted": {"reason": str(error)}}
+        if verdict["promoted"] and not crossed["promoted"]:
+            verdict |= {
+                "promoted": False,
+                "reason": f"under models that have not seen what it is judged on: {crossed['reason']}",
+            }
+        return verdict | {"cross_fitted": crossed}
 
     def _optimum(self, planned: Planned) -> Optimum | None:
         if not planned.artifact:

@@ -18,12 +18,12 @@ class Turned:
 
     Attributes:
         truth: the episodes, [B].
-        earned: terms [6] of the numbered ways, by identity of the episode and number.
+        earned: terms [6] and outcomes [6] of the numbered ways, by identity of the episode and number.
     """
 
     def __init__(self, known: Sequence[Episode], disturbance: Sequence[TaskDisturbance]) -> None:
         self.truth = [disturbed_episode(one, what) for one, what in zip(known, disturbance, strict=True)]
-        self.earned: dict[tuple[int, int], Floats] = {}
+        self.earned: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
 
 class Drawn:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
@@ -19,6 +20,7 @@ from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum,
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.memory import Memory
 from workers.kinds.workflow.evaluation.objective import reference
+from workers.kinds.workflow.evaluation.outcomes import OUTCOMES
 from workers.kinds.workflow.evaluation.pictures import picture
 from workers.kinds.workflow.evaluation.policies import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.evaluation.reference import level_optimum
@@ -30,7 +32,7 @@ TASKS = 256
 LOADS = tuple(np.linspace(-2, 0.5, 11).round(3).tolist())
 SPREADS = tuple(np.linspace(0, 3, 11).round(3).tolist())
 NOTHING_HELD_OUT = "no traces were held out: too few were given to keep any back"
-ONE_EPISODE = "no one plan suits many episodes; the oracle takes the best strategy of each in hindsight"
+ONE_EPISODE = "no one plan suits many episodes"
 DESCRIPTIONS = {
     Level.TRAIN: "As L1, under seeds that no test uses.",
     Level.FIXED: "One sequence of tasks, the busiest of a few, the same for everybody and every time.",
@@ -68,6 +70,7 @@ class WorkflowProblem:
     ) -> None:
         self.layout, self.name, self.without, self.tasks = Layout(spec), spec.name, without, tasks
         self.weights: Sequence[float] = tuple(map(float, self.layout.weights))
+        self.outcomes: Sequence[Outcome] = OUTCOMES
         self.traces = tuple(self._playable([traces] if isinstance(traces, Trace) else traces))
         self.held_out = tuple(self._playable(held_out))
         if not self.traces:
@@ -134,10 +137,6 @@ class WorkflowProblem:
             limits = self.layout.spec.limits_per_user
             self._known[seed] = level_optimum(world.truth[0], limits, world.schedule(0, best), seed)
         return self._known[seed]
-
-    def oracle(self) -> Policy:
-        """See ``Problem``: the best heuristic of every episode, in hindsight."""
-        return Hindsight()
 
     def tunables(self) -> tuple[Tunable, ...]:
         """See ``Problem``: rule, mechanism and order of overtaking, or the strategy for workflows."""

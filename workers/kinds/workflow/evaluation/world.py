@@ -21,6 +21,7 @@ from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, TaskDisturbance
 from workers.kinds.workflow.evaluation.memory import Drawn, Memory, Turned
 from workers.kinds.workflow.evaluation.objective import objective_return, reference, terms
+from workers.kinds.workflow.evaluation.outcomes import OUTCOMES, counted
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.schedule import Schedule
 from workers.learning.simulator import Step
@@ -83,6 +84,7 @@ class WorkflowWorld(Disturbed):
         )
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
+        self.counted: NDArray[np.floating] = np.zeros((batch, len(OUTCOMES)))
         self._begun = False
         self._outcome: Turned | None = None
         self._disturbances: list[TaskDisturbance] | None = None
@@ -130,11 +132,17 @@ class WorkflowWorld(Disturbed):
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
         """The terms of that, [6]."""
+        return self._earned_by(row, action)[0]
+
+    def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Terms and outcomes."""
         episode = self.truth[row]
         earned = self._turned.earned if action < self.numbered else self._earned
         key = (id(episode), action)
         if key not in earned:
-            earned[key] = terms(episode.trace, episode.nodes, self.schedule(row, action), episode.measure)
+            schedule = self.schedule(row, action)
+            paid_for = terms(episode.trace, episode.nodes, schedule, episode.measure)
+            earned[key] = paid_for, counted(episode.trace, episode.nodes, schedule)
         return earned[key]
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -149,12 +157,14 @@ class WorkflowWorld(Disturbed):
         """Play every episode to its end by the way of that number."""
         if not self._begun:
             raise RuntimeError("reset() comes before the first step")
-        paid_for = np.array([self.outcome(b, int(action)) for b, action in enumerate(actions)])
+        earned = [self._earned_by(b, int(action)) for b, action in enumerate(actions)]
+        paid_for, outcomes = (np.array(part) for part in zip(*earned, strict=True))
         weights = np.array([episode.weights for episode in self.truth])
         last = -(weights * paid_for).sum(axis=1).astype(np.float32), paid_for.astype(np.float32)
         seen = self._view
         self.reset()
         self.paid, self.terms = last
+        self.counted = outcomes
         now = self._view
         done = np.ones(self.batch, np.bool_)
         return Step(now.observation, now.mask, self.paid, done, seen.observation)
@@ -181,7 +191,7 @@ class WorkflowWorld(Disturbed):
         """Episodes as they are known beforehand."""
         self._before = self.random.bit_generator.state
         self._played: dict[tuple[int, int], Schedule] = {}
-        self._earned: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self._earned: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._outcome, self._disturbances = None, None
         key = self._key()
         drawn = self._memory.get(key)

@@ -1,13 +1,18 @@
 """Plans for workflows, by the kind's own functions, compiled."""
 
-from app.kinds.workflow.scheduling import placement, ranks
+from app.kinds.workflow.scheduling import annealing, placement, ranks
 from app.kinds.workflow.scheduling.placement import Plan, Rule
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
 from workers.kinds.workflow.simulator.compiling import compilable, kernel
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
 compilable(placement.arrival, placement.bill, placement.offer, placement.planned, ranks.first_ready)
+compilable(annealing.used, annealing.replayed, annealing.timed, annealing.restored, annealing.critical_chain)
+compilable(annealing.turned, annealing.turns_open, annealing.soonest, annealing.beside, annealing.put)
+compilable(annealing.relatives, annealing.turn_for, annealing.attempt, annealing.bills, annealing.worth_of)
 place = kernel(placement.planned)
+anneal = kernel(annealing.annealed)
+COMPILED_RANKS = ranks.Ranks(*map(kernel, ranks.PLAIN))
 
 
 def plan(given: Problem, rule: Rule) -> Plan:

@@ -3,13 +3,14 @@
 import numpy as np
 
 from app.kinds.workflow.layout import Nodes
+from app.kinds.workflow.scheduling.annealing import SearchObjective
 from app.kinds.workflow.scheduling.placement import Plan
 from app.kinds.workflow.scheduling.planning import STRATEGIES, problem_of
 from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
 from workers.kinds.workflow.simulator.planner import plan
 from workers.kinds.workflow.simulator.schedule import Schedule, figures
-from workers.kinds.workflow.simulator.search import SHORT, SearchObjective, agent, candidates
+from workers.kinds.workflow.simulator.search import SHORT, agent, candidates
 from workers.kinds.workflow.simulator.world import NONE, Breakdowns
 
 AGENT = "agent"

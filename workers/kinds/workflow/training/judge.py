@@ -1,6 +1,6 @@
 """The verdict on a scheduler: the artifact that will answer, played beside every strategy on sequences of its own."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,11 +9,13 @@ from app.kinds.workflow.policies.combined import InspectorPolicy, PortfolioPolic
 from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.trace import Seconds
-from workers.evaluation.judge import Judgement
+from workers.evaluation.equivalence import MARGIN
+from workers.evaluation.judge import Counted, Judgement
 from workers.evaluation.statistics import mean_interval
+from workers.kinds.workflow.evaluation.outcomes import QUEUED, queued
 from workers.kinds.workflow.simulator.agents import NETWORK, Agent, Networks, agent_of, networks, parameters
 from workers.kinds.workflow.training.proximal import flat
-from workers.kinds.workflow.training.sequences import Sequence, loss
+from workers.kinds.workflow.training.sequences import Sequence, charged_for, loss, played
 
 
 def nets_of(scorers: list[ScorerPolicy | None]) -> Networks:
@@ -58,34 +60,57 @@ def measured(agent: Agent, sequences: list[Sequence]) -> Seconds:
     return np.array([loss(sequence, agent) for sequence in sequences])
 
 
-def judge(artifact: bytes, sequences: list[Sequence], champion: bytes | None = None) -> dict[str, Any]:
+class Scores(NamedTuple):
+    """What an agent comes to on N sequences: returns [N], losses with their sign changed, and outcomes [N, 3]."""
+
+    returns: Seconds
+    counted: Seconds
+
+
+def scored(agent: Agent, sequences: list[Sequence]) -> Scores:
+    """Play every sequence once."""
+    begun = [(sequence, played(sequence, agent)) for sequence in sequences]
+    losses = [charged_for(sequence, at) for sequence, at in begun]
+    return Scores(-np.array(losses), np.array([queued(sequence.trace, at) for sequence, at in begun]))
+
+
+def judge(
+    artifact: bytes,
+    sequences: list[Sequence],
+    champion: bytes | None = None,
+    *,
+    answering: str | None = None,
+    margin: float = MARGIN,
+) -> dict[str, Any]:
     """The artifact beside all rules and the champion, paired by sequence: the agent report's ``return`` to ``reason``.
 
     A return is a loss with its sign changed.
+
+    Args:
+        answering: the strategy that answers while no agent does; what is no rule, is not played.
+        margin: of practical equivalence, as a share of the best rule's loss.
     """
-    rules = {name: -measured(rule(name), sequences) for name in RULES}
-    present = None if champion is None else -measured(compiled(load(champion)), sequences)
-    verdict = Judgement(-measured(compiled(load(artifact)), sequences), rules, present)
-    gains = {f"the best strategy, {verdict.best},": verdict.advantage}
-    gains |= {} if verdict.gain is None else {"the present champion": verdict.gain}
-    whole = sequences[0].objective is not None
-    report = verdict.report()
-    terms = {"objective" if whole else "slowdown": mean_interval(-verdict.returns)}
-    return {name: value for name, value in report.items() if name not in ("advantage", "episodes")} | {
-        "terms": terms,
-        "heuristics": {name: mean_interval(-returns) for name, returns in rules.items()},
-        "gains": gains,
-        "sequences": len(sequences),
-        "reason": _reason(verdict, gains, "of what the objective charges" if whole else "mean bounded slowdown"),
-    }
-
-
-def _reason(verdict: Judgement, gains: dict[str, dict[str, float]], unit: str) -> str:
-    """The verdict in words, with losses in their unit."""
-    losses = "; ".join(
-        f"{who} has {gain['mean']:.4g} more {unit} ({gain['low']:.4g} to {gain['high']:.4g}, 95 %)"
-        for who, gain in gains.items()
+    agent = scored(compiled(load(artifact)), sequences)
+    rules = {name: scored(rule(name), sequences) for name in RULES}
+    present = None if champion is None else scored(compiled(load(champion)), sequences)
+    returns = {name: one.returns for name, one in rules.items()}
+    verdict = Judgement(
+        agent.returns,
+        returns,
+        answering if answering in rules else None,
+        None if present is None else present.returns,
+        margin,
+        Counted(
+            QUEUED,
+            agent.counted,
+            {name: one.counted for name, one in rules.items()},
+            None if present is None else present.counted,
+        ),
     )
-    reason = f"on {len(verdict.returns)} sequences {losses}"
-    lost = [who for who, passed in zip(gains, (verdict.as_good, verdict.better), strict=False) if not passed]
-    return f"not better than {' and '.join(lost)} with confidence: {reason}" if lost else reason
+    terms = {"slowdown" if sequences[0].objective is None else "objective": mean_interval(-verdict.returns)}
+    report = verdict.report()
+    return {name: value for name, value in report.items() if name != "episodes"} | {
+        "terms": terms,
+        "heuristics": {name: mean_interval(-values) for name, values in returns.items()},
+        "sequences": len(sequences),
+    }

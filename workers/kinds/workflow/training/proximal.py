@@ -24,6 +24,7 @@ CONFIG = msgspec.structs.replace(
     trace=0.97,
     epochs=4,
     batch=2_048,
+    stop=0.02,
     entropy=Entropy(start=0.001),
     place=DeviceConfig(device="cpu"),
 )
@@ -32,8 +33,8 @@ CONFIG = msgspec.structs.replace(
 class Proximal:
     """PPO for a number of environment steps."""
 
-    def __init__(self, simulator: WorkflowSimulator, steps: int, seed: int, seconds: float | None = None) -> None:
-        plan = Plan(steps, chunk_steps=max(simulator.batch * CONFIG.rollout, 1), seconds=seconds)
+    def __init__(self, simulator: WorkflowSimulator, steps: int, seed: int) -> None:
+        plan = Plan(steps, chunk_steps=max(simulator.batch * CONFIG.rollout, 1))
         self.learner = Serial(CONFIG, simulator, plan, seed)
 
     @property

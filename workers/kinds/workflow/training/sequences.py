@@ -77,13 +77,23 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
     return independent(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
 
 
+def played(sequence: Sequence, agent: Agent) -> Seconds:
+    """When each job of a sequence begins under an agent, [N]."""
+    play = opened(sequence.trace, sequence.processors)
+    member = np.full(sequence.trace.tasks, -1, np.int64)
+    play_agent(play, agent, sequence.mechanism, sequence.fill, sequence.processors, WHOLE, member)
+    return play.begun
+
+
 def loss(sequence: Sequence, agent: Agent) -> float:
     """Mean bounded slowdown of a sequence under an agent, or what its workload's objective charges."""
+    return charged_for(sequence, played(sequence, agent))
+
+
+def charged_for(sequence: Sequence, begun: Seconds) -> float:
+    """The same of jobs that begin at these seconds, [N]."""
     trace = sequence.trace
-    play = opened(trace, sequence.processors)
-    member = np.full(trace.tasks, -1, np.int64)
-    play_agent(play, agent, sequence.mechanism, sequence.fill, sequence.processors, WHOLE, member)
     if sequence.objective is not None:
-        return charged(sequence.objective, trace, play.begun)
-    spent = play.begun - trace.submit + trace.runtime
+        return charged(sequence.objective, trace, begun)
+    spent = begun - trace.submit + trace.runtime
     return float(np.maximum(1.0, spent / np.maximum(trace.runtime, SHORTEST)).mean())

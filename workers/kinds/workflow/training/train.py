@@ -15,8 +15,9 @@ from app.kinds.workflow.policies.members import ScorerPolicy, StrategyPolicy
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.observation import FEATURES, STATE_WIDTH, WIDTH
 from app.kinds.workflow.scheduling.rules import RULES, SJF
-from app.kinds.workflow.spec import Spec
+from app.kinds.workflow.spec import AGENT, Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
+from workers.evaluation.equivalence import MARGIN
 from workers.inputs import Samples
 from workers.kinds.workflow.simulator.agents import NETWORK, Agent, agent_of, networks, parameters
 from workers.kinds.workflow.simulator.environment import Episode, WorkflowSimulator
@@ -54,6 +55,7 @@ class SchedulerTrainer:
         seed: of everything drawn.
         budget: tasks that are picked in simulations; None: as many as take about a minute.
         champion: the artifact that answers now; it must be beaten to be replaced.
+        margin: of practical equivalence, in the verdict.
 
     Raises:
         Untrainable: there are too few tasks, or they do not fit on one machine.
@@ -67,8 +69,10 @@ class SchedulerTrainer:
         budget: int | None = None,
         *,
         champion: bytes | None = None,
+        margin: float = MARGIN,
     ) -> None:
-        self.spec, self.seed, self.champion, self.objective = spec, seed, champion, objective_weights(spec)
+        self.spec, self.seed, self.margin, self.objective = spec, seed, margin, objective_weights(spec)
+        self.champion = SHIPPED.read_bytes() if champion is None and spec.strategy == AGENT else champion
         self.machine = max(node.processors for node in spec.nodes)
         name = spec.backfilling if spec.backfilling in MECHANISMS[:3] else "easy"
         self.mechanism = MECHANISMS.index(name)
@@ -221,12 +225,15 @@ class SchedulerTrainer:
         chosen = min(scores, key=lambda name: scores[name])
         artifact = save(contenders[chosen])
         unseen = self._sequences(self.unseen, JUDGED, np.random.default_rng(self.seed + 3))
-        report = {"algorithm": chosen, "seed": self.seed, **judge(artifact, unseen, self.champion)}
+        report = {"algorithm": chosen, "seed": self.seed, **self._judged(artifact, unseen)}
         report |= {"candidates": scores, "gate": calibration, "proximal": self.proximal, "picks": self.spent}
         report |= {"started_from": self.started}
         report |= {"curve": [list(point) for point in self.search.curve], "mechanism": MECHANISMS[self.mechanism]}
         report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
         return TrainedAgent(artifact, report)
+
+    def _judged(self, artifact: bytes, unseen: list[Sequence]) -> dict[str, Any]:
+        return judge(artifact, unseen, self.champion, answering=self.spec.strategy, margin=self.margin)
 
     def _portfolio(self, scorer: ScorerPolicy, best: StrategyPolicy) -> tuple[PortfolioPolicy, list[dict[str, float]]]:
         """The network, the best rule and the shortest first, the best of them first, with a fitted gate."""

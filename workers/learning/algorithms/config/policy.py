@@ -39,7 +39,8 @@ class Cloning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="actor_critic"):
     """The actor-critic agent; its switches are the family's members.
 
-    `temperature`, in the reward's unit: logits = advice / temperature + head. A rollout is `rollout` slabs.
+    `temperature`, in the reward's unit, is what a logit is worth: exported values are temperature · logits, and the
+    logits of a scorer begin from the environment's scores over it. A rollout is `rollout` slabs.
     `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are cut at
     `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. A rollout is gone over
     `epochs` times in random minibatches of `batch` examples (None: all at once), until the policy has moved by more
@@ -76,9 +77,7 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
 
 
 A2C = ActorCritic(entropy=Entropy(start=0.005), optimiser=Optimiser(rate=3e-3, clip=0.5), rollout=8)
-PPO = msgspec.structs.replace(
-    A2C, surrogate="clipped", rollout=16, epochs=4, batch=2_048, stop=0.02, average=0.02, average_from=0.5
-)
+PPO = msgspec.structs.replace(A2C, surrogate="clipped", rollout=16, epochs=4, batch=512, average=0.02, average_from=0.5)
 
 NAMED: dict[str, ActorCritic] = {
     "a2c": A2C,

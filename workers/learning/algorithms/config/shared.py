@@ -23,15 +23,15 @@ class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Q = advice + head(trunk(observation)). `advice` uses the environment's per-action advice where it gives one.
+    """Q = head(trunk(observation)).
 
-    A `scorer` takes the place of `layers` and head where an observation is a set of candidates.
+    A `scorer` takes the place of `layers` and head where an observation is a set of candidates; it adds to the score
+    that the environment gives each of them, where it gives one.
     """
 
     layers: tuple[Count, ...] = (64, 64)
     activation: Literal["relu", "tanh"] = "relu"
     dueling: bool = False
-    advice: bool = True
     scorer: Scorer | None = None
 
 

@@ -84,7 +84,6 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
     warm_up: Count = 8_192
     rate: Positive = 0.02
     gamma: Share = 1.0
-    advice: bool = True
     exploration: Exploration = Exploration()
 
 

@@ -6,6 +6,7 @@ from .backfill_window import BackfillWindow
 from .criterion import Criterion
 from .decision import Decision
 from .decision_allocation import DecisionAllocation
+from .decision_chances import DecisionChances
 from .decision_delta import DecisionDelta
 from .decision_predicted import DecisionPredicted
 from .decision_reason import DecisionReason
@@ -39,9 +40,11 @@ from .iteration_report_features import IterationReportFeatures
 from .iteration_report_metrics import IterationReportMetrics
 from .iteration_run_start import IterationRunStart
 from .iteration_run_start_features_type_0 import IterationRunStartFeaturesType0
+from .iteration_run_start_probabilities import IterationRunStartProbabilities
 from .iteration_run_start_targets import IterationRunStartTargets
 from .iterative_patch import IterativePatch
 from .iterative_patch_prices import IterativePatchPrices
+from .iterative_patch_probabilities import IterativePatchProbabilities
 from .iterative_patch_targets import IterativePatchTargets
 from .iterative_patch_weights import IterativePatchWeights
 from .iterative_spec import IterativeSpec
@@ -111,6 +114,7 @@ from .series_read import SeriesRead
 from .shadow_read import ShadowRead
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
+from .skipped_lines import SkippedLines
 from .spread import Spread
 from .stored_execution import StoredExecution
 from .trace_execution import TraceExecution
@@ -160,6 +164,7 @@ __all__ = (
     "Criterion",
     "Decision",
     "DecisionAllocation",
+    "DecisionChances",
     "DecisionDelta",
     "DecisionPredicted",
     "DecisionReason",
@@ -193,9 +198,11 @@ __all__ = (
     "IterationReportMetrics",
     "IterationRunStart",
     "IterationRunStartFeaturesType0",
+    "IterationRunStartProbabilities",
     "IterationRunStartTargets",
     "IterativePatch",
     "IterativePatchPrices",
+    "IterativePatchProbabilities",
     "IterativePatchTargets",
     "IterativePatchWeights",
     "IterativeSpec",
@@ -265,6 +272,7 @@ __all__ = (
     "ShadowRead",
     "ShadowStep",
     "ShadowStepAllocationType0",
+    "SkippedLines",
     "Spread",
     "StoredExecution",
     "TraceExecution",

@@ -18,6 +18,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision_allocation import DecisionAllocation
+    from ..models.decision_chances import DecisionChances
     from ..models.decision_delta import DecisionDelta
     from ..models.decision_predicted import DecisionPredicted
     from ..models.decision_reason import DecisionReason
@@ -59,6 +60,9 @@ class Decision:
     valid_for_iterations: int
     """ For how many iterations it holds; 0 once the run is complete. """
     decided_at: datetime.datetime
+    chances: DecisionChances | Unset = UNSET
+    """ How likely each target is to be met at this allocation: a run's at its end, if the allocation is held; an
+    iteration's in the next one. None before the first model, and of set points. """
     shadow: None | ShadowStep | Unset = UNSET
     """ The run's shadow, if it has one. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -99,6 +103,10 @@ class Decision:
 
         decided_at = self.decided_at.isoformat()
 
+        chances: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.chances, Unset):
+            chances = self.chances.to_dict()
+
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
             shadow = UNSET
@@ -128,6 +136,8 @@ class Decision:
                 "decided_at": decided_at,
             }
         )
+        if chances is not UNSET:
+            field_dict["chances"] = chances
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -136,6 +146,7 @@ class Decision:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision_allocation import DecisionAllocation  # noqa: PLC0415
+        from ..models.decision_chances import DecisionChances  # noqa: PLC0415
         from ..models.decision_delta import DecisionDelta  # noqa: PLC0415
         from ..models.decision_predicted import DecisionPredicted  # noqa: PLC0415
         from ..models.decision_reason import DecisionReason  # noqa: PLC0415
@@ -190,6 +201,13 @@ class Decision:
 
         decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
 
+        _chances = d.pop("chances", UNSET)
+        chances: DecisionChances | Unset
+        if isinstance(_chances, Unset):
+            chances = UNSET
+        else:
+            chances = DecisionChances.from_dict(_chances)
+
         def _parse_shadow(data: object) -> None | ShadowStep | Unset:
             if data is None:
                 return data
@@ -223,6 +241,7 @@ class Decision:
             predicted=predicted,
             valid_for_iterations=valid_for_iterations,
             decided_at=decided_at,
+            chances=chances,
             shadow=shadow,
         )
 

@@ -36,6 +36,9 @@ class EvaluationRequest:
     """ Same seed, same samples: the same result. """
     model: int | None | Unset = UNSET
     """ Version of the domain model to judge under; default: the newest. """
+    equivalence_margin: float | Unset = 0.01
+    """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
+    gain within it promotes nobody. """
     held_out: HeldOut | Unset = UNSET
     """ Executions that the held-out domain model of level L3 is fitted on, and the first one is not. """
 
@@ -69,6 +72,8 @@ class EvaluationRequest:
         else:
             model = self.model
 
+        equivalence_margin = self.equivalence_margin
+
         held_out: dict[str, Any] | Unset = UNSET
         if not isinstance(self.held_out, Unset):
             held_out = self.held_out.to_dict()
@@ -92,6 +97,8 @@ class EvaluationRequest:
             field_dict["seed"] = seed
         if model is not UNSET:
             field_dict["model"] = model
+        if equivalence_margin is not UNSET:
+            field_dict["equivalence_margin"] = equivalence_margin
         if held_out is not UNSET:
             field_dict["held_out"] = held_out
 
@@ -147,6 +154,8 @@ class EvaluationRequest:
 
         model = _parse_model(d.pop("model", UNSET))
 
+        equivalence_margin = d.pop("equivalence_margin", UNSET)
+
         _held_out = d.pop("held_out", UNSET)
         held_out: HeldOut | Unset
         if isinstance(_held_out, Unset):
@@ -162,6 +171,7 @@ class EvaluationRequest:
             episodes=episodes,
             seed=seed,
             model=model,
+            equivalence_margin=equivalence_margin,
             held_out=held_out,
         )
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..models.iteration_run_start_features_type_0 import (
         IterationRunStartFeaturesType0,
     )
+    from ..models.iteration_run_start_probabilities import IterationRunStartProbabilities
     from ..models.iteration_run_start_targets import IterationRunStartTargets
     from ..models.upcoming_iteration import UpcomingIteration
 
@@ -29,6 +30,9 @@ class IterationRunStart:
     nothing. """
     targets: IterationRunStartTargets | Unset = UNSET
     """ Targets of this run alone, by metric; the workload's hold for the rest. """
+    probabilities: IterationRunStartProbabilities | Unset = UNSET
+    """ How sure targets of this run alone are to be met, by metric; null: as the weights have it. The workload's
+    hold for the rest. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
     """ Features of the first iteration, if they are known: all of them. """
     upcoming: list[UpcomingIteration] | Unset = UNSET
@@ -50,6 +54,10 @@ class IterationRunStart:
         targets: dict[str, Any] | Unset = UNSET
         if not isinstance(self.targets, Unset):
             targets = self.targets.to_dict()
+
+        probabilities: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.probabilities, Unset):
+            probabilities = self.probabilities.to_dict()
 
         features: dict[str, Any] | None | Unset
         if isinstance(self.features, Unset):
@@ -77,6 +85,8 @@ class IterationRunStart:
             field_dict["shadow"] = shadow
         if targets is not UNSET:
             field_dict["targets"] = targets
+        if probabilities is not UNSET:
+            field_dict["probabilities"] = probabilities
         if features is not UNSET:
             field_dict["features"] = features
         if upcoming is not UNSET:
@@ -88,6 +98,9 @@ class IterationRunStart:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.iteration_run_start_features_type_0 import (
             IterationRunStartFeaturesType0,  # noqa: PLC0415
+        )
+        from ..models.iteration_run_start_probabilities import (
+            IterationRunStartProbabilities,  # noqa: PLC0415
         )
         from ..models.iteration_run_start_targets import IterationRunStartTargets  # noqa: PLC0415
         from ..models.upcoming_iteration import UpcomingIteration  # noqa: PLC0415
@@ -110,6 +123,13 @@ class IterationRunStart:
             targets = UNSET
         else:
             targets = IterationRunStartTargets.from_dict(_targets)
+
+        _probabilities = d.pop("probabilities", UNSET)
+        probabilities: IterationRunStartProbabilities | Unset
+        if isinstance(_probabilities, Unset):
+            probabilities = UNSET
+        else:
+            probabilities = IterationRunStartProbabilities.from_dict(_probabilities)
 
         def _parse_features(data: object) -> IterationRunStartFeaturesType0 | None | Unset:
             if data is None:
@@ -141,6 +161,7 @@ class IterationRunStart:
             workload=workload,
             shadow=shadow,
             targets=targets,
+            probabilities=probabilities,
             features=features,
             upcoming=upcoming,
         )

@@ -9,6 +9,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.iterative_patch_prices import IterativePatchPrices
+    from ..models.iterative_patch_probabilities import IterativePatchProbabilities
     from ..models.iterative_patch_targets import IterativePatchTargets
     from ..models.iterative_patch_weights import IterativePatchWeights
 
@@ -22,6 +23,9 @@ class IterativePatch:
 
     targets: IterativePatchTargets | Unset = UNSET
     """ New targets by metric; null: no target any more. """
+    probabilities: IterativePatchProbabilities | Unset = UNSET
+    """ How sure targets are to be met, by metric; null: as the weights have it. A target that is taken away takes
+    its probability along. """
     prices: IterativePatchPrices | Unset = UNSET
     """ New prices per unit and hour, by resource. """
     weights: IterativePatchWeights | Unset = UNSET
@@ -31,6 +35,10 @@ class IterativePatch:
         targets: dict[str, Any] | Unset = UNSET
         if not isinstance(self.targets, Unset):
             targets = self.targets.to_dict()
+
+        probabilities: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.probabilities, Unset):
+            probabilities = self.probabilities.to_dict()
 
         prices: dict[str, Any] | Unset = UNSET
         if not isinstance(self.prices, Unset):
@@ -45,6 +53,8 @@ class IterativePatch:
         field_dict.update({})
         if targets is not UNSET:
             field_dict["targets"] = targets
+        if probabilities is not UNSET:
+            field_dict["probabilities"] = probabilities
         if prices is not UNSET:
             field_dict["prices"] = prices
         if weights is not UNSET:
@@ -55,6 +65,7 @@ class IterativePatch:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.iterative_patch_prices import IterativePatchPrices  # noqa: PLC0415
+        from ..models.iterative_patch_probabilities import IterativePatchProbabilities  # noqa: PLC0415
         from ..models.iterative_patch_targets import IterativePatchTargets  # noqa: PLC0415
         from ..models.iterative_patch_weights import IterativePatchWeights  # noqa: PLC0415
 
@@ -65,6 +76,13 @@ class IterativePatch:
             targets = UNSET
         else:
             targets = IterativePatchTargets.from_dict(_targets)
+
+        _probabilities = d.pop("probabilities", UNSET)
+        probabilities: IterativePatchProbabilities | Unset
+        if isinstance(_probabilities, Unset):
+            probabilities = UNSET
+        else:
+            probabilities = IterativePatchProbabilities.from_dict(_probabilities)
 
         _prices = d.pop("prices", UNSET)
         prices: IterativePatchPrices | Unset
@@ -82,6 +100,7 @@ class IterativePatch:
 
         iterative_patch = cls(
             targets=targets,
+            probabilities=probabilities,
             prices=prices,
             weights=weights,
         )

@@ -23,6 +23,9 @@ class Metric:
     scope: MetricScope | Unset = MetricScope.ITERATION
     """ whether the target holds for each iteration, or for the sum over the run """
     weight: float | Unset = 1.0
+    probability: float | None | Unset = UNSET
+    """ How sure the target is to be met: then the smallest cost at which the model gives that chance is taken,
+    however small a miss would be. Where no allocation gives it, the weights decide. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -45,6 +48,12 @@ class Metric:
 
         weight = self.weight
 
+        probability: float | None | Unset
+        if isinstance(self.probability, Unset):
+            probability = UNSET
+        else:
+            probability = self.probability
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -62,6 +71,8 @@ class Metric:
             field_dict["scope"] = scope
         if weight is not UNSET:
             field_dict["weight"] = weight
+        if probability is not UNSET:
+            field_dict["probability"] = probability
 
         return field_dict
 
@@ -97,6 +108,15 @@ class Metric:
 
         weight = d.pop("weight", UNSET)
 
+        def _parse_probability(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        probability = _parse_probability(d.pop("probability", UNSET))
+
         metric = cls(
             name=name,
             unit=unit,
@@ -104,6 +124,7 @@ class Metric:
             goal=goal,
             scope=scope,
             weight=weight,
+            probability=probability,
         )
 
         return metric

@@ -23,12 +23,13 @@ class TrainRequest:
     """ `auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone on from,
     its own. """
     budget: int | None | Unset = UNSET
-    """ Environment steps for each seed, shared by the algorithms that compete; default: as many as fit into some
-    seconds. """
+    """ Environment steps for each seed, shared by the algorithms that compete: the same request gives the same
+    agent on any machine. Default: what the kind's trainings take (1,000,000 of an iterative workload). """
     seed: int | Unset = 0
     """ Same seed, same samples: the same result. """
-    seeds: int | Unset = 1
-    """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. """
+    seeds: int | None | Unset = UNSET
+    """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. Default: three with
+    `auto`, else one. """
     executor: TrainRequestExecutor | Unset = TrainRequestExecutor.SERIAL
     """ In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra). """
     device: TrainRequestDevice | Unset = TrainRequestDevice.AUTO
@@ -44,6 +45,9 @@ class TrainRequest:
     require: list[TrainRequestRequireItem] | Unset = UNSET
     """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
     model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
+    equivalence_margin: float | Unset = 0.01
+    """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
+    gain within it promotes nobody. """
 
     def to_dict(self) -> dict[str, Any]:
         algorithm: str | Unset = UNSET
@@ -58,7 +62,11 @@ class TrainRequest:
 
         seed = self.seed
 
-        seeds = self.seeds
+        seeds: int | None | Unset
+        if isinstance(self.seeds, Unset):
+            seeds = UNSET
+        else:
+            seeds = self.seeds
 
         executor: str | Unset = UNSET
         if not isinstance(self.executor, Unset):
@@ -97,6 +105,8 @@ class TrainRequest:
                 require_item = require_item_data.value
                 require.append(require_item)
 
+        equivalence_margin = self.equivalence_margin
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -122,6 +132,8 @@ class TrainRequest:
             field_dict["promote"] = promote
         if require is not UNSET:
             field_dict["require"] = require
+        if equivalence_margin is not UNSET:
+            field_dict["equivalence_margin"] = equivalence_margin
 
         return field_dict
 
@@ -146,7 +158,14 @@ class TrainRequest:
 
         seed = d.pop("seed", UNSET)
 
-        seeds = d.pop("seeds", UNSET)
+        def _parse_seeds(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        seeds = _parse_seeds(d.pop("seeds", UNSET))
 
         _executor = d.pop("executor", UNSET)
         executor: TrainRequestExecutor | Unset
@@ -208,6 +227,8 @@ class TrainRequest:
 
                 require.append(require_item)
 
+        equivalence_margin = d.pop("equivalence_margin", UNSET)
+
         train_request = cls(
             algorithm=algorithm,
             budget=budget,
@@ -220,6 +241,7 @@ class TrainRequest:
             model=model,
             promote=promote,
             require=require,
+            equivalence_margin=equivalence_margin,
         )
 
         return train_request

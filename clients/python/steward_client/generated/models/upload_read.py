@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.rejection import Rejection
     from ..models.remark import Remark
+    from ..models.skipped_lines import SkippedLines
 
 
 T = TypeVar("T", bound="UploadRead")
@@ -34,6 +35,8 @@ class UploadRead:
     """ What a trace does not say, and what that means. """
     warnings: list[Remark] | Unset = UNSET
     """ What looks wrong in a trace, or was left out of it. """
+    skipped: list[SkippedLines] | Unset = UNSET
+    """ Lines left out with `skip_bad`, by reason, the most frequent first; at most 21. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,6 +64,13 @@ class UploadRead:
                 warnings_item = warnings_item_data.to_dict()
                 warnings.append(warnings_item)
 
+        skipped: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.skipped, Unset):
+            skipped = []
+            for skipped_item_data in self.skipped:
+                skipped_item = skipped_item_data.to_dict()
+                skipped.append(skipped_item)
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -76,6 +86,8 @@ class UploadRead:
             field_dict["lacks"] = lacks
         if warnings is not UNSET:
             field_dict["warnings"] = warnings
+        if skipped is not UNSET:
+            field_dict["skipped"] = skipped
 
         return field_dict
 
@@ -83,6 +95,7 @@ class UploadRead:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.rejection import Rejection  # noqa: PLC0415
         from ..models.remark import Remark  # noqa: PLC0415
+        from ..models.skipped_lines import SkippedLines  # noqa: PLC0415
 
         d = dict(src_dict)
         accepted = d.pop("accepted")
@@ -111,6 +124,15 @@ class UploadRead:
 
                 warnings.append(warnings_item)
 
+        _skipped = d.pop("skipped", UNSET)
+        skipped: list[SkippedLines] | Unset = UNSET
+        if _skipped is not UNSET:
+            skipped = []
+            for skipped_item_data in _skipped:
+                skipped_item = SkippedLines.from_dict(skipped_item_data)
+
+                skipped.append(skipped_item)
+
         upload_read = cls(
             accepted=accepted,
             duplicate=duplicate,
@@ -119,6 +141,7 @@ class UploadRead:
             rejections=rejections,
             lacks=lacks,
             warnings=warnings,
+            skipped=skipped,
         )
 
         upload_read.additional_properties = d

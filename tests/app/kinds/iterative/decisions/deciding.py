@@ -11,6 +11,7 @@ import numpy as np
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.decisions.decide import Answer
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import experience_of
@@ -86,7 +87,7 @@ def reported(on: Compiled, allocations: list[int], slower: float = 1.0, iteratio
     return state
 
 
-def plain(encoded: bytes) -> dict[str, Any]:
+def plain(answer: Answer) -> dict[str, Any]:
     """A decision as a caller reads it."""
-    decision: dict[str, Any] = msgspec.json.decode(encoded)
+    decision: dict[str, Any] = msgspec.json.decode(answer.decision)
     return decision

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from app.kinds.contract.engine import Pending
+from app.kinds.iterative.chance import chances
 from app.kinds.iterative.decisions import decide as decider
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
+from app.kinds.iterative.decisions.engine import IterativeEngine, Read
+from app.kinds.iterative.decisions.notices import with_codes, without_codes
 from app.kinds.iterative.decisions.schemas import Decision
+from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, begin
-from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported
+from app.kinds.iterative.state import State, begin, pack
+from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported, seconds
 from tests.planted import planted_spec
 
 FASTER = 8
@@ -28,7 +37,7 @@ def test_an_agent_answers_with_numbers_that_a_person_accepts() -> None:
     assert (decision["reported"], decision["iteration"], decision["valid_for_iterations"]) == (4, 5, 1)
     assert decision["reason"]["code"] == "deadline_at_risk"
     assert decision["reason"]["text"].startswith("projected 4")
-    assert "s against a target of 330 s; 10 executors bring it to 3" in decision["reason"]["text"]
+    assert "s against a target of 330 s (under 1 % sure); 10 executors bring it to 3" in decision["reason"]["text"]
     predicted = decision["predicted"]["iteration_seconds"]
     assert predicted["low"] < predicted["mean"] < predicted["high"]
     assert decision["decided_at"] == "2026-01-01T12:00:00.000Z"
@@ -48,9 +57,9 @@ def test_a_batch_is_decided_as_its_runs_are_one_by_one() -> None:
 
 def test_every_decision_is_as_documented() -> None:
     for on in (compiled(), compiled(policy=Scripted(FASTER)), compiled(table=None)):
-        for encoded in decide(on, reported(on, [4, 16]), [Subject("r", 4), Subject(None, 4)], NOW):
-            assert set(plain(encoded)) == set(Decision.model_fields)
-            assert Decision.model_validate_json(encoded, strict=False).workload == "planted"
+        for answer in decide(on, reported(on, [4, 16]), [Subject("r", 4), Subject(None, 4)], NOW):
+            assert set(plain(answer)) == set(Decision.model_fields)
+            assert Decision.model_validate_json(answer.decision, strict=False).workload == "planted"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +121,17 @@ def test_a_gain_within_the_noise_changes_nothing() -> None:
     on = compiled(policy=Scripted(FASTER, gain=0.0))
     decision = plain(decide(on, reported(on, [12]), [Subject("r", 4)], NOW)[0])
     assert (decision["source"], decision["reason"]["code"], decision["noop"]) == ("guard", "within_noise", True)
-    assert "what 16 executors would gain is within the noise, so 12 executors stay" in decision["reason"]["text"]
+    assert decision["reason"]["text"].endswith("; 16 executors promise no more return")
+
+
+def test_what_a_change_lacks_is_told_in_numbers() -> None:
+    on = compiled(policy=Scripted(FASTER, gain=2e-4))
+    assert on.artifact
+    made = replace(on.artifact, experience=replace(on.artifact.experience, hysteresis=1e-3))
+    on.artifact = made
+    decision = plain(decide(on, reported(on, [12]), [Subject("r", 4)], NOW)[0])
+    words = "; 16 executors promise only 0.0002 more return, and a change must promise over 0.001"
+    assert decision["reason"]["text"].endswith(words)
 
 
 def test_a_run_beyond_all_samples_is_answered_by_the_heuristic() -> None:
@@ -132,12 +151,12 @@ def test_the_last_report_leaves_nothing_to_decide() -> None:
 def test_the_first_decision_is_the_models_allocation() -> None:
     on = compiled()
     state = begin(on.projector, on.layout.start_levels[None])
-    encoded, levels = begin_with(on, state, "r", NOW)
-    decision = plain(encoded)
+    answer, levels = begin_with(on, state, "r", NOW)
+    decision = plain(answer)
     assert levels.tolist() == first_allocation(on.projector, state)[0].tolist()
     assert decision["allocation"] == on.layout.allocation_dict(levels)
     assert (decision["reported"], decision["iteration"], decision["reason"]["code"]) == (None, 0, "initial")
-    assert "cost least of what meets the target: projected" in decision["reason"]["text"]
+    assert " to start with, worth most by the weights: projected" in decision["reason"]["text"]
 
 
 def test_the_first_decision_without_a_model_is_the_specs() -> None:
@@ -155,4 +174,90 @@ def test_without_any_target_the_reason_is_the_cost() -> None:
     on = compiled(spec, policy=Scripted(0))
     decision = plain(decide(on, reported(on, [20]), [Subject("r", 4)], NOW)[0])
     assert decision["reason"]["code"] == "slack_to_save_cost"
-    assert decision["reason"]["text"].startswith("no metric has a target; 16 executors save ")
+    assert decision["reason"]["text"].startswith("no metric has a target; 16 executors if held: what is left costs ")
+
+
+def notices(on: Compiled, state: State, known: frozenset[int] = frozenset()) -> tuple[str, frozenset[int]]:
+    answer = decide(on, state, [Subject("r", 4, notices=known)], NOW)[0]
+    return plain(answer)["reason"]["text"], answer.notices
+
+
+def test_why_no_agent_answers_is_said_once() -> None:
+    on = compiled()
+    text, codes = notices(on, reported(on, [8]))
+    again, same = notices(on, reported(on, [8], iterations=6), codes)
+    assert text.startswith("no agent is promoted, model_predictive answers: projected ")
+    assert again.startswith("projected ")
+    assert same == codes
+
+
+def test_a_warning_is_said_once_and_again_when_it_changes() -> None:
+    on = compiled(policy=Scripted(FASTER))
+    strange = reported(on, [12], slower=30.0)
+    text, codes = notices(on, strange)
+    assert text.startswith("the run is further from the model than any sample, so model_predictive answers: projected ")
+    assert notices(on, strange, codes) == (text.partition(": ")[2], codes)
+    other = strange._replace(targets=strange.targets * 9)
+    assert notices(on, other, codes)[0].startswith("the run is further from the model than any sample, the targets are")
+    calm, none = notices(on, reported(on, [12]), codes)
+    assert (calm.startswith("projected "), none) == (True, frozenset())
+    assert notices(on, strange, none)[0] == text
+
+
+def test_an_allocation_outside_of_what_was_measured_says_so_once() -> None:
+    on = compiled(policy=Scripted(FASTER))
+    table = replace(on.projector.table, seen_low=np.array([10.0]), seen_high=np.array([14.0]))
+    on = compiled(policy=Scripted(FASTER), table=table)
+    text, codes = notices(on, reported(on, [12]))
+    assert text.endswith("; the allocation is outside of the 10 to 14 executors that were measured")
+    assert not notices(on, reported(on, [12]), codes)[0].endswith("measured")
+    assert not notices(on, reported(on, [10]))[0].endswith("measured")
+
+
+def test_an_engine_keeps_what_was_said_from_report_to_report() -> None:
+    engine, on = IterativeEngine(), compiled()
+    state: Any = engine.begin(on, "r", IterationRunStart(workload="planted"), NOW).state
+    texts = []
+    for iteration in range(3):
+        stored = engine.restore(json.loads(bytes(engine.serialise(state))))
+        report = Read([4], [seconds(8)], [])
+        answered = engine.answer(on, [Pending("r", iteration, stored, report, {}, None)], NOW)[0]
+        state = answered.state
+        texts.append(json.loads(answered.decision)["reason"]["text"])
+    assert [text.startswith("no agent is promoted, ") for text in texts] == [True, False, False]
+
+
+def test_rows_of_earlier_versions_hold_no_notices() -> None:
+    on = compiled()
+    row = pack(reported(on, [8]))[0]
+    assert without_codes(row)[1] == frozenset()
+    codes = frozenset({0, 7, 2**32 - 1})
+    again, found = without_codes(with_codes(row, codes))
+    assert found == codes
+    np.testing.assert_array_equal(again, row)
+
+
+def test_a_probability_that_no_allocation_gives_is_said_to_be_out_of_reach() -> None:
+    on = compiled()
+    state = reported(on, [8])._replace(probabilities=np.array([[0.95]]), targets=np.array([[200.0]]))
+    decision = plain(decide(on, state, [Subject("r", 4)], NOW)[0])
+    assert (
+        "95 % asked for); no allocation is as sure as is asked for, so the weights decide; "
+        in decision["reason"]["text"]
+    )
+    begun = plain(
+        begin_with(on, begin(on.projector, np.array([[4]]), targets=[[100.0]], probabilities=[[0.9]]), None, NOW)[0]
+    )
+    assert begun["reason"]["text"].startswith("no allocation is as sure as is asked for, so the weights decide on ")
+
+
+def test_a_decision_tells_the_chance_of_its_allocation() -> None:
+    on = compiled()
+    state = reported(on, [8])._replace(probabilities=np.array([[0.9]]))
+    decision = plain(decide(on, state, [Subject("r", 4)], NOW)[0])
+    after = np.array([[on.layout.spec.resources[0].level(decision["allocation"]["executors"])]])
+    pause = on.pause(after - state.levels, np.array([True]))
+    found = chances(on.projector, state, on.layout.index(after)[None], pause[None])[0, 0, 0]
+    assert decision["chances"] == {"iteration_seconds": pytest.approx(found, abs=1e-4)}
+    assert found >= 0.9
+    assert plain(decide(compiled(table=None), reported(on, [8]), [Subject("r", 4)], NOW)[0])["chances"] == {}

@@ -165,3 +165,17 @@ def test_a_real_workflow_is_summed_up(invoke: Invoke, shared_data: Path) -> None
     assert status == 0
     assert "43 tasks" in output
     assert "critical path 10.4 s of 382.9 processor seconds" in output
+
+
+def test_bad_lines_are_left_out_and_told(invoke: Invoke, log: Path, service: TestClient) -> None:
+    log.write_text(LOG + "3 4\n4 5\n")
+    status, _, complaints = invoke("swf", log)
+    assert status == 1
+    assert "must have 18 columns, has 2 (3 4); --skip-bad leaves it out" in complaints
+    status, output, _ = invoke("swf", log, "--skip-bad")
+    assert status == 0
+    assert "; 3 left out" in output
+    assert "skipped: 2 lines (7, 8): must have 18 columns" in output
+    [told] = json.loads(invoke("swf", log, "--skip-bad", "--json", "--workload", "cluster")[1])
+    assert told["skipped"] == [{"field": "", "reason": "must have 18 columns", "count": 2, "lines": [7, 8]}]
+    assert told["uploaded"]["duplicate"] is False

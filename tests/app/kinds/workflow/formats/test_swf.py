@@ -234,3 +234,50 @@ def test_waits_of_a_schedule_stand_in_the_third_column() -> None:
     rows = [line.split() for line in write_swf(trace, wait=np.array([0.0, 2.5])) if not line.startswith(";")]
     assert [row[2] for row in rows] == ["0", "2.5"]
     assert all(len(row) == 18 for row in rows)
+
+
+BAD = {
+    "1 2 3": (3, "", "must have 18 columns"),
+    job(3, runtime="x7"): (4, "runtime", "must be a finite number of at most 1e+15"),
+    job(4, processors=2.5): (5, "processors", "must be a whole number from 0, or -1 where it is unknown"),
+    job(1): (6, "job", "has been given on an earlier line"),
+}
+
+
+def test_bad_lines_are_left_out_where_that_is_asked_for() -> None:
+    """Each of its own kind; the others are read as if these were not there."""
+    sound = [job(1), job(5), job(9)]
+    mixed = [sound[0], *BAD, *sound[1:]]
+    assert refused(*mixed)[0][0] == f"/lines/{len(HEADER) + 2}"
+    reading = read(*mixed, skip_bad=True)
+    same(reading.trace, read(*sound).trace)
+    first = len(HEADER) - 1
+    assert {(one.lines[0] - first, one.field, one.reason) for one in reading.skipped} == set(BAD.values())
+    assert [one.count for one in reading.skipped] == [1] * 4
+    assert reading.where(1, "runtime") == f"/lines/{len(HEADER) + 6}/runtime"
+    assert reading.dropped == 0
+
+
+def test_what_is_left_out_is_counted_by_reason_and_listed_in_bounds() -> None:
+    bad = [job(k, estimate=-5) for k in range(100, 150)]
+    reading = read(job(1), *bad, job(200, runtime=-2), skip_bad=True)
+    assert [(one.field, one.count, len(one.lines)) for one in reading.skipped] == [
+        ("estimate", 50, 20),
+        ("runtime", 1, 1),
+    ]
+    assert read(job(1), skip_bad=True).skipped == ()
+
+
+def test_jobs_that_lost_their_preceding_job_are_left_out_too() -> None:
+    rows = [job(1), job(2, runtime=-7), job(3, preceding=2), job(4, preceding=3), job(5, preceding=1)]
+    reading = read(*rows, skip_bad=True, preceding=True)
+    assert reading.trace.names == ("1", "5")
+    assert [(one.field, one.count) for one in reading.skipped] == [("preceding", 2), ("runtime", 1)]
+    assert read(*rows, skip_bad=True).trace.names == ("1", "3", "4", "5")
+
+
+def test_a_log_of_bad_lines_is_refused_whatever_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused("1 2 3", skip_bad=True)[0][1] == "holds no job with a run time and processors"
+    assert refused(job(2), job(1, submit=5), skip_bad=True)[0][1].startswith("submit times must ascend")
+    monkeypatch.setattr("app.kinds.workflow.formats.skipping.MOST_SKIPPED", 2)
+    assert "is this a log in this format?" in refused(job(1), *["1 2"] * 3, skip_bad=True)[0][1]

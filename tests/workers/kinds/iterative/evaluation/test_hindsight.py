@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,22 @@ def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
     for rule in HEURISTICS.values():
         theirs = play(at.world(1, 4), Level.FIXED, 0, at.player(rule)).returns[0]
         assert theirs <= found.expected + found.error + 1e-6, rule.name
+
+
+def test_it_follows_the_member_of_the_belief_that_is_true() -> None:
+    """What is promised is earned, and no rule is above it, whichever member the fixed run follows."""
+    spec = planted_spec(iterations=12, metrics=[{**TIMED, "target": 130.0, "scope": "run"}])
+    table = planted_table(spec)
+    offsets = np.array([-0.6, -0.2, 0.3, 0.7])[:, None, None, None, None]
+    shape = (4, *table.log_mean.shape)
+    believed = IterativeProblem(spec, replace(table, members=np.broadcast_to(offsets, shape).astype(np.float32)))
+    for seed in range(4):
+        found = hindsight(believed.world(1, seed))
+        best = play(believed.world(1, seed), Level.FIXED, 0, believed.player(found.policy)).returns[0]
+        assert best == pytest.approx(found.expected, rel=1e-4)
+        for rule in HEURISTICS.values():
+            theirs = play(believed.world(1, seed), Level.FIXED, 0, believed.player(rule)).returns[0]
+            assert theirs <= found.expected + found.error + 1e-6, rule.name
 
 
 def test_what_can_not_be_searched_says_why() -> None:

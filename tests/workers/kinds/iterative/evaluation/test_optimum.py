@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,21 @@ def test_without_uncertainty_it_is_exhaustive_search() -> None:
     table = planted_table(SMALL, effect=1e-3, noise=1e-3)
     found = solve(Layout(SMALL), table, Grid(401, 5, 5), with_error=False)
     assert found.expected == pytest.approx(by_search(SMALL, table), rel=0.01)
+
+
+def test_it_knows_which_iterations_are_noisy() -> None:
+    """What a loud stage says counts for little: with that known, its policy earns what it promises, and more."""
+    spec = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 140.0, "scope": "run"}])
+    alike = planted_table(spec, effect=0.3, noise=0.05)
+    bins = np.repeat(np.arange(2, dtype=np.int32), 6)
+    loud = np.array([[0.6, 0.02]])
+    table = replace(alike, log_mean=np.repeat(alike.log_mean, 2, axis=3), iteration_bin=bins, noise_by_bin=loud)
+    found, ignorant = solve(Layout(spec), table), solve(Layout(spec), replace(table, noise_by_bin=None))
+    evaluator = Evaluator(spec, table, seed=11, episodes=8192)
+    earned, other = (evaluator.score(plan.policy).returns for plan in (found, ignorant))
+    assert abs(earned.mean() - found.expected) <= 4 * earned.std() / len(earned) ** 0.5 + found.error
+    ahead = earned - other
+    assert ahead.mean() > 4 * ahead.std() / len(ahead) ** 0.5
 
 
 @pytest.mark.parametrize("spread", [{"effect": 0.15, "noise": 0.15}, {"effect": 0.3, "noise": 0.1, "drift": 0.03}])

@@ -1,5 +1,7 @@
 """A whole training of a workload: chunks, checkpoint, candidates, judgement."""
 
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -8,12 +10,15 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import check, load
 from tests.planted import planted_spec, planted_table
+from workers.inputs import Workload
+from workers.kinds.iterative import KIND
 from workers.kinds.iterative.training.problem import IterativeTraining
 from workers.kinds.iterative.training.train import training
+from workers.learning.bracket import Bracket
 from workers.learning.execution import Executor
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import Training
-from workers.learning.training.request import COMPETING, Request, Start, Untrainable
+from workers.learning.training.request import COMPETING, SEEDS, Request, Start, Untrainable
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.1)
@@ -43,6 +48,17 @@ def learner(given: Training) -> Executor:
     return found
 
 
+def test_the_margin_that_is_asked_for_judges() -> None:
+    """The plan is the optimum, and 1 % above the rule that answers: of its own, that is a gain or none."""
+    exact, wide = (
+        finished(training(SPEC, TABLE, request("planner", equivalence_margin=margin))).result().report
+        for margin in (0.0, 0.5)
+    )
+    assert (exact["equivalence_margin"], wide["equivalence_margin"]) == (0.0, 0.5)
+    assert exact["gain"]["low"] > 0
+    assert (exact["promoted"], wide["promoted"]) == (True, False)
+
+
 @pytest.mark.parametrize(
     "algorithm", ["planner", "tabular_q", "dqn", "dueling_double_dqn", "n_step_dqn", "prioritised_dqn"]
 )
@@ -61,7 +77,7 @@ def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
 
 
 def test_auto_lets_the_planner_compete() -> None:
-    report = finished(training(SPEC, TABLE, request())).result().report
+    report = finished(training(SPEC, TABLE, request(equivalence_margin=0.0))).result().report
     assert set(report["candidates"]) == {*COMPETING, "planner"}
     assert report["candidates"][report["algorithm"]] == max(report["candidates"].values())
     assert report["promoted"], report["reason"]
@@ -97,13 +113,35 @@ def test_a_result_before_the_end_is_an_error() -> None:
 def test_losers_of_auto_stop_early_and_are_told_of() -> None:
     done = finished(training(SPEC, TABLE, request("auto", 60_000)))
     report = done.result().report
-    assert [trial["algorithm"] for trial in report["bracket"]] == [*COMPETING, "planner"]
+    assert [trial["algorithm"] for trial in report["bracket"]] == [*COMPETING * SEEDS, "planner"]
     assert sum(trial["chosen"] for trial in report["bracket"]) == 1
     for trial in report["bracket"]:
         assert trial["score"] is not None
         assert trial["chosen"] or trial["ended"] or trial["share"] == 1.0
-    assert report["environment_steps"] <= 60_000 * 1.1  # they share the budget
-    assert done.live["trials"] == len(COMPETING)
+    assert report["environment_steps"] <= 60_000 * Bracket(SEEDS).work * 1.1
+    assert done.live["trials"] == len(COMPETING) * SEEDS
+
+
+def test_nobody_is_stopped_because_a_plan_is_exactly_optimal() -> None:
+    """A learner goes to its end, and what it reaches by itself is told, whoever is published."""
+    report = finished(training(SPEC, TABLE, request("auto", 60_000))).result().report
+    assert report["algorithm"] == "planner"
+    assert max(trial["share"] for trial in report["bracket"] if trial["algorithm"] == "ppo") == 1.0
+    learned = report["learned"]
+    assert (learned["algorithm"], learned["optimum"]["mean"]) == ("ppo", report["optimum"]["mean"])
+    assert learned["gap_to_optimum"] > 0
+    assert finished(training(SPEC, TABLE, request("planner"))).result().report["learned"] is None
+
+
+def test_the_budget_is_steps_whatever_the_clock_says() -> None:
+    """The same seed, on a machine a thousand times slower: the same agent."""
+    reports = []
+    for pace in (1e-6, 1e3):
+        ticks = count()
+        clock = partial(lambda ticks, pace: next(ticks) * pace, ticks, pace)
+        reports.append(finished(training(SPEC, TABLE, request("ppo", 20_000), clock=clock)).result())
+    assert reports[0].artifact == reports[1].artifact
+    assert reports[0].report["environment_steps"] == reports[1].report["environment_steps"]
 
 
 def test_a_bracket_goes_on_from_its_checkpoint() -> None:
@@ -157,3 +195,10 @@ def test_an_expert_that_is_not_there_is_named() -> None:
     spec = planted_spec(iterations=4, metrics=[{"name": "loss", "target": 1.0}])
     with pytest.raises(Untrainable, match=r"imitated.*loss"):
         finished(training(spec, planted_table(spec), request("dqn", 2_000, imitate="planner")))
+
+
+def test_a_workload_that_asks_for_a_probability_trains_nobody_and_says_why() -> None:
+    metric = {"name": "iteration_seconds", "target": 110.0, "scope": "run", "probability": 0.95}
+    workload = Workload(planted_spec(iterations=10, metrics=[metric]), model=TABLE.to_bytes())
+    with pytest.raises(Untrainable, match=r"iteration_seconds \(0.95\).* PATCH the workload's probabilities to null"):
+        KIND.training(workload, request())

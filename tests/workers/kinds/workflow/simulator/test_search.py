@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from app.kinds.workflow.formats.notation import nodes_written
 from app.kinds.workflow.layout import nodes_of
 from app.kinds.workflow.scheduling import planning
+from app.kinds.workflow.scheduling.annealing import DRAWS, SearchObjective, annealed, course
 from app.kinds.workflow.scheduling.placement import planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from app.kinds.workflow.scheduling.portfolio import LearnedRule, learned, length, money, rule_inputs, rules
@@ -27,9 +28,21 @@ from tests.workers.kinds.workflow.simulator.test_dag import drawn as drawn_trace
 from tests.workers.kinds.workflow.simulator.test_dag import trace_of
 from workers.kinds.workflow.simulator.dag import followed
 from workers.kinds.workflow.simulator.generated import generated
-from workers.kinds.workflow.simulator.planner import plan, plan_by
+from workers.kinds.workflow.simulator.planner import anneal, plan, plan_by
 from workers.kinds.workflow.simulator.schedule import figures
-from workers.kinds.workflow.simulator.search import SHORT, SearchObjective, agent, bound, searched, value
+from workers.kinds.workflow.simulator.search import (
+    ATTEMPT_WORK,
+    MOST_ATTEMPTS,
+    SHORT,
+    WORK,
+    agent,
+    attempts_for,
+    bound,
+    order_of,
+    rest,
+    searched,
+    value,
+)
 from workers.kinds.workflow.simulator.tuning import chosen, drawn, tuned
 from workers.kinds.workflow.simulator.workflows import agent_plan, scheduled
 
@@ -57,7 +70,7 @@ def test_a_search_ends_at_the_lower_bound() -> None:
     start, parents, data = edges_of(3, {})
     given = planning.problem(graph(start, parents), work_of(np.full((3, 3), 5.0), data), fleet_of(3))
     assert bound(given) == 5
-    assert length(searched(given, STRATEGIES["heft"](given), SHORT, np.random.default_rng(0), 10**6)) == 5
+    assert length(searched(given, plan_by(given, "heft"), SHORT, np.random.default_rng(0), 10**6)) == 5
 
 
 def test_the_neutral_taste_is_heft() -> None:
@@ -123,3 +136,42 @@ def test_where_money_counts_the_played_plan_is_never_slower_and_dearer(graph: tu
 def test_what_a_workflow_cannot_be_planned_by_is_refused(strategy: str, online: bool) -> None:
     with pytest.raises(ValueError, match=r"strategy must be|the agent plans"):
         scheduled(trace_of(1, {}, [1.0]), nodes_of(nodes_written("1x1")), strategy, online=online)
+
+
+@settings(max_examples=10)
+@given(graph=layered(15), nodes=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
+def test_compiled_searches_are_the_plain_functions_own(graph: tuple[int, Edges], nodes: int, seed: int) -> None:
+    problem = drawn_problem(np.random.default_rng(seed), *graph, nodes)
+    start, draws = plan_by(problem, "heft"), np.random.default_rng(seed).uniform(size=(50, DRAWS))
+    order, processors = order_of(problem, start), problem.fleet.processors
+    both = [
+        search(course(order, start.node, processors), *problem[:3], rest(problem), SHORT, draws)
+        for search in (annealed, anneal)
+    ]
+    assert both[0][0].tolist() == both[1][0].tolist()
+    assert both[0][1].tolist() == both[1][1].tolist()
+    assert both[0][2] == both[1][2]
+
+
+def test_the_same_input_has_the_same_plan() -> None:
+    given = generated(np.random.default_rng(8), 60)
+    plans = [agent(given, np.random.default_rng(0), attempts=2000) for _ in range(2)]
+    assert plans[0].start.tolist() == plans[1].start.tolist()
+
+
+def test_a_bound_counts_what_must_share_the_quickest_nodes() -> None:
+    """A task of 1 s, then four of 8 s, then one of 2 s, on speeds 2 and 1: 0.5 + 32 / 3 + 1, not 5.5 or 35 / 3."""
+    edges = {(0, child): 0.0 for child in range(1, 5)} | {(child, 5): 0.0 for child in range(1, 5)}
+    start, parents, data = edges_of(6, edges)
+    seconds = np.array([1.0, 8, 8, 8, 8, 2])
+    given = planning.problem(graph(start, parents), work_of(np.outer(seconds, [0.5, 1.0]), data), fleet_of(2))
+    assert bound(given) == pytest.approx(0.5 + 32 / 3 + 1)
+    assert length(agent(given, np.random.default_rng(0), attempts=500)) == pytest.approx(13.5)
+
+
+def test_searches_of_the_largest_shared_workflow_are_bounded() -> None:
+    """Attempts fall with the size, so that a search takes about as long whatever the workflow's size."""
+    small, large = (generated(np.random.default_rng(1), tasks) for tasks in (20, 1000))
+    assert attempts_for(large) < attempts_for(small) == MOST_ATTEMPTS
+    each, task, edge = ATTEMPT_WORK
+    assert attempts_for(large) * (each + task * len(large.average) + edge * len(large.along)) <= WORK

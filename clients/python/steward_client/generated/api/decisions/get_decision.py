@@ -21,6 +21,7 @@ def _get_kwargs(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
+    probability: list[str] | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
@@ -60,6 +61,12 @@ def _get_kwargs(
         json_target = target
 
     params["target"] = json_target
+
+    json_probability: list[str] | Unset = UNSET
+    if not isinstance(probability, Unset):
+        json_probability = probability
+
+    params["probability"] = json_probability
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -139,6 +146,7 @@ def sync_detailed(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
+    probability: list[str] | Unset = UNSET,
 ) -> Response[Decision | QueueDecision | Problem]:
     """Get a decision
 
@@ -154,6 +162,7 @@ def sync_detailed(
         feature (list[str] | Unset):
         total (list[str] | Unset):
         target (list[str] | Unset):
+        probability (list[str] | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -172,6 +181,7 @@ def sync_detailed(
         feature=feature,
         total=total,
         target=target,
+        probability=probability,
     )
 
     response = client.get_httpx_client().request(
@@ -192,6 +202,7 @@ def sync(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
+    probability: list[str] | Unset = UNSET,
 ) -> Decision | QueueDecision | Problem | None:
     """Get a decision
 
@@ -207,6 +218,7 @@ def sync(
         feature (list[str] | Unset):
         total (list[str] | Unset):
         target (list[str] | Unset):
+        probability (list[str] | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -226,6 +238,7 @@ def sync(
         feature=feature,
         total=total,
         target=target,
+        probability=probability,
     ).parsed
 
 
@@ -240,6 +253,7 @@ async def asyncio_detailed(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
+    probability: list[str] | Unset = UNSET,
 ) -> Response[Decision | QueueDecision | Problem]:
     """Get a decision
 
@@ -255,6 +269,7 @@ async def asyncio_detailed(
         feature (list[str] | Unset):
         total (list[str] | Unset):
         target (list[str] | Unset):
+        probability (list[str] | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -273,6 +288,7 @@ async def asyncio_detailed(
         feature=feature,
         total=total,
         target=target,
+        probability=probability,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -291,6 +307,7 @@ async def asyncio(
     feature: list[str] | Unset = UNSET,
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
+    probability: list[str] | Unset = UNSET,
 ) -> Decision | QueueDecision | Problem | None:
     """Get a decision
 
@@ -306,6 +323,7 @@ async def asyncio(
         feature (list[str] | Unset):
         total (list[str] | Unset):
         target (list[str] | Unset):
+        probability (list[str] | Unset):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -326,5 +344,6 @@ async def asyncio(
             feature=feature,
             total=total,
             target=target,
+            probability=probability,
         )
     ).parsed

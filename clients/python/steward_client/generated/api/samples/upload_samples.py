@@ -17,6 +17,7 @@ def _get_kwargs(
     *,
     body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -31,6 +32,8 @@ def _get_kwargs(
     else:
         json_execution = execution
     params["execution"] = json_execution
+
+    params["skip_bad"] = skip_bad
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
@@ -127,6 +130,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
@@ -150,6 +154,8 @@ def sync_detailed(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
+            them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
@@ -170,6 +176,7 @@ def sync_detailed(
         workload=workload,
         body=body,
         execution=execution,
+        skip_bad=skip_bad,
         idempotency_key=idempotency_key,
     )
 
@@ -186,6 +193,7 @@ def sync(
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
@@ -209,6 +217,8 @@ def sync(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
+            them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
@@ -230,6 +240,7 @@ def sync(
         client=client,
         body=body,
         execution=execution,
+        skip_bad=skip_bad,
         idempotency_key=idempotency_key,
     ).parsed
 
@@ -240,6 +251,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | UploadRead]:
     """Upload samples
@@ -263,6 +275,8 @@ async def asyncio_detailed(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
+            them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
@@ -283,6 +297,7 @@ async def asyncio_detailed(
         workload=workload,
         body=body,
         execution=execution,
+        skip_bad=skip_bad,
         idempotency_key=idempotency_key,
     )
 
@@ -297,6 +312,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
+    skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | UploadRead | None:
     """Upload samples
@@ -320,6 +336,8 @@ async def asyncio(
         workload (str): Name (or id) of the workload.
         execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
             it.
+        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
+            them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
         body (UploadSamplesJsonBody):
@@ -342,6 +360,7 @@ async def asyncio(
             client=client,
             body=body,
             execution=execution,
+            skip_bad=skip_bad,
             idempotency_key=idempotency_key,
         )
     ).parsed

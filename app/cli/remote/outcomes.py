@@ -1,0 +1,45 @@
+"""Tables of what users count: runs late and by how much, hours, money, changes; told before returns."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.remote.service import Json
+from app.kinds.contract.outcome import amount
+
+NOTHING = "–"
+
+
+def compared(rows: Sequence[Json]) -> Table:
+    """Of a training's verdict: the agent beside the best heuristic and what answered; one row for each outcome."""
+    names = list(rows[0]["policies"])
+    table = _table(["mean per episode", *names])
+    for row in rows:
+        means = (row["policies"][name]["mean"] for name in names)
+        table.add_row(Text(row["name"]), *(Text(amount(mean, row["unit"])) for mean in means))
+    return table
+
+
+def by_level(report: Json, levels: Sequence[Json]) -> Table:
+    """Of an evaluation: each outcome of every agent and of the best heuristic, level by level."""
+    agents = [candidate["name"] for candidate in report["candidates"]]
+    table = _table(["mean per episode", *(level["level"] for level in levels)])
+    for outcome in report["outcomes"]:
+        table.add_row(Text(outcome["name"], "bold"))
+        for name in (*agents, None):
+            cells = [_cell(level, outcome, name or level["best_heuristic"]) for level in levels]
+            table.add_row(Text(f"  {name or 'best heuristic'}"), *cells)
+    return table
+
+
+def _table(names: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for position, name in enumerate(names):
+        table.add_column(Text(name), justify="right" if position else "left", no_wrap=not position)
+    return table
+
+
+def _cell(level: Json, outcome: Json, name: str | None) -> Text:
+    found = level["policies"].get(name)
+    return Text(NOTHING if found is None else amount(found["outcomes"][outcome["name"]]["mean"], outcome["unit"]))

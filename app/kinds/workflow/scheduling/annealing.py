@@ -1,0 +1,348 @@
+"""Search for a better plan around a given one, by threshold accepting (Dueck and Scheuer 1990).
+
+A solution is an order of all tasks and a node for each: every task in turn starts as soon as its data are there and its
+node has processors free after the tasks before it. Any plan is among these, in the order of its starts. An attempt
+moves a task of the critical chain, alone or with its relatives, to another node or to another turn; only tasks from
+the first changed turn on are timed anew, and only until one proves the attempt too late. Memory is not looked at.
+
+Plain functions over arrays that also compile; random numbers are passed in.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.workflow.scheduling.placement import Fleet, Plan, Work, bill
+from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
+
+DRAWS = 6  # random numbers that an attempt needs
+THRESHOLD = 0.01  # share of the best worth by which a solution may be worse at the beginning; it falls to zero
+MEAN_WEIGHT = 0.05  # what the mean end of all tasks counts beside the last one: many solutions end alike
+NODE, BESIDE, SOONEST, TOGETHER = 0.2, 0.35, 0.5, 0.65  # cumulated shares of the sorts of moves; the rest change turns
+
+
+class Course(NamedTuple):
+    """A solution and when its tasks run; arrays change in place.
+
+    Attributes:
+        order: tasks, every one after its parents, [N].
+        turn: where each task stands in ``order``, [N].
+        node: index of each task's node, [N].
+        start: seconds, of the last timing, [N].
+        end: seconds, [N].
+        cause: the task that each one starts right after: a parent, or one on its node; −1 for none, [N].
+        before: ends that were overwritten, by turn, [N].
+        caused: causes that were overwritten, by turn, [N].
+        first: the processors of node j are ``free[first[j]:first[j + 1]]``, [M + 1].
+        free: seconds, from which each processor is free, ascending on each node, [S].
+        last: the task that used each processor last; −1 for none, [S].
+        on: the critical chain, from its end, [N].
+        moved: tasks that an attempt gave other nodes, [N].
+        left: the nodes that these left, [N].
+    """
+
+    order: Indices
+    turn: Indices
+    node: Indices
+    start: Floats
+    end: Floats
+    cause: Indices
+    before: Floats
+    caused: Indices
+    first: Indices
+    free: Floats
+    last: Indices
+    on: Indices
+    moved: Indices
+    left: Indices
+
+
+class SearchObjective(NamedTuple):
+    """The objective of a search for plans; less is better.
+
+    Attributes:
+        time_weight: weight of a second until the last task ends.
+        cost_weight: weight of a unit of money; what counts is the greater of both products.
+        enough: a worth at which the search may end.
+    """
+
+    time_weight: float = 1.0
+    cost_weight: float = 0.0
+    enough: float = 0.0
+
+
+def course(order: Indices, node: Indices, processors: Indices) -> Course:
+    """A solution that is not timed yet, on nodes with so many ``processors`` [M]."""
+    tasks, slots = len(order), int(processors.sum())
+    first = np.zeros(len(processors) + 1, np.int64)
+    first[1:] = np.cumsum(processors)
+    turn = np.empty(tasks, np.int64)
+    turn[order] = np.arange(tasks)
+    times, indices = np.zeros((3, tasks)), np.zeros((5, tasks), np.int64)
+    free, last = np.zeros(slots), np.zeros(slots, np.int64)
+    start, end, before = times
+    cause, caused, on, moved, left = indices
+    return Course(
+        order.copy(), turn, node.copy(), start, end, cause, before, caused, first, free, last, on, moved, left
+    )
+
+
+def used(at: Course, j: int, need: int, end: float, task: int) -> None:
+    """The ``need`` processors of node ``j`` that are free first go to ``task`` until ``end``."""
+    k, stop = at.first[j] + need, at.first[j + 1]
+    while k < stop and at.free[k] <= end:
+        at.free[k - need], at.last[k - need] = at.free[k], at.last[k]
+        k += 1
+    for slot in range(k - need, k):
+        at.free[slot], at.last[slot] = end, task
+
+
+def replayed(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
+    """Put the nodes to where they are after so many ``turns``, which are timed; the latest end so far."""
+    for j in range(len(fleet.available)):
+        for slot in range(at.first[j], at.first[j + 1]):
+            at.free[slot], at.last[slot] = fleet.available[j], -1
+    latest = 0.0
+    for k in range(turns):
+        task = at.order[k]
+        used(at, at.node[task], work.processors[task], at.end[task], task)
+        latest = max(latest, at.end[task])
+    return latest
+
+
+def timed(
+    at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, begin: int, limit: float
+) -> tuple[float, float, int]:
+    """Time the tasks from turn ``begin`` on; what is overwritten is kept in ``before`` and ``caused``.
+
+    ``rest`` is what follows each task at least, seconds, [N].
+
+    Returns:
+        The last end, infinite as soon as it must be beyond ``limit``; what the sum of ends grew by; the turn reached.
+    """
+    latest, more = replayed(at, work, fleet, begin), 0.0
+    for k in range(begin, len(at.order)):
+        task = at.order[k]
+        j, start, cause = at.node[task], work.submit[task], -1
+        for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+            parent = graph.parents[e]
+            there = at.end[parent]
+            if at.node[parent] != j:
+                there += work.data[e] * max(fleet.pace[at.node[parent]], fleet.pace[j])
+            if there > start:
+                start, cause = there, parent
+        slot = at.first[j] + work.processors[task] - 1
+        if at.free[slot] > start:
+            start, cause = at.free[slot], at.last[slot]
+        end = start + work.cost[task, j]
+        if end + rest[task] > limit:
+            return np.inf, 0.0, k
+        at.before[k], at.caused[k] = at.end[task], at.cause[task]
+        more += end - at.end[task]
+        at.start[task], at.end[task], at.cause[task] = start, end, cause
+        latest = max(latest, end)
+        used(at, j, work.processors[task], end, task)
+    return latest, more, len(at.order)
+
+
+def restored(at: Course, begin: int, reached: int) -> None:
+    """Take back the times of the turns from ``begin`` to before ``reached``."""
+    for k in range(begin, reached):
+        task = at.order[k]
+        at.end[task], at.cause[task] = at.before[k], at.caused[k]
+
+
+def critical_chain(at: Course, latest: float) -> int:
+    """Write the tasks that the end hangs on to ``at.on``; how many there are."""
+    task, count = -1, 0
+    for other in range(len(at.end)):
+        if at.end[other] >= latest:
+            task = other
+    while task >= 0:
+        at.on[count] = task
+        count += 1
+        task = at.cause[task]
+    return count
+
+
+def turned(at: Course, old: int, new: int) -> None:
+    """The task of turn ``old`` gets turn ``new``; those between move up or down."""
+    task, step = at.order[old], 1 if new > old else -1
+    for k in range(old, new, step):
+        at.order[k] = at.order[k + step]
+        at.turn[at.order[k]] = k
+    at.order[new], at.turn[task] = task, new
+
+
+def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
+    """The first and last turn that ``task`` may have between its parents and its children."""
+    low, high = 0, len(at.order) - 1
+    for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+        low = max(low, at.turn[graph.parents[e]] + 1)
+    for c in range(graph.child_start[task], graph.child_start[task + 1]):
+        high = min(high, at.turn[graph.children[c]] - 1)
+    return low, high
+
+
+def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share: float) -> int:
+    """Of the other nodes that on which ``task`` ends first by its data and so large a ``share`` of its run time."""
+    best, least = at.node[task], np.inf
+    for j in range(len(fleet.pace)):
+        if j == at.node[task] or not np.isfinite(work.cost[task, j]):
+            continue
+        there = work.submit[task]
+        for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+            parent = graph.parents[e]
+            arrives = at.end[parent]
+            if at.node[parent] != j:
+                arrives += work.data[e] * max(fleet.pace[at.node[parent]], fleet.pace[j])
+            there = max(there, arrives)
+        if there + work.cost[task, j] * share < least:
+            best, least = j, there + work.cost[task, j] * share
+    return best
+
+
+def beside(at: Course, graph: Graph, task: int, draw: float) -> int:
+    """The node of one of its parents or children."""
+    above = graph.parent_start[task + 1] - graph.parent_start[task]
+    below = graph.child_start[task + 1] - graph.child_start[task]
+    k = int(draw * (above + below))
+    if above + below == 0:
+        return at.node[task]
+    if k < above:
+        return at.node[graph.parents[graph.parent_start[task] + k]]
+    return at.node[graph.children[graph.child_start[task] + k - above]]
+
+
+def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
+    """Give ``task`` node ``j`` if it fits there; how many tasks were moved then."""
+    if at.node[task] == j or not np.isfinite(work.cost[task, j]):
+        return count
+    at.moved[count], at.left[count] = task, at.node[task]
+    at.node[task] = j
+    return count + 1
+
+
+def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int, chain: int, draw: Floats) -> int:
+    """Give ``task`` node ``j``, and with it parents, children, or what is before it in the chain; how many moved.
+
+    ``link`` is its place in the chain of so many tasks; not less than these where it isn't in it.
+    """
+    old, everyone = at.node[task], draw[5] < 0.3
+    count = put(at, work, task, j, 0)
+    if draw[4] < 0.4:
+        for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+            if everyone or at.node[graph.parents[e]] == old:
+                count = put(at, work, graph.parents[e], j, count)
+    elif draw[4] < 0.8:
+        for c in range(graph.child_start[task], graph.child_start[task + 1]):
+            if everyone or at.node[graph.children[c]] == old:
+                count = put(at, work, graph.children[c], j, count)
+    else:
+        for k in range(link + 1, min(chain, link + 2 + int(draw[5] * 4))):
+            count = put(at, work, at.on[k], j, count)
+    return count
+
+
+def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
+    """Another turn for ``task``: right before what it waits for on its node, or any earlier or later one."""
+    cause = at.cause[task]
+    if draw[3] < 0.6 and cause >= 0 and at.node[cause] == at.node[task] and at.turn[cause] >= low:
+        return at.turn[cause]
+    if draw[3] < 0.8:
+        high = at.turn[task]
+    return low + int(draw[4] * (high - low + 1))
+
+
+def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw: Floats) -> tuple[int, int, int, int]:
+    """Change the solution; how many tasks changed their node, a task's old and new turn, and the first turn changed.
+
+    The first turn changed is beyond the last where nothing changed.
+    """
+    link = int(draw[0] * chain) if draw[1] < 0.85 else chain
+    task = at.on[link] if link < chain else at.order[int(draw[0] * len(at.order))]
+    old, count, sort = at.turn[task], 0, draw[2]
+    new = old
+    if sort < NODE:
+        count = put(at, work, task, int(draw[3] * len(fleet.pace)), 0)
+    elif sort < BESIDE:
+        count = put(at, work, task, beside(at, graph, task, draw[3]), 0)
+    elif sort < SOONEST:
+        count = put(at, work, task, soonest(at, graph, work, fleet, task, 0.5 + draw[5]), 0)
+    elif sort < TOGETHER:
+        count = relatives(at, graph, work, task, int(draw[3] * len(fleet.pace)), link, chain, draw)
+    if sort >= TOGETHER or (sort < SOONEST and draw[5] < 0.3):
+        low, high = turns_open(at, graph, task)
+        new = turn_for(at, task, low, high, draw) if sort >= TOGETHER else low + int(draw[4] * (high - low + 1))
+    begin = min(old, new) if count > 0 or new != old else len(at.order)
+    for k in range(count):
+        begin = min(begin, at.turn[at.moved[k]])
+    turned(at, old, new)
+    return count, old, new, begin
+
+
+def bills(at: Course, work: Work, fleet: Fleet) -> float:
+    """What the nodes cost, each rented from its start-up before its first task to its last one's end."""
+    total = 0.0
+    for j in range(len(fleet.price)):
+        if fleet.price[j] > 0:
+            begun, ended = np.inf, -np.inf
+            for task in range(len(at.end)):
+                if at.node[task] == j:
+                    begun, ended = min(begun, at.end[task] - work.cost[task, j]), max(ended, at.end[task])
+            total += bill(fleet, j, begun, ended)
+    return total
+
+
+def worth_of(
+    at: Course, work: Work, fleet: Fleet, latest: float, mean: float, objective: SearchObjective
+) -> tuple[float, float]:
+    """What a solution is worth to ``objective``, and that with the terms that tell equal ones apart."""
+    seconds, money = objective.time_weight * latest, 0.0
+    if objective.cost_weight > 0 and np.isfinite(latest):
+        money = objective.cost_weight * bills(at, work, fleet)
+    return max(seconds, money), max(seconds, money) + MEAN_WEIGHT * objective.time_weight * mean
+
+
+def annealed(
+    at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, objective: SearchObjective, draws: Floats
+) -> tuple[Indices, Indices, float]:
+    """The order [N], the nodes [N] and the worth of the best solution met in as many attempts as ``draws``.
+
+    ``at`` is changed. ``draws`` are uniform, [attempts, DRAWS].
+    """
+    tasks = len(at.order)
+    latest, more, _ = timed(at, graph, work, fleet, rest, 0, np.inf)
+    mean = more / max(tasks, 1)
+    best, value = worth_of(at, work, fleet, latest, mean, objective)
+    least, order, node = value, at.order.copy(), at.node.copy()
+    chain = critical_chain(at, latest)
+    for k in range(len(draws)):
+        if best <= objective.enough:
+            return order, node, best
+        limit = max(value, least * (1.0 + THRESHOLD * (1.0 - k / len(draws))))
+        count, old, new, begin = attempt(at, graph, work, fleet, chain, draws[k])
+        if begin == tasks:
+            continue
+        reached, more, until = timed(at, graph, work, fleet, rest, begin, limit / objective.time_weight)
+        plain, worth = worth_of(at, work, fleet, reached, mean + more / tasks, objective)
+        if worth > limit:
+            restored(at, begin, until)
+            turned(at, new, old)
+            for m in range(count):
+                at.node[at.moved[m]] = at.left[m]
+            continue
+        latest, mean, value = reached, mean + more / tasks, worth
+        chain = critical_chain(at, latest)
+        if plain < best or (plain == best and value < least):
+            best = plain
+            order[:], node[:] = at.order, at.node
+        least = min(least, value)
+    return order, node, best
+
+
+def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Fleet) -> Plan:
+    """When the tasks of a solution run."""
+    at = course(order, node, fleet.processors)
+    timed(at, graph, work, fleet, np.zeros(len(order)), 0, np.inf)
+    return Plan(at.start, at.end, node)

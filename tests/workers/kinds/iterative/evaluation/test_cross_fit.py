@@ -1,0 +1,89 @@
+"""Promotions on models fitted without the executions on which they are judged."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.policies.artifact import save
+from tests.planted import planted_spec, planted_table
+from workers.evaluation.equivalence import MARGIN
+from workers.inputs import Samples
+from workers.kinds.iterative.evaluation import cross_fit
+from workers.kinds.iterative.evaluation.cross_fit import Half, TooFewHalves, cross_fitted, halves
+from workers.kinds.iterative.evaluation.optimum import Grid, solve
+from workers.kinds.iterative.training.problem import UNSEEN, IterativeTraining
+from workers.learning.training.problem import Planned
+
+SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
+TABLE = planted_table(SPEC, effect=0.1, noise=0.05)
+NOTHING = Planned(why_not="not asked for")
+
+
+def executions(law: Callable[[float], float], count: int, seed: int = 0) -> Samples:
+    """Runs of ten iterations, each at one allocation, whose durations follow a law."""
+    rng, found = np.random.default_rng(seed), []
+    for i in range(count):
+        allocation = float(4 + 4 * (i % 9))
+        seconds = law(allocation) * np.exp(0.1 * rng.standard_normal() + 0.05 * rng.standard_normal(10))
+        rows = np.column_stack([np.arange(10.0), np.full(10, allocation), seconds])
+        found.append((f"run-{i}", rows))
+    return tuple(found)
+
+
+def planted(allocation: float) -> float:
+    return 2 + 60 / allocation + 0.1 * allocation
+
+
+def planner() -> bytes:
+    """The plan for the planted law."""
+    return save(solve(Layout(SPEC), TABLE, Grid(41, 9, 7), with_error=False).policy, Layout(SPEC))
+
+
+def test_a_belief_has_not_seen_the_executions_that_runs_follow() -> None:
+    """What half of the executions say changes nothing of what is believed where they are followed."""
+    samples = executions(planted, 18)
+    one, other = halves(SPEC, samples, seed=3)
+    moved = np.random.default_rng(3).permutation(18)[1::2]
+    changed = [(n, rows * [1, 1, 1 + (i in moved)]) for i, (n, rows) in enumerate(samples)]
+    again, _ = halves(SPEC, changed, seed=3)
+    assert one.believed.to_bytes() == again.believed.to_bytes() == other.followed.to_bytes()
+    assert one.followed.to_bytes() == other.believed.to_bytes() != again.followed.to_bytes()
+
+
+def test_a_plan_for_what_is_true_is_as_good_on_unseen_executions() -> None:
+    report = cross_fitted(SPEC, executions(planted, 18), planner(), seed=1)
+    assert report["executions"] == 18
+    assert report["episodes"] == 2 * cross_fit.EPISODES
+    assert report["advantage"]["low"] > -0.02 * abs(report["return"]["mean"])
+
+
+def test_what_is_only_good_under_its_own_model_is_not_promoted() -> None:
+    """The model says that executors help; the executions say that they hurt."""
+    problem = IterativeTraining(SPEC, TABLE, 1)
+    assert problem.judge(planner(), NOTHING, None, MARGIN)["promoted"]
+    against = executions(lambda allocation: 1 + 0.5 * allocation, 18)
+    report = IterativeTraining(SPEC, TABLE, 1, against).judge(planner(), NOTHING, None, MARGIN)
+    assert not report["promoted"]
+    assert report["reason"].startswith(UNSEEN)
+    assert not report["cross_fitted"]["promoted"]
+
+
+def test_too_few_executions_say_so() -> None:
+    with pytest.raises(TooFewHalves, match="needs 6 executions, has 5"):
+        halves(SPEC, executions(planted, 5), seed=0)
+    alike = [(name, rows * [1, 0, 1] + [0, 8, 0]) for name, rows in executions(planted, 8)]
+    with pytest.raises(TooFewHalves, match="half of the 8 executions"):
+        halves(SPEC, alike, seed=0)
+    report = IterativeTraining(SPEC, TABLE, 1).judge(planner(), NOTHING, None, MARGIN)
+    assert report["cross_fitted"] == {"reason": "needs 6 executions, has 0"}
+
+
+def test_everybody_plays_the_same_episodes() -> None:
+    tables = Half(TABLE, replace(TABLE, log_mean=TABLE.log_mean + np.float32(0.2)))
+    arena = cross_fit._Arena(SPEC, tables, seed=5, episodes=64)
+    np.testing.assert_array_equal(arena.returns(planner()), arena.returns(planner()))
+    slower = cross_fit._Arena(SPEC, Half(TABLE, TABLE), seed=5, episodes=64)
+    assert slower.returns(planner()).mean() > arena.returns(planner()).mean()

@@ -1,0 +1,77 @@
+"""What users count of runs, against sums done by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.contract.outcome import amount
+from app.kinds.iterative.heuristics import HEURISTICS
+from tests.planted import planted_spec, planted_table
+from workers.evaluation.arena import play
+from workers.evaluation.levels import Level
+from workers.kinds.iterative.evaluation.judge import Evaluator
+from workers.kinds.iterative.evaluation.outcomes import outcomes_of
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
+
+LATE = {"name": "iteration_seconds", "unit": "s", "scope": "run"}
+GPUS = {"name": "gpus", "minimum": 2, "maximum": 8, "initial": 4, "price_per_hour": 2.5}
+
+
+def counted(level: int | None = None, **changes: Any) -> dict[str, float]:
+    """Means by name of runs that hold, or go to a level and stay: almost without noise."""
+    spec = planted_spec(**changes)
+    table = planted_table(spec, effect=0.0, noise=0.0)
+    problem = IterativeProblem(spec, table)
+    policy = HEURISTICS["hold"] if level is None else problem.static({"gpus": level})
+    found = play(problem.world(4, 0), Level.SEEDS, 1, problem.player(policy)).outcomes
+    names = [outcome.name for outcome in outcomes_of(spec)]
+    return dict(zip(names, found.mean(axis=0).tolist(), strict=True))
+
+
+def seconds(gpus: float) -> float:
+    return 2 + 60 / gpus + 0.1 * gpus
+
+
+def test_a_late_run_tells_by_how_much_and_what_it_held() -> None:
+    late = counted(resources=[GPUS], metrics=[{**LATE, "target": 10.0}], iterations=3)
+    gpus = round(late["gpus × hours"] * 3600 / (late["late by"] + 10))
+    assert late["runs late"] == 1
+    assert late["late by"] == pytest.approx(3 * seconds(gpus) - 10, rel=1e-4)
+    assert late["gpus × hours"] == pytest.approx(gpus * 3 * seconds(gpus) / 3600, rel=1e-4)
+    assert late["cost"] == pytest.approx(2.5 * late["gpus × hours"], rel=1e-4)
+    assert late["changes"] == 0
+
+
+def test_a_run_in_time_is_late_by_nothing_and_one_resource_at_price_one_is_its_own_money() -> None:
+    timely = counted(resources=[{**GPUS, "price_per_hour": 1.0}], metrics=[{**LATE, "target": 1e6}], iterations=3)
+    assert (timely["runs late"], timely["late by"]) == (0, 0)
+    assert "cost" not in timely
+
+
+def test_iterations_that_miss_are_a_share_and_changes_are_counted() -> None:
+    """From the largest allocation, which meets the target, a step at a time to the smallest."""
+    target = seconds(8) * 1.02
+    metrics = [{"name": "iteration_seconds", "unit": "s", "target": target}]
+    found = counted(0, resources=[{**GPUS, "max_steps": 1}], metrics=metrics, iterations=12)
+    took = np.array([*(seconds(gpus) for gpus in (8, 7, 6, 5, 4, 3)), *[seconds(2)] * 6])
+    assert found["iterations that miss iteration_seconds"] == pytest.approx(11 / 12)
+    assert found["iteration_seconds missed by"] == pytest.approx(np.maximum(took - target, 0).mean(), rel=0.01)
+    assert found["changes"] == 6
+
+
+def test_the_verdict_counts_what_the_evaluation_does() -> None:
+    spec = planted_spec(iterations=6, metrics=[{**LATE, "target": 60.0}])
+    table = planted_table(spec)
+    judged = Evaluator(spec, table, 3, 4096).score(HEURISTICS["threshold"]).counted
+    problem = IterativeProblem(spec, table)
+    played = play(problem.world(4096, 0), Level.SEEDS, 3, problem.player(HEURISTICS["threshold"])).outcomes
+    error = np.hypot(judged.std(axis=0), played.std(axis=0)) / 64
+    assert (np.abs(judged.mean(axis=0) - played.mean(axis=0)) <= 4.5 * error + 1e-9).all()
+    assert judged.mean(axis=0)[0] > 0
+
+
+def test_amounts_have_the_digits_that_carry_something() -> None:
+    assert amount(0.0423, "share") == "4.2 %"
+    assert amount(1912.4, "s") == "1,912 s"
+    assert amount(0.1299, "") == "0.13"

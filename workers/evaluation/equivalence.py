@@ -1,0 +1,49 @@
+"""The margin of practical equivalence: by how much returns must differ for the difference to count.
+
+The same for promotions and for the levels of evaluations, of every kind. Differences are paired means with confidence
+intervals, larger being better. Under a margin m, a share of the reference's mean return:
+
+- *at least as good*: the interval ends above −m at its lower end. A loss of nothing fails nobody;
+- *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0.
+
+What lies between the two is level. (Equivalence and non-inferiority testing: Lakens 2017, "Equivalence tests".)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MARGIN = 0.01
+ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """A margin.
+
+    Attributes:
+        share: of the reference's return, 0 or more.
+        reference: mean return of the best baseline, of whatever sign.
+    """
+
+    share: float
+    reference: float
+
+    @property
+    def margin(self) -> float:
+        """By how much returns may differ and still be level."""
+        return self.share * abs(self.reference)
+
+    def as_good(self, difference: Mapping[str, float]) -> bool:
+        """Whether what is ahead by ``difference`` (``mean``, ``low``, ``high``) is at least as good."""
+        return difference["low"] >= -self._rounded
+
+    def better(self, difference: Mapping[str, float]) -> bool:
+        """Whether it is better."""
+        return difference["low"] > self._rounded
+
+    @property
+    def _rounded(self) -> float:
+        return self.margin + ROUNDING * abs(self.reference)
+
+    def __str__(self) -> str:
+        return f"up to {self.margin:.2g}, {self.share:.3g} of the best heuristic's return, counts as none"
