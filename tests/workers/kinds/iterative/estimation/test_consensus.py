@@ -37,12 +37,13 @@ def test_the_middle_is_the_familys_where_it_was_measured_and_goes_on_beyond() ->
     flat = measured(table)
     used = [np.ones(len(flat.groups), bool)]
     found = centred(LAYOUT, table, flat, [np.full(len(flat.groups), 0.01)], used)
-    middle = found.members.mean(axis=0)[0, :, 0, 0]
+    middle = np.asarray(found.members).mean(axis=0)[0, :, 0, 0]
     seen = slice(4, 17)
     np.testing.assert_allclose(middle[seen], 0, atol=1e-6)
     np.testing.assert_allclose(middle[:4], TILT[:4] - TILT[4], atol=1e-6)
     np.testing.assert_allclose(middle[17:], TILT[17:] - TILT[16], atol=1e-6)
-    np.testing.assert_allclose(found.members.std(axis=0), table.members.std(axis=0), atol=1e-6)
+    spreads = [np.asarray(one.members).std(axis=0) for one in (found, table)]
+    np.testing.assert_allclose(*spreads, atol=1e-6)
 
 
 def test_a_family_that_errs_more_on_what_it_has_not_seen_moves_nothing() -> None:
