@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from app.kinds.contract.engine import Answered, Pending, Snapshot
-from app.kinds.iterative.decisions.engine import IterativeEngine
+from app.kinds.iterative.decisions.engine import IterativeEngine, Read
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
@@ -29,6 +29,14 @@ def advice_of(layout: Layout, decisions: list[dict[str, Any]]) -> Advice:
     bands = [[one["predicted"].get(name, unknown) for name in layout.metrics] for one in decisions]
     low, high = (np.array([[band[end] for band in row] for row in bands], float) for end in ("low", "high"))
     return Advice(allocation, low, high)
+
+
+def features_told(layout: Layout, features: list[float], upcoming: list[list[float]]) -> dict[str, Any]:
+    """What a start, or a report, says of the features of its iteration and of those after it."""
+    if not layout.features:
+        return {}
+    named, *later = [dict(zip(layout.features, row, strict=True)) for row in (features, *upcoming)]
+    return {"features": named} | ({"upcoming": [{"features": one} for one in later]} if later else {})
 
 
 class Engine:
@@ -53,20 +61,21 @@ class Engine:
             )
         )
 
-    def begin(self, features: Floats, upcoming: Floats) -> Advice:  # noqa: ARG002 - nothing can be announced
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:
         """Start E runs."""
         starts = [
-            IterationRunStart(workload="world", features=dict(zip(self.layout.features, row, strict=True)) or None)
-            for row in features.tolist()
+            IterationRunStart.model_validate({"workload": "world", **features_told(self.layout, *row)})
+            for row in zip(features.tolist(), upcoming.tolist(), strict=True)
         ]
         return self._taken([self._engine.begin(self._compiled, "run", start, NOW) for start in starts])
 
     def next(self, report: Report) -> Advice:
         """Report an iteration of each."""
         levels = np.rint((report.allocation - self._minima) / self._steps).astype(int).tolist()
-        rows = zip(levels, report.metrics.tolist(), report.features.tolist(), strict=True)
+        announced = list(report.upcoming) if report.upcoming.size else [None] * len(levels)
+        rows = zip(levels, report.metrics.tolist(), report.features.tolist(), announced, strict=True)
         pending = [
-            Pending("run", report.iteration, state, row, {}, None)
+            Pending("run", report.iteration, state, Read(*row), {}, None)
             for state, row in zip(self._states, rows, strict=True)
         ]
         return self._taken(self._engine.answer(self._compiled, pending, NOW))

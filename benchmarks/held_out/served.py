@@ -8,7 +8,7 @@ from typing import Any
 from app.demo.api import Json, RefusedError, Steward
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples.csv import column_names
-from benchmarks.held_out.engine import advice_of
+from benchmarks.held_out.engine import advice_of, features_told
 from benchmarks.held_out.play import Advice, Learner, Policy, Report
 from benchmarks.held_out.world import Floats, Profile
 
@@ -62,9 +62,10 @@ class Served:
         *_, ended = self._steward.follow(job)
         return dict(ended["result"])
 
-    def begin(self, features: Floats, upcoming: Floats) -> Advice:  # noqa: ARG002 - nothing can be announced
+    def begin(self, features: Floats, upcoming: Floats) -> Advice:
         """Start E runs."""
-        starts = [{"workload": self._workload, **self._features("features", row)} for row in features.tolist()]
+        given = zip(features.tolist(), upcoming.tolist(), strict=True)
+        starts = [{"workload": self._workload, **features_told(self.layout, *row)} for row in given]
         with ThreadPoolExecutor(CALLERS) as pool:
             started = list(pool.map(lambda start: self._steward.call("POST", "/runs", json=start), starts))
         self._runs = [one["id"] for one in started]
@@ -72,14 +73,15 @@ class Served:
 
     def next(self, report: Report) -> Advice:
         """Report an iteration of each."""
-        rows = zip(report.allocation.tolist(), report.metrics.tolist(), report.features.tolist(), strict=True)
+        columns = report.allocation, report.metrics, report.features, report.upcoming
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         bodies = [
             {
                 "allocation": dict(zip(self.layout.resources, allocation, strict=True)),
                 "metrics": dict(zip(self.layout.metrics, metrics, strict=True)),
-                **self._features("features", features),
+                **features_told(self.layout, features, upcoming),
             }
-            for allocation, metrics, features in rows
+            for allocation, metrics, features, upcoming in rows
         ]
         with ThreadPoolExecutor(CALLERS) as pool:
             put = pool.map(self._put, self._runs, [report.iteration] * len(bodies), bodies)
@@ -94,9 +96,6 @@ class Served:
                 if not str(error).startswith("Timed out"):
                     raise
         return self._steward.report(run, iteration, body)
-
-    def _features(self, name: str, row: list[float]) -> Json:
-        return {name: dict(zip(self.layout.features, row, strict=True))} if row else {}
 
 
 def as_csv(profile: Profile) -> str:

@@ -262,3 +262,17 @@ def test_a_queue_is_reported_and_placed(client: TestClient, forwarded: Handler) 
         with pytest.raises(StewardError, match="now"):
             run.report(1.0)
     assert client.get(f"/runs/{run.id}").json()["state"] == "finished"
+
+
+def test_a_run_announces_the_features_of_the_iterations_ahead(
+    client: TestClient, workload: str, forwarded: Handler
+) -> None:
+    ahead = [{"batch": 64.0}, {"batch": 256.0}]
+    with Run(through(forwarded), workload, features={"batch": 128}, upcoming=ahead) as run:
+        run.report(0, run.allocation, metrics(30.0), {"batch": 128}, upcoming=ahead)
+        run.report(1, run.allocation, metrics(30.0), {"batch": 64})
+        with pytest.raises(StewardError, match="/upcoming/1/features/batch"):
+            run.report(2, run.allocation, metrics(30.0), {"batch": 256}, upcoming=[{"batch": 1}, {"batch": 9999}])
+        pages = client.get(f"/runs/{run.id}/iterations").json()["items"]
+    assert pages[0]["report"]["upcoming"] == [{"features": one} for one in ahead]
+    assert pages[1]["report"]["upcoming"] is None

@@ -1,6 +1,6 @@
 """Which family answers: cross-validation grouped by execution, then a fit on everything."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,6 +25,13 @@ SMALL_SAMPLE_PENALTY = 2.5  # with n executions the error of a family that is fr
 BLENDED = 3
 BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
 Name = TypeVar("Name", bound=str)
+Reading = Callable[[Estimator, Floats, Floats], Floats]
+"""Log of a fitted family's median at ``X`` [n, D], read as whoever uses it will, after learning from inputs [l, D]."""
+
+
+def directly(fitted: Estimator, learned: Floats, X: Floats) -> Floats:  # noqa: ARG001 - see ``Reading``
+    """The family itself."""
+    return np.asarray(np.log(fitted.median(X)), np.float64)
 
 
 @dataclass(frozen=True)
@@ -119,12 +126,14 @@ def select(
     bin_count: int = 1,
     seed: int = 0,
     families: dict[str, Family] | None = None,
+    reading: Reading = directly,
 ) -> Selection:
     """Fit the families that the data can carry to ``X`` [n, D] and ``y`` [n], and choose.
 
     ``groups`` [n] names the execution of each row, ``bins`` [n] its iteration bin. The form of the iterations is chosen
     first, with the simplest family; then the family. A family is judged by its mean absolute log error, which at small
-    errors is the MAPE, and at large ones does not favour predicting too low.
+    errors is the MAPE, and at large ones does not favour predicting too low. Everything is measured through
+    ``reading``.
 
     Raises:
         TooLittleData: a single execution.
@@ -135,17 +144,22 @@ def select(
     tried = FAMILIES if families is None else families
     folds = input_folds(X, groups, seed), execution_folds(groups, seed)
     with threadpool_limits(1):
-        return _select(inputs, rows, folds, bin_count, tried)
+        return _select(inputs, rows, folds, bin_count, tried, reading)
 
 
 def _select(
-    inputs: Inputs, rows: Rows, both: tuple[Integers, Integers], bins: int, families: dict[str, Family]
+    inputs: Inputs,
+    rows: Rows,
+    both: tuple[Integers, Integers],
+    bins: int,
+    families: dict[str, Family],
+    reading: Reading,
 ) -> Selection:
     folds, by_execution = both
     forms: tuple[Form, ...] = ("none", "levels", "elastic") if bins > 1 else ("none",)
     split = {form: _decompositions(rows, folds, bins, form) for form in forms}
     form = _form(inputs, rows, folds, split, families)
-    candidates = _candidates(inputs, rows, folds, split[form], families)
+    candidates = _candidates(inputs, rows, folds, split[form], families, reading)
     if bins > 1:  # the naive mean knows no iterations
         candidates["mean"] = _validate(Mean(inputs), rows, folds, split["none"])
     able = {name: _penalised(c, rows, families) for name, c in candidates.items() if c.held_out is not None}
@@ -157,7 +171,7 @@ def _select(
     found = candidates[family]
     offsets = calibrate(_honest(able, candidates, rows, folds, complexity), rows.groups, folds)
     if not np.array_equal(folds, by_execution):
-        found = _validate(estimator, rows, by_execution, _decompositions(rows, by_execution, bins, form))
+        found = _validate(estimator, rows, by_execution, _decompositions(rows, by_execution, bins, form), reading)
     residuals = found.residuals(rows.logs)
     return Selection(family, form, stages, estimator, tuple(candidates.values()), offsets, by_execution, residuals)
 
@@ -180,11 +194,16 @@ def _decompositions(rows: Rows, folds: Integers, bins: int, form: Form) -> list[
 
 
 def _candidates(
-    inputs: Inputs, rows: Rows, folds: Integers, split: list[Stages], families: dict[str, Family]
+    inputs: Inputs,
+    rows: Rows,
+    folds: Integers,
+    split: list[Stages],
+    families: dict[str, Family],
+    reading: Reading,
 ) -> dict[str, Candidate]:
     cells = len(distinct(split[-1].rows.X)[0])
     carried = {name: family for name, family in families.items() if cells >= family.needs(inputs)}
-    tried = {name: _validate(family.make(inputs), rows, folds, split) for name, family in carried.items()}
+    tried = {name: _validate(family.make(inputs), rows, folds, split, reading) for name, family in carried.items()}
     ranked = sorted(
         (c for c in tried.values() if c.held_out is not None and c.family != "mean"), key=lambda c: c.log_error
     )
@@ -194,7 +213,9 @@ def _candidates(
     return tried
 
 
-def _validate(estimator: Estimator, rows: Rows, folds: Integers, split: list[Stages]) -> Candidate:
+def _validate(
+    estimator: Estimator, rows: Rows, folds: Integers, split: list[Stages], reading: Reading = directly
+) -> Candidate:
     """Held-out predictions; hyper-parameters are searched once, on all rows of the training set."""
     held_out = np.empty(len(rows.logs))
     try:
@@ -203,7 +224,7 @@ def _validate(estimator: Estimator, rows: Rows, folds: Integers, split: list[Sta
         for k, stages in enumerate(split[:-1]):
             judged = folds == k
             fitted = searched.frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
-            curve = np.log(fitted.median(rows.X[judged]))
+            curve = reading(fitted, rows.X[~judged], rows.X[judged])
             held_out[judged] = stages.compose(curve, rows.bins[judged])
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return Candidate(estimator.name, None, np.inf, np.inf, f"could not be fitted: {error}")

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.announced import Remaining, announced
 from app.kinds.iterative.observation import Options, outlook
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_cells, member_weights
+from app.kinds.iterative.state import State, by_member, member_point, member_weights
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
@@ -32,14 +33,17 @@ def chances(projector: Projector, state: State, allocation: Indices, pause: Arra
 
     A run's target is held against its end, each allocation being held to it; an iteration's against the next one.
     """
-    cell = projector.cell(state.features)
-    if projector.believed is None:
-        return _chances(projector, state, allocation, pause, cell)
+    ahead, told = projector.ahead, announced(projector, state)
+    point = ahead.point(state.features)
+    if projector.believed is None or ahead.believed is None:
+        return _chances(Remaining(ahead, allocation, point, state.iteration, told), state, pause)
     count, batch = projector.members, len(state.iteration)
     apart = by_member(state, count)._replace(targets=np.repeat(state.targets, count, axis=0))
     allocation = np.repeat(allocation, count, axis=1)
     pause = pause if pause.shape[1] == 1 else np.repeat(pause, count, axis=1)
-    each = _chances(projector.believed, apart, allocation, pause, member_cells(projector, cell))
+    told = None if told is None else told.by_member(projector.believed)
+    left = Remaining(ahead.believed, allocation, member_point(ahead, point), apart.iteration, told)
+    each = _chances(left, apart, pause)
     apart_by_run = each.reshape(*each.shape[:2], batch, count)
     mixed: Array = np.einsum("mnbk,bk->mnb", apart_by_run, member_weights(state))
     return mixed
@@ -75,43 +79,42 @@ def _freed(projector: Projector, state: State) -> State:
     return state._replace(targets=np.where(asked(state), projector.dtype.type(always), state.targets))
 
 
-def _chances(projector: Projector, state: State, allocation: Indices, pause: Array, cell: Indices) -> Array:
-    layout = projector.layout
-    out = np.full((len(layout.metrics), *allocation.shape), np.nan, projector.dtype)
+def _chances(left: Remaining, state: State, pause: Array) -> Array:
+    projector, layout = left.ahead, left.ahead.layout
+    out = np.full((len(layout.metrics), *left.allocation.shape), np.nan, projector.dtype)
     for index in projector.targeted:
         metric = layout.spec.metrics[index]
         if metric.goal == "track":
             continue
         paused = pause if index == layout.seconds else pause * 0
         expect = _at_the_end if metric.scope == "run" else _next
-        below = expect(projector, state, index, allocation, paused, cell)
+        below = expect(left, state, index, paused)
         out[index] = below if metric.goal == "at_most" else 1 - below
     return out
 
 
-def _at_the_end(
-    projector: Projector, state: State, metric: int, allocation: Indices, pause: Array, cell: Indices
-) -> Array:
+def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Array:
     """Probability that a metric's sum over the run is at most its target, [K, B].
 
     The rest of the run has the mean and the variance of a sum of independent log-normal iterations, given the effect.
     """
-    left = np.maximum(projector.layout.iterations - state.iteration, 1)
+    projector = left.ahead
+    count = np.maximum(projector.layout.iterations - state.iteration, 1)
     room = state.targets[:, metric] - state.elapsed[:, metric] - pause
-    rest = np.maximum(projector.remaining(metric, allocation, cell, state.iteration), 1e-12)
-    spread = projector.remaining_variance(metric, allocation, cell, state.iteration) / rest**2
-    variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (left / 3))
+    rest = np.maximum(left.sums(metric, logs=False), 1e-12)
+    spread = left.variance(metric) / rest**2
+    variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
     median = np.log(rest) + state.effect[:, metric] - spread / 2
     below = student((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
     over = state.iteration >= projector.layout.iterations
     return np.where(room < 0, 0, np.where(over, 1, below))
 
 
-def _next(projector: Projector, state: State, metric: int, allocation: Indices, pause: Array, cell: Indices) -> Array:
+def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
     """Probability that a metric's next value is at most its target, [K, B]."""
-    logs = np.stack([projector.log_mean(row, cell, state.iteration)[:, metric] for row in allocation])
+    projector = left.ahead
+    logs, noise = left.next(metric)
     room = np.maximum(state.targets[:, metric] - pause, 1e-12)
-    noise = projector.noise(state.iteration)[:, metric]
     variance = state.variance[:, metric] + projector.drift_variance[metric] + noise
     return student((np.log(room) - logs - state.effect[:, metric]) / np.sqrt(variance))
 

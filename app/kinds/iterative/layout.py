@@ -140,14 +140,30 @@ class Layout:
         issues: list[FieldIssue] = []
         levels = self._levels(allocation, issues)
         measured = self._numbers("metrics", self.metrics, metrics, issues, positive=True)
+        given = self._given(features, issues)
+        if issues:
+            raise InvalidInput(issues)
+        return levels, measured, given
+
+    def encode_features(self, features: Mapping[str, float]) -> list[float]:
+        """Features by name in this layout's order, [F].
+
+        Raises:
+            InvalidInput: unknown or missing names, values out of bounds or not finite.
+        """
+        issues: list[FieldIssue] = []
+        given = self._given(features, issues)
+        if issues:
+            raise InvalidInput(issues)
+        return given
+
+    def _given(self, features: Mapping[str, float], issues: list[FieldIssue]) -> list[float]:
         given = self._numbers("features", self.features, features, issues, positive=False)
         for feature, value in zip(self.spec.features, given, strict=True):
             if not feature.minimum <= value <= feature.maximum:
                 accepted = f"must be between {feature.minimum:g} and {feature.maximum:g}"
                 issues.append(FieldIssue(f"/features/{feature.name}", accepted, value))
-        if issues:
-            raise InvalidInput(issues)
-        return levels, measured, given
+        return given
 
     def _levels(self, allocation: Mapping[str, float], issues: list[FieldIssue]) -> list[int]:
         _unknown("allocation", self.resources, allocation, issues)

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.iterative.feature_grid import Point, locate
 from app.kinds.iterative.layout import Layout
 from app.kinds.tensors import read_header, written
 
@@ -29,7 +30,7 @@ class ModelTable:
     Attributes:
         log_mean: natural log of each metric's median, [M, A, C, I].
         iteration_bin: bin of each iteration, [iterations].
-        feature_nodes: ascending nodes per feature; the nearest one is used.
+        feature_nodes: ascending nodes per feature; between them the logs are interpolated (``feature_grid``).
         effect_sd: between-run spread of the log run effect, [M].
         noise_sd: within-run spread of the log residual, [M].
         drift_sd: spread per iteration of the random walk of the log run effect, [M].
@@ -43,6 +44,8 @@ class ModelTable:
         members: log offsets against ``log_mean`` of models that the samples can't tell apart, equally likely before a
             run's first report, [K, M, A, C, I]; None: there is one model.
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: the same in all.
+        courses: features over the iterations of X past executions, [X, G, F], where iteration i is at i · G //
+            iterations; not a number for a feature that no execution changed. None: no execution changed any.
     """
 
     log_mean: NDArray[np.float32]
@@ -64,6 +67,7 @@ class ModelTable:
     informed: bool = True
     members: NDArray[np.float32] | None = None
     noise_by_bin: Floats | None = None
+    courses: NDArray[np.float32] | None = None
 
     def to_bytes(self) -> bytes:
         """The table as safetensors."""
@@ -116,13 +120,9 @@ class ModelTable:
             return self
         return replace(self, log_mean=self.log_mean + self.members[index], members=None)
 
-    def cell(self, features: Floats) -> NDArray[np.intp]:
-        """Feature cell of each row of ``features`` [B, F] → [B]: the nearest node along each feature."""
-        cell = np.zeros(len(features), np.intp)
-        for column, nodes in enumerate(self.feature_nodes):
-            middles = (nodes[1:] + nodes[:-1]) / 2
-            cell = cell * len(nodes) + np.searchsorted(middles, features[:, column])
-        return cell
+    def point(self, features: Floats) -> Point:
+        """Where ``features`` [B, F] stand among the feature cells."""
+        return locate(self.feature_nodes, features)
 
 
 _NOT_ARRAYS = {"feature_nodes", "level", "informed"}

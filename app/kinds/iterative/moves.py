@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.feature_grid import Point, blended
 from app.kinds.iterative.projection_tables import ProjectionTables
 
 Array = NDArray[Any]
@@ -13,10 +14,10 @@ LARGEST_TABLE = 1_000_000  # entries of one table over actions; beyond it the go
 
 
 class GridPosition(NamedTuple):
-    """Where B runs stand: row of the allocation grid, feature cell and next iteration, [B] each; levels, [B, R]."""
+    """Where B runs stand: row of the allocation grid and next iteration, [B] each; their features; levels, [B, R]."""
 
     here: Indices
-    cell: Indices
+    point: Point
     iteration: Indices
     levels: Indices
 
@@ -59,8 +60,9 @@ class Moves:
         if table is None:
             table = self._tables[metric, logs] = self._remaining(metric, self._everywhere(), logs)
         projector = self._projector
-        row = projector.row(position.here, position.cell, projector.rows) + position.iteration
-        return table.take(row, axis=1)
+        rows = [projector.row(position.here, cell, projector.rows) for cell in position.point.cells]
+        found = [table.take(row + position.iteration, axis=1) for row in rows]
+        return blended(found, position.point.weights, logs=logs)
 
     def rate(self, levels: Indices, unit_values: Array) -> Array:
         """Σ of what each action's goal allocates × ``unit_values`` [R, B], from ``levels`` [B, R] → [N, B]."""
@@ -80,10 +82,10 @@ class Moves:
 
     def _remaining(self, metric: int, position: GridPosition, logs: bool) -> Array:
         read = self._projector.remaining_log if logs else self._projector.remaining
-        return read(metric, self.goals(position), position.cell, position.iteration)
+        return read(metric, self.goals(position), position.point, position.iteration)
 
     def _everywhere(self) -> GridPosition:
         projector = self._projector
         shape = (len(projector.grid_levels), projector.cells, projector.rows)
         here, cell, row = (part.reshape(-1) for part in np.indices(shape))
-        return GridPosition(here, cell, row, projector.grid_levels[here])
+        return GridPosition(here, Point(cell[None]), row, projector.grid_levels[here])

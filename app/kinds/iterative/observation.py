@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.announced import Announced, Remaining, announced
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.moves import GridPosition
+from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.observation_names import AHEAD
 from app.kinds.iterative.preferences import Preferences, log_within, preferences_of
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_cells, member_weights
+from app.kinds.iterative.state import State, by_member, member_point, member_weights
 from app.policies.base import RETURN_SCALE
 
 Array = NDArray[Any]
@@ -46,19 +47,24 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     Who looks at the same runs again and again may pass their preferences, and keep them as long as they last.
     """
     given = preferences_of(projector, state) if given is None else given
-    cell = projector.cell(state.features)
-    position = GridPosition(projector.layout.index(state.levels), cell, state.iteration, state.levels)
-    moves = projector.moves
+    ahead, told = projector.ahead, announced(projector, state)
+    position = GridPosition(
+        ahead.layout.index(state.levels), ahead.point(state.features), state.iteration, state.levels
+    )
+    moves = ahead.moves
     barrier = moves.barrier(position)
     legal = barrier == 0
-    projection = _projection(projector, state, lambda metric, logs: moves.remaining(metric, position, logs=logs))
+    projection = _projection(ahead, state, _after_actions(moves, position, told))
     rate = moves.rate(state.levels, given.money * given.weights[1])
     options = Options(position.here, moves.pause, moves.change, rate)
-    if projector.believed is None:
-        expected = _charge(projector, state, given, projection, options, barrier)
+    if ahead.believed is None:
+        expected = _charge(ahead, state, given, projection, options, barrier)
     else:
-        expected = _outlook_by_member(projector, projector.believed, state, given, options, position) + barrier
-    return View(_observation(projector, state, given, projection, expected).T, legal.T, expected.T)
+        expected = _outlook_by_member(projector, ahead.believed, state, given, options, told, position) + barrier
+    coming = ahead.coming(position.point, state.iteration)
+    if told is not None:
+        coming = told.coming(coming, ahead.average_length(position.point))
+    return View(_observation(projector, state, given, projection, coming, expected).T, legal.T, expected.T)
 
 
 def observe(projector: Projector, state: State) -> Array:
@@ -112,13 +118,14 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
     It is the objective of model-predictive control over constant continuations, with the run effect's posterior
     integrated out. A miss is expected under a normal approximation of the projected metric.
     """
-    given, cell = preferences_of(projector, state), projector.cell(state.features)
+    given, ahead, told = preferences_of(projector, state), projector.ahead, announced(projector, state)
     options = options._replace(rate=options.rate * given.weights[1])
-    if projector.believed is not None:
-        return _outlook_by_member(projector, projector.believed, state, given, options)
+    if ahead.believed is not None:
+        return _outlook_by_member(projector, ahead.believed, state, given, options, told)
     total = np.zeros(options.allocation.shape, projector.dtype)
-    projection = _projection(projector, state, _reader(projector, options.allocation, cell, state))
-    return _charge(projector, state, given, projection, options, total)
+    point = ahead.point(state.features)
+    projection = _projection(ahead, state, Remaining(ahead, options.allocation, point, state.iteration, told).sums)
+    return _charge(ahead, state, given, projection, options, total)
 
 
 def _outlook_by_member(
@@ -127,23 +134,27 @@ def _outlook_by_member(
     state: State,
     given: Preferences,
     options: Options,
+    told: Announced | None,
     position: GridPosition | None = None,
 ) -> Array:
-    """Expected return-to-go of N options, [N, B], over the members of the belief, each with its own run effect.
+    """Expected return-to-go of N options, [N, B], over the ``members`` of the belief, each with its own run effect.
 
     Options are those of ``position``'s actions, or, without one, what their ``allocation`` says.
     """
     count, batch = projector.members, len(state.iteration)
     apart = by_member(state, count)
-    cell = member_cells(projector, projector.cell(state.features))
+    point = member_point(projector.ahead, projector.ahead.point(state.features))
+    if told is not None and projector.believed is not None:
+        told = told.by_member(projector.believed)
     targets, weights = (np.repeat(part, count, axis=1) for part in (given.inverse_targets, given.weights))
     preferences = given._replace(inverse_targets=targets, weights=weights)
     if position is not None:
-        rows = GridPosition(np.repeat(position.here, count), cell, apart.iteration, apart.levels)
-        projection = _projection(members, apart, lambda metric, logs: members.moves.remaining(metric, rows, logs=logs))
+        rows = GridPosition(np.repeat(position.here, count), point, apart.iteration, apart.levels)
+        projection = _projection(members, apart, _after_actions(members.moves, rows, told))
     else:
         allocation = np.repeat(options.allocation, count, axis=1)
-        projection = _projection(members, apart, _reader(members, allocation, cell, apart))
+        remaining = Remaining(members, allocation, point, apart.iteration, told)
+        projection = _projection(members, apart, remaining.sums)
     pause, change = (part if part.shape[1] == 1 else np.repeat(part, count, axis=1) for part in options[1:3])
     apart_options = Options(options.allocation, pause, change, np.repeat(options.rate, count, axis=1))
     total = np.zeros((len(options.rate), batch * count), projector.dtype)
@@ -152,12 +163,12 @@ def _outlook_by_member(
     return expected
 
 
-def _reader(projector: Projector, allocation: Indices, cell: Indices, state: State) -> Callable[[int, bool], Array]:
-    def remaining(metric: int, logs: bool) -> Array:
-        read = projector.remaining_log if logs else projector.remaining
-        return read(metric, allocation, cell, state.iteration)
-
-    return remaining
+def _after_actions(moves: Moves, position: GridPosition, told: Announced | None) -> Callable[[int, bool], Array]:
+    """Reads what each action's goal leaves of a metric (or of its log), as far as it is announced at those features."""
+    if told is None:
+        return lambda metric, logs: moves.remaining(metric, position, logs=logs)
+    after, goals = position._replace(iteration=told.following), moves.goals(position)
+    return lambda metric, logs: moves.remaining(metric, after, logs=logs) + told.sums(metric, goals, logs=logs)
 
 
 class _Projection(NamedTuple):
@@ -254,7 +265,7 @@ def expected_size(mean: Array, deviation: Array) -> Array:
 
 
 def _observation(
-    projector: Projector, state: State, given: Preferences, projection: _Projection, expected: Array
+    projector: Projector, state: State, given: Preferences, projection: _Projection, coming: Array, expected: Array
 ) -> Array:
     """[D, B]: one entry of all runs after another, as every entry is computed."""
     layout, dtype = projector.layout, projector.dtype
@@ -273,9 +284,12 @@ def _observation(
     np.minimum(np.maximum(effect, -EFFECT_LIMIT, out=effect), EFFECT_LIMIT, out=effect)
     row += metrics
     np.multiply(state.iteration, dtype.type(1 / layout.iterations), out=out[row], casting="same_kind")
-    last = row + 1 + len(given.entries)
-    out[row + 1 : last] = given.entries
-    out[last : last + 2 * AHEAD] = projector.coming(projector.cell(state.features), state.iteration)
+    first = row + 1 + len(layout.features)
+    if layout.features:
+        np.divide((state.features - projector.feature_low).T, projector.feature_span[:, None], out=out[row + 1 : first])
+    last = first + len(given.entries)
+    out[first:last] = given.entries
+    out[last : last + 2 * AHEAD] = coming
     last += 2 * AHEAD
     advice = np.subtract(expected, expected.max(axis=0), out=out[last:])
     advice *= RETURN_SCALE

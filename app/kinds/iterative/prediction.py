@@ -11,9 +11,13 @@ from pydantic import BaseModel, Field
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
+from app.kinds.iterative.announced import announced
+from app.kinds.iterative.decisions.forecast import next_iteration
 from app.kinds.iterative.decisions.query import PARTS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import begin
 
 _PAIRS: dict[str, Any] = {"type": "array", "maxItems": 64, "items": {"type": "string"}}
 PARAMETERS = (
@@ -76,13 +80,14 @@ def _check_iteration(iteration: int, layout: Layout) -> None:
 def _predicted(
     table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64], iteration: int
 ) -> dict[str, Interval]:
-    """Log-normal mean at a typical run effect, and the conformal interval of a new run, by metric."""
-    cell = int(table.cell(features[None])[0])
-    centre = table.log_mean[:, int(layout.index(levels)), cell, int(table.iteration_bin[iteration])].astype(float)
-    mean = np.exp(centre + table.noise_sd**2 / 2)
-    low, high = np.exp(centre + table.marginal_low), np.exp(centre + table.marginal_high)
+    """What a decision would promise of that iteration, if it were the run's first, by metric."""
+    projector = Projector(layout, table)
+    state = begin(projector, levels[None], features=features[None])
+    state = state._replace(iteration=state.iteration + iteration, upcoming=features[None, None])
+    known = announced(projector, state)
+    mean, low, high = next_iteration(projector, state, layout.index(levels[None]), known, np.zeros(1))
     return {
-        metric: Interval(mean=float(mean[i]), low=float(low[i]), high=float(high[i]), level=table.level)
+        metric: Interval(mean=float(mean[0, i]), low=float(low[0, i]), high=float(high[0, i]), level=table.level)
         for i, metric in enumerate(layout.metrics)
     }
 

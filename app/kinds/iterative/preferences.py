@@ -1,4 +1,4 @@
-"""What a run's targets, weights, prices and features come to: the numbers that last as long as those do."""
+"""What a run's targets, weights and prices come to: the numbers that last as long as those do."""
 
 import math
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class Preferences(NamedTuple):
-    """Derived from a state's targets, weights, prices and features alone. T metrics have a target.
+    """Derived from a state's targets, weights and prices, and the features that last. T metrics have a target.
 
     Attributes:
         inverse_targets: 1/target, [M, B]; not a number where a metric has none.
@@ -22,7 +22,7 @@ class Preferences(NamedTuple):
         reference: see ``reference_cost``, [B].
         weights: of the terms sla, cost and change, [3, B]; the second is per unit of money.
         money: prices per unit and second, [R, B].
-        entries: the observation's entries for features, targets, weights and prices, [·, B].
+        entries: the observation's entries for targets, weights and prices, [·, B].
     """
 
     inverse_targets: Array
@@ -52,21 +52,17 @@ def preferences_of(projector: Projector, state: State) -> Preferences:
 def reference_cost(projector: Projector, state: State) -> Array:
     """What the model expects the whole run to cost at the largest allocation, [B]; 1 where nothing costs anything."""
     money = state.prices @ projector.largest * projector.hours_per_second
-    money = money * projector.whole_run(projector.cell(state.features))
+    money = money * projector.ahead.whole_run(projector.ahead.point(state.features))
     return np.where(money > 0, money, projector.dtype.type(1))
 
 
 def _entries(projector: Projector, state: State) -> Array:
-    layout = projector.layout
     priced = (state.prices * projector.largest).T
     parts = [
         log_within(state.targets.T[projector.targeted] * projector.usual_worth),
         state.weights.T,
         priced / np.maximum(priced.sum(axis=0), 1e-12),
     ]
-    if layout.features:
-        low, span = projector.feature_low, projector.feature_span
-        parts.insert(0, ((state.features - low) / span).T)
     return np.concatenate(parts)
 
 

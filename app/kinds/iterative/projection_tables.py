@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from app.kinds.iterative.feature_grid import Point, blended, weighted
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation_names import AHEAD
@@ -55,8 +56,6 @@ class ProjectionTables:
         self._noise = self._noise_by_iteration()
         self.stride = -(-len(layout.allocations) * self.cells * (layout.iterations + 1) // LARGEST_SUFFIX)
         self.rows = -(-layout.iterations // self.stride) + 1
-        self._sums = [self._suffix(m, logs=False) for m in range(len(layout.metrics))]
-        self._log_sums = [self._suffix(m, logs=True) for m in range(len(layout.metrics))]
         axes = np.meshgrid(*[np.arange(n) for n in layout.levels], indexing="ij")
         self.grid_levels = np.stack(axes, axis=-1).reshape(-1, len(axes)).astype(np.int32)
         self.level_scale = self._cast(1 / np.maximum(np.array(layout.levels) - 1, 1))[:, None]
@@ -65,8 +64,19 @@ class ProjectionTables:
         self.feature_span = self._cast([f.maximum - f.minimum for f in layout.spec.features])
         self._norms()
         self.largest = self._cast(layout.allocations[-1])
-        whole = self._sums[layout.seconds].reshape(len(layout.allocations), self.cells, self.rows)
-        self._whole_run = np.ascontiguousarray(whole[-1, :, 0])
+
+    @cached_property
+    def _sums(self) -> list[Array]:
+        return [self._suffix(m, logs=False) for m in range(len(self.layout.metrics))]
+
+    @cached_property
+    def _log_sums(self) -> list[Array]:
+        return [self._suffix(m, logs=True) for m in range(len(self.layout.metrics))]
+
+    @cached_property
+    def _whole_run(self) -> Array:
+        whole = self._sums[self.layout.seconds].reshape(len(self.layout.allocations), self.cells, self.rows)
+        return np.ascontiguousarray(whole[-1, :, 0])
 
     def _noise_by_iteration(self) -> Array:
         """Variance of the log metrics in each iteration, [iterations + 1, M]; one row where it is always the same."""
@@ -86,12 +96,22 @@ class ProjectionTables:
         self.usual_worth = self._cast(1 / layout.targets[self.targeted])[:, None]
 
     @cached_property
+    def _lengths(self) -> Array:
+        """How long each iteration is, and how many times longer at the smallest allocation, as logs, [2, C, I]."""
+        logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
+        return np.stack([logs.mean(axis=0), logs[0] - logs[-1]])
+
+    @cached_property
+    def _average_length(self) -> Array:
+        """Log of the average iteration's length, [C]."""
+        average: Array = np.log(np.exp(self._lengths[0][:, self._bin]).mean(axis=1))
+        return average
+
+    @cached_property
     def _coming(self) -> Array:
         """[2 · ``AHEAD``, C · (iterations + 1)], or one column where every iteration is alike."""
-        logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
-        length = logs.mean(axis=0)
-        length -= np.log(np.exp(length[:, self._bin]).mean(axis=1, keepdims=True))
-        lengths = np.clip(np.stack([length, logs[0] - logs[-1]]), -LOG_LIMIT, LOG_LIMIT)  # [2, C, I]
+        length, scaling = self._lengths
+        lengths = np.clip(np.stack([length - self._average_length[:, None], scaling]), -LOG_LIMIT, LOG_LIMIT)
         ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
         if self.bins == 1:
             ahead = ahead[:, :1] * 0
@@ -99,15 +119,28 @@ class ProjectionTables:
         table[:, :, ahead >= self.layout.iterations] = 0
         return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
 
-    def coming(self, cell: Indices, iteration: Indices) -> Array:
+    def coming(self, point: Point, iteration: Indices) -> Array:
         """What the next iterations are like, [2 · ``AHEAD``, B]: how long each is against the average one, and how many
         times longer at the smallest allocation than at the largest, as logs; 0 past the end.
         """
         if self.bins == 1 and self.cells == 1:
             return self._coming
-        if self.bins == 1:
-            return self._coming.take(cell, axis=1)
-        return self._coming.take(cell * (self.layout.iterations + 1) + iteration, axis=1)
+        columns = point.cells if self.bins == 1 else point.cells * (self.layout.iterations + 1) + iteration
+        return blended([self._coming.take(column, axis=1) for column in columns], point.weights, logs=True)
+
+    def average_length(self, point: Point) -> Array:
+        """Log of how long the average iteration is, [B]."""
+        return blended([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
+
+    def coming_at(self, point: Point, iterations: Indices, average: Array) -> Array:
+        """What ``coming`` says of ``iterations`` [B, U] under features at ``point`` [J, B, U], [2, U, B].
+
+        ``average`` [B] is what ``average_length`` gave.
+        """
+        bins = self._bin[np.minimum(iterations, self.layout.iterations)]
+        length, scaling = blended([self._lengths[:, cell, bins] for cell in point.cells], point.weights, logs=True)
+        lengths = np.stack([length - average[:, None], scaling])
+        return self._cast(np.moveaxis(np.clip(lengths, -LOG_LIMIT, LOG_LIMIT), 1, 2))
 
     def _cast(self, values: object) -> Array:
         return np.ascontiguousarray(np.asarray(values, self.dtype))
@@ -151,13 +184,16 @@ class ProjectionTables:
         """``steps`` taken over the most that could be taken in a run."""
         return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)
 
-    def cell(self, features: Array) -> Indices:
-        """Feature cell of each row of ``features`` [B, F] → [B]."""
-        return self.table.cell(features) if self.cells > 1 else np.zeros(len(features), np.intp)
+    def point(self, features: Array) -> Point:
+        """Where ``features`` [B, F] stand among the feature cells."""
+        if self.cells == 1:
+            return Point(np.zeros((1, len(features)), np.intp))
+        found = self.table.point(features)
+        return Point(found.cells, None if found.weights is None else found.weights.astype(self.dtype, copy=False))
 
-    def whole_run(self, cell: Indices) -> Array:
-        """Expected seconds of a whole run at the largest allocation, by feature cell [B] → [B]."""
-        return self._whole_run[cell]
+    def whole_run(self, point: Point) -> Array:
+        """Expected seconds of a whole run at the largest allocation under features at ``point`` → [B]."""
+        return blended([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
 
     def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
         """First of the ``count`` entries that a table over grid and feature cells has for each ``allocation``."""
@@ -165,24 +201,41 @@ class ProjectionTables:
             allocation = allocation * self.cells + cell
         return allocation * count if count > 1 else allocation
 
-    def log_mean(self, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+    def log_mean(self, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Expected log of every metric, [B, M], at rows ``allocation`` [B] of the grid in ``iteration`` [B]."""
+        return self.look_up(self._logs, allocation, point, iteration)
+
+    def metric_logs(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """Expected log of one metric; rows of the grid, feature cells and iterations of shapes that fit each other."""
         row = self.row(allocation, cell, self.bins)
         if self.bins > 1:
             row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
-        return self._logs.take(row, axis=0)
+        return self._logs[row, metric]
 
-    def remaining(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+    def look_up(self, table: Array, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """Rows of ``table`` [A · C · I, ...], interpolated between the corners of ``point``, [B, ...]."""
+        rows = [self.row(allocation, cell, self.bins) for cell in point.cells]
+        if self.bins > 1:
+            bins = self._bin[np.minimum(iteration, self.layout.iterations)]
+            rows = [row + bins for row in rows]
+        if point.weights is None:
+            return table.take(rows[0], axis=0)
+        return weighted([table.take(row, axis=0).T for row in rows], point.weights).T
+
+    def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Σ of the expected ``metric`` from ``iteration`` [B] to the end, if ``allocation`` [K, B] is held → [K, B]."""
-        return self._sum(self._sums[metric], allocation, cell, iteration)
+        read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=False)
 
-    def remaining_log(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+    def remaining_log(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """The same sum of the expected log: over the number of iterations left it is their geometric mean."""
-        return self._sum(self._log_sums[metric], allocation, cell, iteration)
+        read = [self._sum(self._log_sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=True)
 
-    def remaining_variance(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+    def remaining_variance(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Variance that noise gives to ``remaining``, at a run effect of 1; ``metric`` has a target of the run."""
-        return self._sum(self._variance_sums[metric], allocation, cell, iteration)
+        read = [self._sum(self._variance_sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=False)
 
     def _sum(self, table: Array, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
         row, part = iteration, None

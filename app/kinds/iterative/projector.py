@@ -6,6 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from app.kinds.iterative.feature_grid import Point
+from app.kinds.iterative.foreseen import foreseen
 from app.kinds.iterative.moves import Moves
 from app.kinds.iterative.projection_tables import Array, Indices, ProjectionTables
 
@@ -25,6 +27,12 @@ class Projector(ProjectionTables):
         return None if table is None else Projector(self.layout, table, self.dtype)
 
     @cached_property
+    def ahead(self) -> Projector:
+        """Of iterations to come whose features nobody has announced; itself where no past execution changed any."""
+        table = foreseen(self.table)
+        return self if table is self.table else Projector(self.layout, table, self.dtype)
+
+    @cached_property
     def members(self) -> int:
         """Number K of models that are believed in."""
         return 1 if self.believed is None else self.believed.cells // self.cells
@@ -35,9 +43,7 @@ class Projector(ProjectionTables):
         members = np.asarray(self.table.members)
         return self._cast(np.moveaxis(members, (0, 1), (3, 4)).reshape(-1, members.shape[0] * members.shape[1]))
 
-    def offsets(self, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+    def offsets(self, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Of each member's expected logs against ``log_mean``, [B, K, M]."""
-        row = self.row(allocation, cell, self.bins)
-        if self.bins > 1:
-            row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
-        return self._offsets.take(row, axis=0).reshape(len(row), self.members, len(self.layout.metrics))
+        found = self.look_up(self._offsets, allocation, point, iteration)
+        return found.reshape(len(found), self.members, len(self.layout.metrics))

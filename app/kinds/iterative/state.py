@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.projection_tables import over_columns
 from app.kinds.iterative.projector import Projector
@@ -33,6 +34,7 @@ class State(NamedTuple):
         effects: posterior mean of the log run effect under each member of the belief, [B, K · M].
         log_weights: log of how likely each member is, [B, K]; where there is one model, both are [B, 0].
         probabilities: with which targets are to be met, [B, M]; not a number where none is asked for.
+        upcoming: features of the next U iterations as announced, [B, U, F]; not a number from where nothing is.
     """
 
     iteration: Array
@@ -49,6 +51,7 @@ class State(NamedTuple):
     effects: Array
     log_weights: Array
     probabilities: Array
+    upcoming: Array
 
 
 def begin(
@@ -86,6 +89,7 @@ def begin(
         effects=np.zeros((batch, members * metrics), dtype),
         log_weights=np.zeros((batch, members), dtype),
         probabilities=rows(probabilities, layout.probabilities),
+        upcoming=np.zeros((batch, 0, len(layout.features)), dtype),
     )
 
 
@@ -98,7 +102,7 @@ class Expected(NamedTuple):
 
 def expect(projector: Projector, state: State, levels: Levels, features: Array) -> Expected:
     """What is to be expected of the next iteration at ``levels`` [B, R], but for the run effect."""
-    logs = projector.log_mean(projector.layout.index(levels), projector.cell(features), state.iteration)
+    logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
     return Expected(logs, pause * (state.iteration > 0))
 
@@ -122,7 +126,7 @@ def advance(
     ratio = np.log(_without_change(metrics, pause, projector.layout.seconds)) - logs
     noise = projector.noise(state.iteration)
     if projector.members > 1:
-        offsets = projector.offsets(projector.layout.index(levels), projector.cell(features), state.iteration)
+        offsets = projector.offsets(projector.layout.index(levels), projector.point(features), state.iteration)
         known = filtered_by_member(projector, state, ratio[:, None] - offsets, noise)
     else:
         known = filtered(projector, state.effect, state.variance, ratio, noise)
@@ -133,6 +137,7 @@ def advance(
         measured=metrics,
         features=features,
         cost=state.cost + spent(projector, state.prices, levels, seconds),
+        upcoming=state.upcoming[:, 1:],
         **known,
     )
 
@@ -195,10 +200,12 @@ def by_member(state: State, members: int) -> State:
     return state._replace(**apart, effect=state.effects.reshape(len(state.iteration) * members, metrics))
 
 
-def member_cells(projector: Projector, cell: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Cells of ``Projector.believed`` for feature cells [B], in the order of ``by_member``, [B · K]."""
+def member_point(projector: Projector, point: Point) -> Point:
+    """``point`` in ``Projector.believed``, in the order of ``by_member``, [J, B · K]."""
     count = projector.members
-    return np.repeat(cell, count) + np.tile(np.arange(count) * projector.cells, len(cell))
+    cells = np.repeat(point.cells, count, axis=1)
+    cells += np.tile(np.arange(count) * projector.cells, point.cells.shape[1])
+    return Point(cells, None if point.weights is None else np.repeat(point.weights, count, axis=1))
 
 
 def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
@@ -216,25 +223,28 @@ def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Arra
 
 
 def pack(state: State) -> NDArray[np.float64]:
-    """One row of plain numbers per run, [B, S]; NaN where there is no value. All but the probabilities asked for."""
-    columns = [np.asarray(field, np.float64) for field in state[:-1]]
+    """One row of plain numbers per run, [B, S]; NaN where there is no value. All but the probabilities asked for and
+    what is announced.
+    """
+    columns = [np.asarray(field, np.float64) for field in state[:-2]]
     return np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
 
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
     """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in; probabilities asked
-    for are the spec's.
+    for are the spec's, and nothing is announced.
     """
-    values, start = [], 0
+    values: list[Array] = []
+    start = 0
     for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
         values.append(rows[:, start] if vector else rows[:, start : start + width])
         start += width
-    probabilities = np.tile(layout.probabilities, (len(rows), 1))
-    values.append(probabilities)
-    return State(values[0].astype(np.int32), values[1].astype(np.int16), *values[2:])
+    values[:2] = values[0].astype(np.int32), values[1].astype(np.int16)
+    values += [np.tile(layout.probabilities, (len(rows), 1)), np.zeros((len(rows), 0, len(layout.features)))]
+    return State(*values)
 
 
-_VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-1]]
+_VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-2]]
 
 
 def _widths(layout: Layout, size: int) -> list[int]:

@@ -1,6 +1,6 @@
 """A live run of an iterative workload: report an iteration, get the next allocation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from .generated import AuthenticatedClient, Client
@@ -29,6 +29,7 @@ class Run(Live[Decision]):
         targets: targets of this run alone, by metric; the workload's hold for the rest.
         probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
         features: features of the first iteration, where they are known.
+        upcoming: features of the iterations after it, in order, as far as they are known.
         retry: how patiently calls are repeated.
     """
 
@@ -40,6 +41,7 @@ class Run(Live[Decision]):
         targets: Mapping[str, float] | None = None,
         probabilities: Mapping[str, float | None] | None = None,
         features: Mapping[str, float] | None = None,
+        upcoming: Sequence[Mapping[str, float]] = (),
         retry: Retry | None = None,
     ) -> None:
         request: dict[str, Any] = {"workload": workload, "targets": dict(targets or {})}
@@ -47,6 +49,8 @@ class Run(Live[Decision]):
             request["probabilities"] = dict(probabilities)
         if features is not None:
             request["features"] = dict(features)
+        if upcoming:
+            request["upcoming"] = _announced(upcoming)
         super().__init__(client, request, Decision.from_dict, retry)
 
     @classmethod
@@ -65,14 +69,25 @@ class Run(Live[Decision]):
         allocation: Mapping[str, float],
         metrics: Mapping[str, float],
         features: Mapping[str, float] | None = None,
+        upcoming: Sequence[Mapping[str, float]] | None = None,
     ) -> dict[str, float]:
         """Report what an iteration used and measured; the allocation for the next one.
+
+        ``upcoming`` announces the features of the iterations after it, in order; it replaces what was announced before,
+        which holds where nothing is said.
 
         Raises:
             StewardError: the service refused it: an unknown name, a value out of bounds, another report under that
                 number, a number left out.
             Unreachable: the service did not answer until patience ended; the same report may be tried again.
         """
-        report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
+        report: dict[str, Any] = {"allocation": dict(allocation), "metrics": dict(metrics)}
+        report["features"] = dict(features or {})
+        if upcoming is not None:
+            report["upcoming"] = _announced(upcoming)
         self._report(iteration, report)
         return self.allocation
+
+
+def _announced(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+    return [{"features": dict(features)} for features in upcoming]

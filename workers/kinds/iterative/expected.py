@@ -38,7 +38,8 @@ class ExpectedSimulator(IterativeSimulator):
         """As ``IterativeSimulator.step``, with the expected reward [B]."""
         episodes = self._current()
         levels = step(self.layout, episodes.state.levels, actions)
-        expected = expectation(self.projector, episodes.state, levels, episodes.given, self.outcomes)
+        features = self.courses.at(episodes.course, episodes.state.iteration, episodes.state.features)
+        expected = expectation(self.projector, episodes.state, levels, features, episodes.given, self.outcomes)
         expected -= episodes.potential
         expected *= RETURN_SCALE
         return super().step(actions)._replace(reward=expected)
@@ -58,21 +59,26 @@ def outcomes(nodes: int) -> Outcomes:
 
 
 def expectation(
-    projector: Projector, before: State, levels: NDArray[np.integer], given: Preferences, outcomes: Outcomes
+    projector: Projector,
+    before: State,
+    levels: NDArray[np.integer],
+    features: Array,
+    given: Preferences,
+    outcomes: Outcomes,
 ) -> Array:
-    """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R]."""
-    known = expect(projector, before, levels, before.features)
+    """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R] under ``features``."""
+    known = expect(projector, before, levels, features)
     spread = np.sqrt(before.variance + projector.drift_variance + projector.noise(before.iteration))
     logs = known.logs + before.effect
     if projector.members > 1:
-        position = projector.layout.index(levels), projector.cell(before.features), before.iteration
+        position = projector.layout.index(levels), projector.point(features), before.iteration
         logs = logs + np.einsum("bkm,bk->bm", projector.offsets(*position), member_weights(before))
     ending = before.iteration + 1 >= projector.layout.iterations
     total = np.zeros_like(before.cost)
     for place, weight in zip(*outcomes, strict=True):
         measured = np.exp(logs + place * spread)
         measured[:, projector.layout.seconds] += known.pause
-        after = advance(projector, before, levels, measured, before.features, known)
+        after = advance(projector, before, levels, measured, features, known)
         total += weight * reward(before.weights, terms(projector, before, after, given))
         total += weight * np.where(ending, 0, potential(view(projector, after, given)))
     return total

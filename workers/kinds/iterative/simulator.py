@@ -19,6 +19,7 @@ from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
+from workers.kinds.iterative.courses import Courses
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.simulator import Step
 
@@ -63,6 +64,7 @@ class _Episodes:
     state: State
     effect: Array  # the true log run effect, [B, M]
     member: NDArray[np.intp]  # the member of the belief that is true, [B]
+    course: NDArray[np.intp]  # of the features, as in ``Courses``, [B]
     given: Preferences
     view: View
     potential: Array  # [B]
@@ -91,7 +93,7 @@ class IterativeSimulator:
     ) -> None:
         self.layout, self.batch, self.ranges, self.shaped, self.count = layout, batch, ranges, shaped, count
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
-        self.projector = Projector(layout, table, np.float32)
+        self.projector, self.courses = Projector(layout, table, np.float32), Courses(table)
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
         self.counted: Any = None
@@ -125,7 +127,7 @@ class IterativeSimulator:
         levels = step(self.layout, before.levels, actions)
         if projector.drift_sd.any():
             effect = effect + self._normal(effect.shape) * projector.drift_sd
-        after = self._run(before, levels, effect, member)
+        after = self._run(before, levels, effect, member, episodes.course)
         seen = view(projector, after, given)
         done = after.iteration >= self.layout.iterations
         self.terms = terms(projector, before, after, given)
@@ -137,7 +139,7 @@ class IterativeSimulator:
             paid -= episodes.potential
             paid += reached * ~done
         paid *= RETURN_SCALE
-        self._episodes = _Episodes(after, effect, member, given, seen, reached)
+        self._episodes = _Episodes(after, effect, member, episodes.course, given, seen, reached)
         if done.any():
             self._renew(done)
         now = self.view
@@ -148,17 +150,18 @@ class IterativeSimulator:
         state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
             state |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
-            state |= {f"{name}member": episodes.member}
+            state |= {f"{name}member": episodes.member, f"{name}course": episodes.course}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
         self.random.bit_generator.state = state["random"]
-        self._episodes = self._restored(state["rows"], state["effect"], state["member"])
-        self._stock = self._restored(state["stock_rows"], state["stock_effect"], state["stock_member"])
+        self._episodes = self._restored(state, "")
+        self._stock = self._restored(state, "stock_")
 
-    def _restored(self, rows: NDArray[np.float64], effect: Array, member: NDArray[np.intp]) -> _Episodes:
-        return self._seen(restored(self.layout, rows), effect, member)
+    def _restored(self, state: dict[str, Any], name: str) -> _Episodes:
+        effect, member, course = (state[f"{name}{part}"] for part in ("effect", "member", "course"))
+        return self._seen(restored(self.layout, state[f"{name}rows"]), effect, member, course)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -168,19 +171,29 @@ class IterativeSimulator:
     def _normal(self, shape: tuple[int, ...]) -> Array:
         return self.random.standard_normal(shape, np.float32)
 
-    def _run(self, before: State, levels: NDArray[np.integer], effect: Array, member: NDArray[np.intp]) -> State:
-        return ran(self.projector, before, levels, effect, member, self._normal(effect.shape))
+    def _run(
+        self,
+        before: State,
+        levels: NDArray[np.integer],
+        effect: Array,
+        member: NDArray[np.intp],
+        course: NDArray[np.intp],
+    ) -> State:
+        features = self.courses.at(course, before.iteration, before.features)
+        return ran(self.projector, before, levels, features, effect, member, self._normal(effect.shape))
 
     def _open(self, count: int) -> _Episodes:
         return self._seen(*self.begin(count))
 
-    def _seen(self, state: State, effect: Array, member: NDArray[np.intp]) -> _Episodes:
+    def _seen(self, state: State, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> _Episodes:
         given = preferences_of(self.projector, state)
         seen = view(self.projector, state, given)
-        return _Episodes(state, effect, member, given, seen, potential(seen))
+        return _Episodes(state, effect, member, course, given, seen, potential(seen))
 
-    def begin(self, count: int) -> tuple[State, Array, NDArray[np.intp]]:
-        """``count`` runs after their first report, their true effects, and which member of the belief is true."""
+    def begin(self, count: int) -> tuple[State, Array, NDArray[np.intp], NDArray[np.intp]]:
+        """``count`` runs after their first report, their true effects, and which member of the belief and which course
+        of the features is true.
+        """
         projector = self.projector
         state = self._unstarted(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
@@ -189,8 +202,8 @@ class IterativeSimulator:
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
-        member = self._members(count)
-        return self._run(state, state.levels, effect, member), effect, member
+        member, course = self._members(count), self.courses.draw(self.random, count)
+        return self._run(state, state.levels, effect, member, course), effect, member, course
 
     def _members(self, count: int) -> NDArray[np.intp]:
         if self.projector.members == 1:
@@ -227,7 +240,7 @@ class IterativeSimulator:
         there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance, effects=effects)
         there = there._replace(elapsed=self._elapsed(there))
         pick = {
-            name: np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
+            name: old if new is old else np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
             for name, old, new in zip(State._fields, state, there, strict=True)
         }
         drawn = mean + self._normal(effect.shape) * np.sqrt(variance)
@@ -237,13 +250,13 @@ class IterativeSimulator:
         """What may have been used up so far: the target, less what some other constant allocation would still need."""
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))
-        cell = projector.cell(state.features)
+        ahead, point = projector.ahead, projector.ahead.point(state.features)
         elapsed = np.zeros_like(state.elapsed)
         progress = state.iteration.astype(np.float32) / layout.iterations
         for i in range(elapsed.shape[1]):
-            rest = projector.remaining(i, other, cell, state.iteration)[0] * np.exp(state.effect[:, i])
+            rest = ahead.remaining(i, other, point, state.iteration)[0] * np.exp(state.effect[:, i])
             slack = self.random.uniform(0.8, 1.2, count).astype(np.float32)
-            gone = projector.remaining(i, other, cell, np.zeros_like(state.iteration))[0] - rest
+            gone = ahead.remaining(i, other, point, np.zeros_like(state.iteration))[0] - rest
             target = np.where(np.isnan(state.targets[:, i]), rest + gone, state.targets[:, i])
             elapsed[:, i] = np.maximum(target - rest * slack, 0.05 * target * progress)
         return elapsed
@@ -254,7 +267,8 @@ class IterativeSimulator:
         fresh = self._draw(len(rows))
         # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
         seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
-        self._episodes = replace(episodes, effect=episodes.effect.copy(), member=episodes.member.copy(), view=seen)
+        own = {name: getattr(episodes, name).copy() for name in ("effect", "member", "course")}
+        self._episodes = replace(episodes, **own, view=seen)
         for old, new in zip(_arrays(self._episodes), _arrays(fresh), strict=True):
             old[..., rows] = new
 
@@ -276,29 +290,37 @@ def ran(
     projector: Projector,
     before: State,
     levels: NDArray[np.integer],
+    features: Array,
     effect: Array,
     member: NDArray[np.intp],
     noise: Array,
 ) -> State:
-    """The runs after an iteration at ``levels`` [B, R] under their true ``effect`` [B, M] and ``member`` [B].
+    """The runs after an iteration at ``levels`` [B, R] under ``features`` [B, F], their true ``effect`` [B, M] and
+    ``member`` [B].
 
     ``noise`` [B, M], drawn from the standard normal distribution, is used up.
     """
-    expected = expect(projector, before, levels, before.features)
+    expected = expect(projector, before, levels, features)
     noise *= np.sqrt(projector.noise(before.iteration))
     noise += effect
     if projector.members > 1:
-        position = projector.layout.index(levels), projector.cell(before.features), before.iteration
+        position = projector.layout.index(levels), projector.point(features), before.iteration
         noise += projector.offsets(*position)[np.arange(len(member)), member]
     noise += expected.logs
     measured: Array = np.exp(noise, out=noise)
     measured[:, projector.layout.seconds] += expected.pause
-    return advance(projector, before, levels, measured, before.features, expected)
+    return advance(projector, before, levels, measured, features, expected)
 
 
 def _arrays(episodes: _Episodes) -> list[NDArray[Any]]:
     """Everything about the runs, the runs along the last axis."""
-    by_run: tuple[NDArray[Any], ...] = (*episodes.state, episodes.effect, episodes.member, *episodes.view)
+    by_run: tuple[NDArray[Any], ...] = (
+        *episodes.state,
+        episodes.effect,
+        episodes.member,
+        episodes.course,
+        *episodes.view,
+    )
     return [*(field.T for field in by_run), *episodes.given, episodes.potential]
 
 
@@ -307,6 +329,7 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
         State(*(field[rows] for field in episodes.state)),
         episodes.effect[rows],
         episodes.member[rows],
+        episodes.course[rows],
         Preferences(*(field[..., rows] for field in episodes.given)),
         View(*(field[rows] for field in episodes.view)),
         episodes.potential[rows],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,14 +20,34 @@ from app.kinds.iterative.decisions.notices import with_codes, without_codes
 from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
+from app.kinds.iterative.upcoming import encode_upcoming, padded
 
-Read = tuple[list[int], list[float], list[float]]
+Array = NDArray[np.float64]
+NOTHING: Array = np.zeros((0, 0))
+
+
+class Read(NamedTuple):
+    """A report in the layout's order: levels [R], metrics [M], features [F], and of the announced iterations [U, F];
+    None where it says nothing of those.
+    """
+
+    levels: list[int]
+    metrics: list[float]
+    features: list[float]
+    upcoming: Array | None = None
+
+
+class Kept(NamedTuple):
+    """A run's state: one packed row, [S], after the notices of its last decision, and the announced features of the
+    iterations ahead, [U, F].
+    """
+
+    row: Array
+    upcoming: Array
 
 
 class IterativeEngine:
-    """A run's state is one packed row, after the notices of its last decision; a report in the layout's order is its
-    levels, metrics and features.
-    """
+    """See ``DecisionEngine``; a run's state is ``Kept``."""
 
     quick = True
 
@@ -41,9 +61,10 @@ class IterativeEngine:
         Raises:
             InvalidInput: targets, probabilities or features that the workload hasn't.
         """
-        state = queries.beginning(compiled, start.targets, start.features, start.probabilities)
+        state = queries.beginning(compiled, start.targets, start.features, start.probabilities, upcoming=start.upcoming)
         (decision, notices), levels = begin_with(compiled, state, run, now)
-        return Answered(decision, with_codes(pack(state._replace(levels=levels[None]))[0], notices))
+        row = with_codes(pack(state._replace(levels=levels[None]))[0], notices)
+        return Answered(decision, Kept(row, state.upcoming[0]))
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -58,42 +79,57 @@ class IterativeEngine:
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
             raise invalid("/path/iteration", accepted, iteration)
-        return compiled.encode(report.allocation, report.metrics, report.features)
+        encoded = compiled.encode(report.allocation, report.metrics, report.features)
+        if not isinstance(report.upcoming, list):
+            return Read(*encoded)
+        given = [one.features for one in report.upcoming]
+        return Read(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Advance each run by its report and decide, all at once."""
         batch, layout = len(pending), compiled.layout
         weights, prices = compiled.terms(batch)
-        rows, notices = zip(*(without_codes(one.state) for one in pending), strict=True)
+        rows, notices = zip(*(without_codes(one.state.row) for one in pending), strict=True)
         state = unpack(layout, np.stack([aligned(compiled.projector, row) for row in rows]))._replace(
             targets=_own("targets", layout.targets, compiled, pending),
             probabilities=_own("probabilities", layout.probabilities, compiled, pending),
             weights=weights,
             prices=prices,
         )
-        levels, metrics, features = zip(*(one.report for one in pending), strict=True)
+        levels, metrics, features, _ = zip(*(one.report for one in pending), strict=True)
+        upcoming = [_upcoming(one) for one in pending]
         after = advance(
             compiled.projector,
             state,
             np.array(levels, np.int16),
             np.array(metrics),
             np.array(features).reshape(batch, len(layout.features)),
-        )
+        )._replace(upcoming=padded(upcoming, len(layout.features)))
         subjects = [Subject(p.run, p.iteration, p.shadow, known) for p, known in zip(pending, notices, strict=True)]
-        answers = zip(decide(compiled, after, subjects, now), pack(after), strict=True)
-        return [Answered(answer.decision, with_codes(row, answer.notices)) for answer, row in answers]
+        answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
+        return [
+            Answered(answer.decision, Kept(with_codes(row, answer.notices), announced))
+            for answer, row, announced in answers
+        ]
 
-    def serialise(self, state: NDArray[np.float64]) -> msgspec.Raw:
-        """The row [S] as a JSON array of numbers, null for NaN."""
-        return msgspec.Raw(msgspec.json.encode(state.tolist()))
+    def serialise(self, state: Kept) -> msgspec.Raw:
+        """The row [S] as a JSON array of numbers, null for NaN; its last entry is what is announced, if anything is."""
+        stored: list[Any] = state.row.tolist()
+        if len(state.upcoming):
+            stored.append(state.upcoming.tolist())
+        return msgspec.Raw(msgspec.json.encode(stored))
 
-    def restore(self, stored: list[Any]) -> NDArray[np.float64]:
-        """The row [S], float64; NaN for null."""
-        return np.array(stored, np.float64)
+    def restore(self, stored: list[Any]) -> Kept:
+        """What ``serialise`` gave, float64; NaN for null."""
+        upcoming = NOTHING
+        if stored and isinstance(stored[-1], list):
+            *stored, announced = stored
+            upcoming = np.array(announced, np.float64)
+        return Kept(np.array(stored, np.float64), upcoming)
 
-    def weight(self, state: NDArray[np.float64]) -> int:
-        """Bytes of the row's numbers."""
-        return state.nbytes
+    def weight(self, state: Kept) -> int:
+        """Bytes of its numbers."""
+        return state.row.nbytes + state.upcoming.nbytes
 
     def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:
         """The last iteration of some run, or a run that has not begun."""
@@ -111,9 +147,13 @@ class IterativeEngine:
         return out
 
 
-def _own(
-    part: str, default: NDArray[np.float64], compiled: Compiled, pending: Sequence[Pending]
-) -> NDArray[np.float64]:
+def _upcoming(one: Pending) -> Array:
+    """What is announced after a report: what it says itself, else what is left of what was announced before."""
+    given: Array | None = one.report.upcoming
+    return one.state.upcoming[1:] if given is None else given
+
+
+def _own(part: str, default: Array, compiled: Compiled, pending: Sequence[Pending]) -> Array:
     """What each run has of ``part``, by metric, [B, M]: its own where given, else the workload's as it stands."""
     values = np.tile(default, (len(pending), 1))
     for i, one in enumerate(pending):

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.announced import Announced, Remaining, announced
 from app.kinds.iterative.chance import chances
+from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_cells, member_weights
+from app.kinds.iterative.state import State, by_member, member_point, member_weights
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -42,13 +44,13 @@ class Forecast(NamedTuple):
 def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array) -> Forecast:
     """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds."""
     layout, pair = projector.layout, np.stack([hold, chosen])
-    cell = projector.cell(state.features)
-    projected, rest = _expected(projector, state, pair, cell)
+    told = announced(projector, state)
+    projected, rest = _expected(projector, state, pair, told)
     rest[1] += pause
     if layout.spec.metrics[layout.seconds].scope == "run":
         projected[1, :, layout.seconds] += pause
     rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
-    mean, low, high = next_iteration(projector, state, chosen, cell, pause)
+    mean, low, high = next_iteration(projector, state, chosen, told, pause)
     excess = _excess(projector, state, projected)
     chance = _chance(projector, state, pair, pause)
     return Forecast(mean, low, high, projected, excess, chance, rest, rates * rest)
@@ -60,34 +62,38 @@ def _chance(projector: Projector, state: State, pair: Indices, pause: Array) -> 
     return np.moveaxis(chances(projector, state, pair, np.stack([np.zeros_like(pause), pause])), 0, 2)
 
 
-def _expected(projector: Projector, state: State, pair: Indices, cell: Indices) -> tuple[Array, Array]:
+def _expected(projector: Projector, state: State, pair: Indices, told: Announced | None) -> tuple[Array, Array]:
     """What ``_projected`` and, for seconds, ``_rest`` give, over all members of the belief."""
-    members, seconds = projector.believed, projector.layout.seconds
-    if members is None:
-        return _projected(projector, state, pair, cell), _rest(projector, state, pair, cell, seconds)
+    ahead, seconds = projector.ahead, projector.layout.seconds
+    point, members = ahead.point(state.features), ahead.believed
+    if members is None or projector.believed is None:
+        left = Remaining(ahead, pair, point, state.iteration, told)
+        return _projected(left, state), _rest(left, state, seconds)
     count, weights = projector.members, member_weights(state)
-    apart, cells = by_member(state, count), member_cells(projector, cell)
+    apart = by_member(state, count)
+    told = None if told is None else told.by_member(projector.believed)
     pairs = np.repeat(pair, count, axis=1)
-    projected = _projected(members, apart, pairs, cells).reshape(2, -1, count, len(projector.layout.metrics))
-    rest = _rest(members, apart, pairs, cells, seconds).reshape(2, -1, count)
+    left = Remaining(members, pairs, member_point(ahead, point), apart.iteration, told)
+    projected = _projected(left, apart).reshape(2, -1, count, len(projector.layout.metrics))
+    rest = _rest(left, apart, seconds).reshape(2, -1, count)
     return np.einsum("pbkm,bk->pbm", projected, weights), np.einsum("pbk,bk->pb", rest, weights)
 
 
-def _rest(projector: Projector, state: State, pair: Indices, cell: Indices, metric: int) -> Array:
+def _rest(left: Remaining, state: State, metric: int) -> Array:
     """Σ of a metric over what is left of the run, [2, B], under the run effect's posterior."""
     factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
-    return projector.remaining(metric, pair, cell, state.iteration) * factor
+    return left.sums(metric, logs=False) * factor
 
 
-def _projected(projector: Projector, state: State, pair: Indices, cell: Indices) -> Array:
-    layout = projector.layout
-    left = np.maximum(layout.iterations - state.iteration, 1)
-    out = np.full((2, len(left), len(layout.metrics)), np.nan)
+def _projected(left: Remaining, state: State) -> Array:
+    layout = left.ahead.layout
+    count = np.maximum(layout.iterations - state.iteration, 1)
+    out = np.full((2, len(count), len(layout.metrics)), np.nan)
     for index, metric in enumerate(layout.spec.metrics):
         if metric.scope == "run":
-            out[:, :, index] = state.elapsed[:, index] + _rest(projector, state, pair, cell, index)
+            out[:, :, index] = state.elapsed[:, index] + _rest(left, state, index)
         elif metric.target is not None:
-            logs = projector.remaining_log(index, pair, cell, state.iteration) / left
+            logs = left.sums(index, logs=True) / count
             out[:, :, index] = np.exp(logs + state.effect[:, index])
     return out
 
@@ -101,22 +107,64 @@ def _excess(projector: Projector, state: State, projected: Array) -> Array:
     return np.where(np.isnan(relative), -np.inf, relative)
 
 
+class Following(NamedTuple):
+    """What the model expects of the next iteration but for the run effect.
+
+    Attributes:
+        logs: of the metrics, [B, M].
+        offsets: of each member's against them, [B, K, M]; None where there is one model.
+        unknown: variance of the logs for want of knowing the features, [B, M].
+        noise: variance of the log metrics, that included, [B, M].
+    """
+
+    logs: Array
+    offsets: Array | None
+    unknown: Array
+    noise: Array
+
+
+def following(projector: Projector, state: State, chosen: Indices, told: Announced | None) -> Following:
+    """The next iteration at rows ``chosen`` [B] of the grid: at its features if announced, else by the course."""
+    ahead = projector.ahead
+    usual = _at(ahead, projector, state, chosen, ahead.point(state.features))
+    if told is None:
+        return usual
+    known = _at(projector, projector, state, chosen, told.next)
+    which = (told.counts > 0)[:, None]
+    offsets = usual.offsets
+    if offsets is not None and known.offsets is not None:
+        offsets = np.where(which[:, :, None], known.offsets, offsets)
+    logs, unknown, noise = (
+        np.where(which, getattr(known, name), getattr(usual, name)) for name in ("logs", "unknown", "noise")
+    )
+    return Following(logs, offsets, unknown, noise)
+
+
+def _at(read: Projector, projector: Projector, state: State, chosen: Indices, point: Point) -> Following:
+    at = chosen, point, state.iteration
+    offsets = read.offsets(*at) if read.members > 1 else None
+    noise = read.noise(state.iteration)
+    unknown = np.maximum(noise - projector.noise(state.iteration), 0) if read is not projector else 0 * noise
+    return Following(read.log_mean(*at), offsets, unknown, noise)
+
+
 def next_iteration(
-    projector: Projector, state: State, chosen: Indices, cell: Indices, pause: Array
+    projector: Projector, state: State, chosen: Indices, told: Announced | None, pause: Array
 ) -> tuple[Array, Array, Array]:
     """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the allocation grid, [B, M] each.
 
     What is still unknown of the run effect widens the interval from the model's within-run offsets to its between-run
-    ones, and so does what the members of the belief differ by, in quadrature: all stem from normal errors of the log.
+    ones, and so does what the members of the belief differ by and what features nobody announced may be, in quadrature:
+    all stem from normal errors of the log.
     """
-    table = projector.table
-    centre = projector.log_mean(chosen, cell, state.iteration) + state.effect
-    between = np.zeros_like(centre)
-    if projector.members > 1:
-        offsets, weights = projector.offsets(chosen, cell, state.iteration), member_weights(state)
+    table, coming = projector.table, following(projector, state, chosen, told)
+    centre = coming.logs + state.effect
+    between = coming.unknown * _width(table.level) ** 2
+    if coming.offsets is not None:
+        offsets, weights = coming.offsets, member_weights(state)
         each = offsets + state.effects.reshape(offsets.shape) - state.effect[:, None]
         middle = np.einsum("bkm,bk->bm", each, weights)
-        between = np.einsum("bkm,bk->bm", (each - middle[:, None]) ** 2, weights) * _width(table.level) ** 2
+        between = between + np.einsum("bkm,bk->bm", (each - middle[:, None]) ** 2, weights) * _width(table.level) ** 2
         centre = centre + middle
     prior = np.maximum(projector.effect_variance, 1e-12)
     unknown = np.clip((state.variance + projector.drift_variance) / prior, 0, 1)
@@ -124,7 +172,7 @@ def next_iteration(
     more_high = unknown * np.maximum(table.marginal_high**2 - table.residual_high**2, 0)
     down = np.sqrt(between + table.residual_low**2 + more_low)
     up = np.sqrt(between + table.residual_high**2 + more_high)
-    mean = np.exp(centre + projector.noise(state.iteration) / 2)
+    mean = np.exp(centre + coming.noise / 2)
     low, high = np.exp(centre - down), np.exp(centre + up)
     for values in (mean, low, high):
         values[:, projector.layout.seconds] += pause

@@ -60,10 +60,11 @@ def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
 
 def _used(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
     """Sums of the metrics before ``iteration`` [B] as the model expects them, [B, M]."""
-    here, cell = projector.layout.index(after.levels)[None], projector.cell(after.features)
+    projector = projector.ahead
+    here, point = projector.layout.index(after.levels)[None], projector.point(after.features)
     start = np.zeros_like(iteration)
     sums = [
-        projector.remaining(m, here, cell, start)[0] - projector.remaining(m, here, cell, iteration)[0]
+        projector.remaining(m, here, point, start)[0] - projector.remaining(m, here, point, iteration)[0]
         for m in range(len(projector.layout.metrics))
     ]
     result: Array = np.stack(sums, axis=1) * np.exp(after.effect + after.variance / 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from app.kinds.contract.inputs import LARGEST_ITERATION, InvalidInput, invalid, 
 from app.kinds.contract.kind import Parameter
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.given_state import GivenState
+from app.kinds.iterative.decisions.report import UpcomingIteration
 from app.kinds.iterative.state import State, begin
+from app.kinds.iterative.upcoming import encode_upcoming
 
 _PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
@@ -52,19 +54,30 @@ def beginning(
     features: Mapping[str, float] | None,
     probabilities: Mapping[str, float | None],
     pointers: tuple[str, str] = ("/targets", "/probabilities"),
+    upcoming: Sequence[UpcomingIteration] = (),
 ) -> State:
     """A run that has reported nothing (B = 1), under its own targets, probabilities and features.
 
+    ``features`` are of its first iteration, ``upcoming`` of those after it.
+
     Raises:
-        InvalidInput: the workload hasn't such targets or features; ``pointers`` say where they were given.
+        InvalidInput: the workload hasn't such targets or features, or the first iteration's are left out; ``pointers``
+            say where targets and probabilities were given.
     """
-    return begin(
+    layout = compiled.layout
+    state = begin(
         compiled.projector,
-        compiled.layout.start_levels[None],
-        targets=check_targets(compiled, targets, pointers[0], compiled.layout.targets.tolist()),
+        layout.start_levels[None],
+        targets=check_targets(compiled, targets, pointers[0], layout.targets.tolist()),
         probabilities=check_probabilities(compiled, probabilities, pointers[1]),
-        features=None if features is None else [encode_features(compiled, features)],
+        features=None if features is None else [layout.encode_features(features)],
     )
+    if features is None and upcoming:
+        raise invalid("/features", "is required with upcoming: the first iteration's features", None)
+    if not layout.features or features is None:
+        return state
+    announced = encode_upcoming(layout, [one.features for one in upcoming], 1, "/upcoming")
+    return state._replace(upcoming=np.concatenate([state.features, announced])[None])
 
 
 def state_of_query(compiled: Compiled, query: Query) -> GivenState:
@@ -83,17 +96,6 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
     if "probability" in query:
         probabilities = check_probabilities(compiled, pairs(query, "probability"), QUERIED[1])
     return GivenState(iteration, levels, metrics, features, totals, targets, probabilities)
-
-
-def encode_features(compiled: Compiled, features: Mapping[str, float]) -> list[float]:
-    """Features by name in the layout's order.
-
-    Raises:
-        InvalidInput: unknown or missing names, or values out of bounds.
-    """
-    layout = compiled.layout
-    allocation = layout.allocation_dict(layout.start_levels)
-    return layout.encode_report(allocation, dict.fromkeys(layout.metrics, 1.0), features)[2]
 
 
 def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str, rest: list[float]) -> list[float]:

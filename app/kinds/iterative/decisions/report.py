@@ -10,6 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.iterative.upcoming import MOST_UPCOMING
+
+
+class UpcomingIteration(BaseModel):
+    """What is known beforehand of one iteration."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    features: dict[str, float] = Field(description="All of the workload's features.", examples=[{"batch": 128}])
 
 
 class IterationReport(BaseModel):
@@ -21,6 +30,19 @@ class IterationReport(BaseModel):
     allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
     metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
     features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
+    upcoming: list[UpcomingIteration] | None = Field(
+        default=None,
+        max_length=MOST_UPCOMING,
+        description="The iterations right after this one, in order, as far as they are known: at most as many as are "
+        "left. It replaces what was announced before, an empty list withdraws it; without it that still holds.",
+        examples=[[{"features": {"batch": 128}}, {"features": {"batch": 256}}]],
+    )
+
+
+class EncodedUpcoming(msgspec.Struct, forbid_unknown_fields=True):
+    """`UpcomingIteration` on the hot path."""
+
+    features: dict[str, float]
 
 
 class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
@@ -29,6 +51,7 @@ class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
     allocation: dict[str, float]
     metrics: dict[str, float]
     features: dict[str, float] = {}
+    upcoming: list[EncodedUpcoming] | UnsetType | None = UNSET
     kind: Literal["iterative"] | UnsetType = UNSET
 
 
@@ -43,6 +66,9 @@ def decode(body: bytes) -> EncodedReport:
         place = deep_place(body)
         if place is not None:
             raise invalid(place, TOO_DEEP, None) from None
-        return EncodedReport(**IterationReport.model_validate_json(body, strict=True).model_dump(exclude={"kind"}))
+        given = IterationReport.model_validate_json(body, strict=True).model_dump(exclude={"kind"}, exclude_unset=True)
+        report = msgspec.convert(given, EncodedReport)
+    if report.upcoming is None:
+        report.upcoming = UNSET
     report.kind = UNSET
     return report

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from app.kinds.contract.kind import RunStart
 from app.kinds.fields import Finite, Positive, Probability
+from app.kinds.iterative.decisions.report import UpcomingIteration
+from app.kinds.iterative.upcoming import MOST_UPCOMING
 
 Name = Annotated[str, Field(max_length=63)]
 
@@ -24,4 +26,7 @@ class IterationRunStart(RunStart):
     )
     features: dict[Name, Finite] | None = Field(
         default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
+    )
+    upcoming: list[UpcomingIteration] = Field(
+        default=[], max_length=MOST_UPCOMING, description="The iterations after the first, in order, as in a report."
     )

@@ -5,6 +5,7 @@ import pytest
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 
 FEATURED = planted_spec(
@@ -29,11 +30,16 @@ def test_what_is_no_table_is_refused(data: bytes) -> None:
         ModelTable.from_bytes(data)
 
 
-def test_the_nearest_feature_node_is_used() -> None:
+def test_between_feature_nodes_the_logarithm_is_interpolated() -> None:
+    nodes = (np.array([1.0, 3.0, 9.0]), np.array([0.0, 1.0]))
+    cells = np.array([[2 * np.log(batch) + depth for batch in nodes[0] for depth in nodes[1]]])
     table = replace(
         uninformed(Layout(FEATURED)),
-        feature_nodes=(np.array([1.0, 5.0, 9.0]), np.array([0.0, 1.0])),
-        log_mean=np.zeros((1, 33, 6, 1), np.float32),
+        feature_nodes=nodes,
+        log_mean=np.broadcast_to(cells[:, None, :, None], (1, 33, 6, 1)).astype(np.float32),
     )
-    cells = table.cell(np.array([[1.0, 0.0], [2.9, 0.9], [3.1, 0.2], [9.0, 1.0], [100.0, 0.0]]))
-    assert cells.tolist() == [0, 1, 2, 5, 4]
+    batch, depth = np.array([1.0, 2.9, 3.1, 9.0, 5.0, 100.0]), np.array([0.0, 0.9, 0.2, 1.0, 0.5, 0.5])
+    projector = Projector(Layout(FEATURED), table)
+    every = np.zeros(len(batch), int)
+    logs = projector.log_mean(every, projector.point(np.stack([batch, depth], axis=1)), every)[:, 0]
+    np.testing.assert_allclose(logs, 2 * np.log(np.minimum(batch, 9)) + depth, rtol=1e-6)

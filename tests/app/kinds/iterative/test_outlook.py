@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from app.kinds.contract.policy import Situation
+from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation, default_heuristic, first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
@@ -139,7 +140,7 @@ def test_coming_iterations_are_told_of() -> None:
         [table.log_mean[..., 0], np.zeros_like(table.log_mean[..., 0])], axis=-1
     )  # a stage that can't scale
     projector = Projector(layout, replace(table, log_mean=logs, iteration_bin=stage.astype(np.int32)))
-    length, scaling = np.split(projector.coming(np.zeros(6, int), np.arange(6)), 2)
+    length, scaling = np.split(projector.coming(Point(np.zeros((1, 6), int)), np.arange(6)), 2)
     gain = float(logs[0, 0, 0, 0] - logs[0, -1, 0, 0])
     np.testing.assert_allclose(scaling[0], np.where(stage == 1, 0, gain), rtol=1e-6)
     np.testing.assert_allclose(scaling[1, :3], [gain, 0, 0], rtol=1e-6)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.projection_tables import LARGEST_SUFFIX
 from app.kinds.iterative.projector import Projector
@@ -75,11 +76,11 @@ def test_remaining_sums_agree_with_a_loop_also_when_rows_are_spaced(monkeypatch:
     exact = Projector(LAYOUT, table)
     expected = [np.exp(table.log_mean[0, 7, 0, bins[i]] + exact.noise_variance[0] / 2) for i in range(30)]
     for k in range(30):
-        got = exact.remaining(0, np.array([[7]]), np.array([0]), np.array([k]))
+        got = exact.remaining(0, np.array([[7]]), Point(np.array([[0]])), np.array([k]))
         assert got[0, 0] == pytest.approx(sum(expected[k:]), rel=1e-5)
     monkeypatch.setattr("app.kinds.iterative.projection_tables.LARGEST_SUFFIX", LARGEST_SUFFIX // 6000)
     spaced = Projector(LAYOUT, table)
     assert spaced.stride > 1
     for k in range(0, 31, spaced.stride):
-        got = spaced.remaining(0, np.array([[7]]), np.array([0]), np.array([k]))
+        got = spaced.remaining(0, np.array([[7]]), Point(np.array([[0]])), np.array([k]))
         assert got[0, 0] == pytest.approx(sum(expected[k:]), rel=1e-5)

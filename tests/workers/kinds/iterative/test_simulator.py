@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec, planted_table
+from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator, Ranges
 
 SPEC = planted_spec()
@@ -96,3 +99,41 @@ def test_two_resources_and_features_run_too() -> None:
         got = environment.step(actions)
         mask = got.mask
     assert np.isfinite(got.reward).all()
+
+
+FEATURED = planted_spec(features=[{"name": "batch", "minimum": 32, "maximum": 512}])
+COURSES = np.stack([64.0 + np.arange(30), 200.0 - np.arange(30)])[:, :, None].astype(np.float32)
+
+
+@pytest.mark.parametrize("family", [IterativeSimulator, ExpectedSimulator])
+@pytest.mark.parametrize("ranges", RANGES)
+def test_features_go_as_they_went_in_past_executions(family: type[IterativeSimulator], ranges: Ranges) -> None:
+    plain, nodes = planted_table(FEATURED), np.array([32.0, 512.0])
+    logs = (plain.log_mean + np.log(nodes / 128)[:, None]).astype(np.float32)
+    table = replace(plain, log_mean=logs, feature_nodes=(nodes,), courses=COURSES)
+    environment = family(Layout(FEATURED), table, 64, 1, ranges)
+    environment.reset()
+    seen = set()
+    for _ in range(60):
+        environment.step(np.full(64, environment.layout.noop))
+        state = environment.state
+        there = COURSES[:, np.maximum(state.iteration - 1, 0), 0]  # [2, B]
+        matching = np.isclose(there, state.features[:, 0])
+        assert matching.any(axis=0).all()
+        seen |= set(matching.argmax(axis=0).tolist())
+        assert np.isfinite(environment.view.outlook[environment.view.mask]).all()
+    assert seen == {0, 1}
+
+
+def test_a_simulator_with_courses_goes_on_from_where_it_was() -> None:
+    plain, nodes = planted_table(FEATURED), np.array([32.0, 512.0])
+    logs = (plain.log_mean + np.log(nodes / 128)[:, None]).astype(np.float32)
+    table = replace(plain, log_mean=logs, feature_nodes=(nodes,), courses=COURSES)
+    one, other = (IterativeSimulator(Layout(FEATURED), table, 16, seed, TRAINING) for seed in (1, 2))
+    one.reset()
+    other.reset()
+    other.set_state(one.get_state())
+    for _ in range(40):
+        np.testing.assert_array_equal(
+            one.step(np.full(16, 4)).final_observation, other.step(np.full(16, 4)).final_observation
+        )

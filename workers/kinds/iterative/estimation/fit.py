@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import SECONDS, Spec
 from workers.estimators.base import LEVEL, EstimationError, Floats, Inputs, Integers, TooLittleData
-from workers.estimators.intervals import bounds, calibrate
 from workers.estimators.registry import FAMILIES
 from workers.estimators.replicates import distinct
 from workers.estimators.residuals import Spreads, decompose, mean_by_execution, run_bounds
@@ -21,6 +20,8 @@ from workers.estimators.unexplained import MOST, Measured, unexplained
 from workers.kinds.iterative.estimation import criterion, grid
 from workers.kinds.iterative.estimation.belief import MEMBERS, Members, members
 from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_cost
+from workers.kinds.iterative.estimation.consensus import centred
+from workers.kinds.iterative.estimation.courses import courses
 from workers.kinds.iterative.estimation.executions import Executions, Flat
 
 MOST_ROWS = 20_000
@@ -81,6 +82,8 @@ def fit_domain_model(
         rng=np.random.default_rng(seed),
     )
     table = _table(layout, flat, nodes, inputs, bin_of, fits, cost, believed)
+    table = centred(layout, table, flat, [fit.selection.residuals for fit in fits], [fit.used for fit in fits])
+    table = replace(table, courses=courses(flat, spec.iterations, np.random.default_rng(seed)))
     seconds = criterion.simulated_iteration_seconds(table, seed, clock)
     criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
     return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))
@@ -135,7 +138,17 @@ def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, me
     families = FAMILIES if np.ptp(logs) > 1e-9 else {"mean": FAMILIES["mean"]}
     count = int(bins.max()) + 1
     X, groups = flat.X[used], flat.groups[used]
-    chosen = select(columns, X, np.exp(logs[used]), groups, bins[used], bin_count=count, seed=seed, families=families)
+    chosen = select(
+        columns,
+        X,
+        np.exp(logs[used]),
+        groups,
+        bins[used],
+        bin_count=count,
+        seed=seed,
+        families=families,
+        reading=grid.on_nodes(layout),
+    )
     fitted = logs[used] - chosen.log_mean(X, bins[used])
     spreads = decompose(chosen.residuals, fitted, groups, flat.iterations[used], chosen.folds, seed)
     unit = f" {layout.spec.metrics[metric].unit}".rstrip()
@@ -172,7 +185,7 @@ def _table(
 ) -> ModelTable:
     count = int(bin_of.max()) + 1
     logs = np.stack([_surface(fit.selection, inputs, count) for fit in fits])
-    marginal = np.array([bounds(f.selection.residuals, flat.groups[f.used]) for f in fits])
+    marginal = np.array([f.selection.offsets[:2] for f in fits])
     residual = np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
     log_mean = logs.reshape(len(fits), len(layout.allocations), -1, count).astype(np.float32)
     return ModelTable(
@@ -230,8 +243,7 @@ def _report(
 
 def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
     """Errors and coverage on executions that the model had not seen; the same once the run effect is known."""
-    selection, known = fit.selection, fit.spreads.bounds
-    unknown = calibrate(selection.residuals, groups, selection.folds)
+    selection, known, unknown = fit.selection, fit.spreads.bounds, fit.selection.offsets
     return {
         "family": selection.family,
         "iterations": selection.form,

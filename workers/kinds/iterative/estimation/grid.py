@@ -6,8 +6,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.feature_grid import locate, weighted
 from app.kinds.iterative.layout import Layout
-from workers.estimators.base import Floats
+from workers.estimators.base import Estimator, Floats
+from workers.estimators.replicates import distinct
+from workers.estimators.selection import Reading, directly
 
 MOST_BINS = 128
 MOST_NODES = 9
@@ -25,12 +28,29 @@ def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
 def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
     """Ascending nodes per feature of ``features`` [n, F]: the values seen, or quantiles of them.
 
-    Fewer of them where the table has many ``allocations``.
+    Fewer of them, of the features with most first, where the table has many ``allocations`` or features.
     """
-    cells, limit = min(MOST_CELLS, MOST_INPUTS // allocations), MOST_NODES
-    while features.shape[1] and limit > 1 and limit ** features.shape[1] > cells:
-        limit -= 1
-    return tuple(_nodes(column, limit) for column in features.T)
+    cells = min(MOST_CELLS, MOST_INPUTS // allocations)
+    counts = [min(len(np.unique(column)), MOST_NODES) for column in features.T]
+    while max(counts, default=1) > 1 and math.prod(counts) > cells:
+        counts[counts.index(max(counts))] -= 1
+    return tuple(_nodes(column, count) for column, count in zip(features.T, counts, strict=True))
+
+
+def on_nodes(layout: Layout) -> Reading:
+    """Reads a family as the table does that is exported after the rows it learned from."""
+    resources, allocations = len(layout.resources), len(layout.allocations)
+
+    def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
+        nodes = feature_nodes(learned[:, resources:], allocations)
+        cells, weights = locate(nodes, X[:, resources:])
+        places = np.array(list(itertools.product(*nodes)))
+        corners = np.concatenate([np.hstack([X[:, :resources], places[cell]]) for cell in cells])
+        first, which = distinct(corners)
+        logs = directly(fitted, learned, corners[first])[which].reshape(len(cells), -1)
+        return logs[0] if weights is None else weighted(list(logs), weights)
+
+    return read if layout.features else directly
 
 
 def inputs(layout: Layout, nodes: tuple[Floats, ...]) -> Floats:

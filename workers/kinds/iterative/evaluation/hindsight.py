@@ -131,7 +131,8 @@ class _Path:
             world.step(np.full(world.batch, self.layout.noop))
             factors.append(world.log_factors[0])
         self.start = State(*(field[:1] for field in start))
-        self._measured(np.array(factors, np.float64))
+        courses = [world.features(np.full(world.batch, k))[:1] for k in range(self.layout.iterations)]
+        self._measured(np.array(factors, np.float64), courses)
         run_scoped = [
             i for i, m in enumerate(self.layout.spec.metrics) if m.target is not None and m.scope == "run" and m.weight
         ]
@@ -141,12 +142,12 @@ class _Path:
         self._moves()
         self._stages()
 
-    def _measured(self, factors: Array) -> None:
+    def _measured(self, factors: Array, features: list[Array]) -> None:
         """What every allocation would have measured in every iteration but for a pause, [K, A, M]."""
         layout, followed = self.layout, self.followed
         every = np.arange(len(layout.allocations))
-        cell = np.repeat(followed.cell(self.start.features), len(every))
-        logs = [followed.log_mean(every, cell, np.full(len(every), k)) for k in range(layout.iterations)]
+        points = [followed.point(np.tile(given, (len(every), 1))) for given in features]
+        logs = [followed.log_mean(every, point, np.full(len(every), k)) for k, point in enumerate(points)]
         self.measured = np.exp(np.array(logs, np.float64) + factors[:, None])
 
     def _moves(self) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -137,9 +138,9 @@ class _Programme:
         self.pauses = np.zeros(1) if self.run_scope else np.unique(pauses)
         self.pause = pauses
         every = np.arange(len(layout.allocations))
-        nowhere = np.zeros(len(every), np.intp)
+        anywhere = Point(np.zeros((1, len(every)), np.intp))
         self.median = np.exp(
-            [projector.log_mean(every, nowhere, np.full(len(every), k))[:, seconds] for k in range(layout.iterations)]
+            [projector.log_mean(every, anywhere, np.full(len(every), k))[:, seconds] for k in range(layout.iterations)]
         )  # [K, A]
         self.noise = projector.noise(np.arange(layout.iterations))[:, seconds] * np.ones(layout.iterations)  # [K]
         self.drift = float(projector.drift_variance[seconds])

@@ -17,6 +17,7 @@ from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import Conditions
+from workers.kinds.iterative.courses import Courses
 from workers.kinds.iterative.evaluation.outcomes import counted, outcomes_of
 from workers.kinds.iterative.simulator import restored
 from workers.learning.simulator import Step
@@ -55,6 +56,7 @@ class IterativeWorld(Disturbed):
         self.layout, self.projector, self.models = layout, projector, list(held_out)
         self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
         self._member = np.zeros(batch, np.intp)
+        self._courses, self._course = Courses(projector.table), np.zeros(batch, np.intp)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
@@ -105,6 +107,8 @@ class IterativeWorld(Disturbed):
         if len(self._members) > 1:
             drawn = self.random.integers(0, len(self._members), 1 if self.same else self.batch)
             self._member = np.broadcast_to(drawn, self.batch)
+        if self._courses.count:
+            self._course = np.broadcast_to(self._courses.draw(self.random, 1 if self.same else self.batch), self.batch)
         deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
         self._effect = self._normal() * deviations * self._by_run("effect.spread")
         self._given: Preferences = preferences_of(self.projector, state)
@@ -134,6 +138,7 @@ class IterativeWorld(Disturbed):
             "effect": self._effect,
             "model": self._model,
             "member": self._member,
+            "course": self._course,
             "composed": self.model is not None,
             "same": self.same,
             "random": self.random.bit_generator.state,
@@ -143,11 +148,16 @@ class IterativeWorld(Disturbed):
         """Go on from what ``get_state`` gave, to the bit."""
         self._state = restored(self.layout, state["rows"])
         self._effect, self._member = state["effect"].copy(), state["member"].copy()
+        self._course = state["course"].copy()
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
         self._given = preferences_of(self.projector, self._state)
         self._view = view(self.projector, self._state, self._given)
+
+    def features(self, iteration: NDArray[np.integer]) -> Array:
+        """Features of each run in ``iteration`` [B], [B, F]."""
+        return self._courses.at(self._course, iteration, self.state.features)
 
     def _normal(self) -> Array:
         """Standard normal numbers, [B, M]; where all episodes are one, the same for all."""
@@ -190,14 +200,15 @@ class IterativeWorld(Disturbed):
         """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
         projector, seconds = self.projector, self.layout.seconds
         levels = np.minimum(wanted, self._most(conditions))
-        expected = expect(projector, before, levels, before.features)
-        logs, pause, spread = self._followed_logs(before, levels)
+        features = self._courses.at(self._course, before.iteration, before.features)
+        expected = expect(projector, before, levels, features)
+        logs, pause, spread = self._followed_logs(before, levels, features)
         disturbed = conditions.slowdown[:, None] + conditions.noise
         self.log_factors = self._effect + self._normal() * spread + disturbed.astype(np.float32)
         measured = np.exp(logs + self.log_factors)
         measured[:, seconds] *= 1 + conditions.repeated.astype(np.float32)
         measured[:, seconds] += pause
-        after = advance(projector, before, levels, measured, before.features, expected)
+        after = advance(projector, before, levels, measured, features, expected)
         self.terms = terms(projector, before, after, self._given)
         self.paid = reward(before.weights, self.terms)
         self.counted = counted(projector, before, after)
@@ -206,13 +217,13 @@ class IterativeWorld(Disturbed):
     def _seen(self, state: State) -> View:
         return view(self.projector, state, self._given)
 
-    def _followed_logs(self, before: State, levels: NDArray[np.integer]) -> tuple[Array, Array, Array]:
+    def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
         """Under the models that runs follow: logs of the metrics [B, M], seconds of the change [B], noise [B, M]."""
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
         noise = np.zeros_like(logs)
         for index, projector in enumerate(self._followed):
             rows = np.flatnonzero(self._model == index)
             there = State(*(field[rows] for field in before))
-            logs[rows], pause[rows] = expect(projector, there, levels[rows], there.features)
+            logs[rows], pause[rows] = expect(projector, there, levels[rows], features[rows])
             noise[rows] = np.sqrt(projector.noise(there.iteration))
         return logs, pause, noise

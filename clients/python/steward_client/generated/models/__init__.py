@@ -124,6 +124,8 @@ from .train_request_device import TrainRequestDevice
 from .train_request_executor import TrainRequestExecutor
 from .train_request_imitate_type_0 import TrainRequestImitateType0
 from .train_request_require_item import TrainRequestRequireItem
+from .upcoming_iteration import UpcomingIteration
+from .upcoming_iteration_features import UpcomingIterationFeatures
 from .upload_read import UploadRead
 from .upload_samples_json_body import UploadSamplesJsonBody
 from .upload_samples_json_body_samples_item import UploadSamplesJsonBodySamplesItem
@@ -279,6 +281,8 @@ __all__ = (
     "TrainRequestExecutor",
     "TrainRequestImitateType0",
     "TrainRequestRequireItem",
+    "UpcomingIteration",
+    "UpcomingIterationFeatures",
     "UploadRead",
     "UploadSamplesJsonBody",
     "UploadSamplesJsonBodySamplesItem",

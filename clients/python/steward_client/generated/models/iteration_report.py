@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..models.iteration_report_allocation import IterationReportAllocation
     from ..models.iteration_report_features import IterationReportFeatures
     from ..models.iteration_report_metrics import IterationReportMetrics
+    from ..models.upcoming_iteration import UpcomingIteration
 
 
 T = TypeVar("T", bound="IterationReport")
@@ -30,6 +31,9 @@ class IterationReport:
     metrics: IterationReportMetrics
     kind: Literal["iterative"] | Unset = "iterative"
     features: IterationReportFeatures | Unset = UNSET
+    upcoming: list[UpcomingIteration] | None | Unset = UNSET
+    """ The iterations right after this one, in order, as far as they are known: at most as many as are left. It
+    replaces what was announced before, an empty list withdraws it; without it that still holds. """
 
     def to_dict(self) -> dict[str, Any]:
         allocation = self.allocation.to_dict()
@@ -41,6 +45,18 @@ class IterationReport:
         features: dict[str, Any] | Unset = UNSET
         if not isinstance(self.features, Unset):
             features = self.features.to_dict()
+
+        upcoming: list[dict[str, Any]] | None | Unset
+        if isinstance(self.upcoming, Unset):
+            upcoming = UNSET
+        elif isinstance(self.upcoming, list):
+            upcoming = []
+            for upcoming_type_0_item_data in self.upcoming:
+                upcoming_type_0_item = upcoming_type_0_item_data.to_dict()
+                upcoming.append(upcoming_type_0_item)
+
+        else:
+            upcoming = self.upcoming
 
         field_dict: dict[str, Any] = {}
 
@@ -54,6 +70,8 @@ class IterationReport:
             field_dict["kind"] = kind
         if features is not UNSET:
             field_dict["features"] = features
+        if upcoming is not UNSET:
+            field_dict["upcoming"] = upcoming
 
         return field_dict
 
@@ -62,6 +80,7 @@ class IterationReport:
         from ..models.iteration_report_allocation import IterationReportAllocation  # noqa: PLC0415
         from ..models.iteration_report_features import IterationReportFeatures  # noqa: PLC0415
         from ..models.iteration_report_metrics import IterationReportMetrics  # noqa: PLC0415
+        from ..models.upcoming_iteration import UpcomingIteration  # noqa: PLC0415
 
         d = dict(src_dict)
         allocation = IterationReportAllocation.from_dict(d.pop("allocation"))
@@ -79,11 +98,34 @@ class IterationReport:
         else:
             features = IterationReportFeatures.from_dict(_features)
 
+        def _parse_upcoming(data: object) -> list[UpcomingIteration] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                upcoming_type_0 = []
+                _upcoming_type_0 = data
+                for upcoming_type_0_item_data in _upcoming_type_0:
+                    upcoming_type_0_item = UpcomingIteration.from_dict(upcoming_type_0_item_data)
+
+                    upcoming_type_0.append(upcoming_type_0_item)
+
+                return upcoming_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[UpcomingIteration] | None | Unset, data)
+
+        upcoming = _parse_upcoming(d.pop("upcoming", UNSET))
+
         iteration_report = cls(
             allocation=allocation,
             metrics=metrics,
             kind=kind,
             features=features,
+            upcoming=upcoming,
         )
 
         return iteration_report

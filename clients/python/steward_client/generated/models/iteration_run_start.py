@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     )
     from ..models.iteration_run_start_probabilities import IterationRunStartProbabilities
     from ..models.iteration_run_start_targets import IterationRunStartTargets
+    from ..models.upcoming_iteration import UpcomingIteration
 
 
 T = TypeVar("T", bound="IterationRunStart")
@@ -34,6 +35,8 @@ class IterationRunStart:
     hold for the rest. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
     """ Features of the first iteration, if they are known: all of them. """
+    upcoming: list[UpcomingIteration] | Unset = UNSET
+    """ The iterations after the first, in order, as in a report. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.iteration_run_start_features_type_0 import (
@@ -64,6 +67,13 @@ class IterationRunStart:
         else:
             features = self.features
 
+        upcoming: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.upcoming, Unset):
+            upcoming = []
+            for upcoming_item_data in self.upcoming:
+                upcoming_item = upcoming_item_data.to_dict()
+                upcoming.append(upcoming_item)
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -79,6 +89,8 @@ class IterationRunStart:
             field_dict["probabilities"] = probabilities
         if features is not UNSET:
             field_dict["features"] = features
+        if upcoming is not UNSET:
+            field_dict["upcoming"] = upcoming
 
         return field_dict
 
@@ -91,6 +103,7 @@ class IterationRunStart:
             IterationRunStartProbabilities,  # noqa: PLC0415
         )
         from ..models.iteration_run_start_targets import IterationRunStartTargets  # noqa: PLC0415
+        from ..models.upcoming_iteration import UpcomingIteration  # noqa: PLC0415
 
         d = dict(src_dict)
         workload = d.pop("workload")
@@ -135,12 +148,22 @@ class IterationRunStart:
 
         features = _parse_features(d.pop("features", UNSET))
 
+        _upcoming = d.pop("upcoming", UNSET)
+        upcoming: list[UpcomingIteration] | Unset = UNSET
+        if _upcoming is not UNSET:
+            upcoming = []
+            for upcoming_item_data in _upcoming:
+                upcoming_item = UpcomingIteration.from_dict(upcoming_item_data)
+
+                upcoming.append(upcoming_item)
+
         iteration_run_start = cls(
             workload=workload,
             shadow=shadow,
             targets=targets,
             probabilities=probabilities,
             features=features,
+            upcoming=upcoming,
         )
 
         return iteration_run_start

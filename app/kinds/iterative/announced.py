@@ -1,0 +1,162 @@
+"""What the model expects of the iterations whose features a launcher has announced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.iterative.feature_grid import Point, weighted
+from app.kinds.iterative.observation_names import AHEAD
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import State
+
+Array = NDArray[Any]
+Indices = NDArray[np.integer]
+LARGEST = 1_000_000  # expectations that are computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Announced:
+    """The announced iterations of B runs under one model. U iterations, J corners.
+
+    Attributes:
+        projector: whose tables are read at their features.
+        first: iteration that the first announced one is, [B].
+        counts: iterations that are announced, [B].
+        point: their features, [J, B, U] each.
+    """
+
+    projector: Projector
+    first: Indices
+    counts: Indices
+    point: Point
+
+    @property
+    def following(self) -> Indices:
+        """The first iteration that isn't announced, [B]."""
+        return self.first + self.counts
+
+    @property
+    def next(self) -> Point:
+        """The features of the next iteration, as far as it is announced, [J, B]."""
+        cells, weights = self.point
+        return Point(cells[:, :, 0], None if weights is None else weights[:, :, 0])
+
+    def sums(self, metric: int, allocation: Indices, *, logs: bool) -> Array:
+        """Σ over the announced iterations of the expected ``metric`` (or its log) at ``allocation`` [N, B] → [N, B]."""
+        if logs:
+            return self._summed(metric, allocation, lambda found, _: found)
+        return self._summed(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
+
+    def variance(self, metric: int, allocation: Indices) -> Array:
+        """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
+
+    def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
+        """Σ over the announced iterations of what ``of`` makes of the logs and their noise, [N, B].
+
+        Allocations and runs are taken a part at a time.
+        """
+        ahead = self.point.cells.shape[2]
+        options = max(1, min(len(allocation), LARGEST // ahead))
+        runs = max(1, LARGEST // (options * ahead))
+        out = np.zeros(allocation.shape, self.projector.dtype)
+        for left in range(0, allocation.shape[1], runs):
+            part = slice(left, left + runs)
+            for top in range(0, len(allocation), options):
+                out[top : top + options, part] = self._sums(metric, allocation[top : top + options, part], part, of)
+        return out
+
+    def _sums(self, metric: int, allocation: Indices, runs: slice, of: Callable[[Array, Array], Array]) -> Array:
+        projector, (cells, weights) = self.projector, self.point
+        places = np.arange(cells.shape[2])
+        iterations = self.first[runs, None] + places  # [b, U]
+        read = [projector.metric_logs(metric, allocation[:, :, None], cell, iterations) for cell in cells[:, runs]]
+        found = read[0] if weights is None else weighted(read, weights[:, runs])  # [n, b, U]
+        values = of(found, projector.noise(iterations)[..., metric])
+        total: Array = (values * (places < self.counts[runs, None])).sum(axis=2)
+        return total
+
+    def by_member(self, believed: Projector) -> Announced:
+        """The same once for each member of the belief, in the order of ``state.by_member``."""
+        count, (cells, weights) = self.projector.members, self.point
+        offsets = np.tile(np.arange(count) * self.projector.cells, len(self.first))[:, None]
+        point = Point(
+            np.repeat(cells, count, axis=1) + offsets, None if weights is None else np.repeat(weights, count, axis=1)
+        )
+        return Announced(believed, np.repeat(self.first, count), np.repeat(self.counts, count), point)
+
+    def coming(self, usual: Array, average: Array) -> Array:
+        """What ``ProjectionTables.coming`` says, [2 · ``AHEAD``, B], with what is announced in the place of ``usual``.
+
+        ``average`` [B] is what ``ProjectionTables.average_length`` gave.
+        """
+        cells, weights = self.point
+        near = Point(cells[:, :, :AHEAD], None if weights is None else weights[:, :, :AHEAD])
+        places = np.arange(near.cells.shape[2])
+        known = places[:, None] < self.counts  # [U, B]
+        told = self.projector.coming_at(near, self.first[:, None] + places, average)
+        out = np.broadcast_to(usual, (2 * AHEAD, len(self.first))).reshape(2, AHEAD, -1).copy()
+        out[:, : len(places)] = np.where(known, told, out[:, : len(places)])
+        return out.reshape(2 * AHEAD, -1)
+
+
+def announced(projector: Projector, state: State) -> Announced | None:
+    """What ``state`` holds of it; None where nothing is announced, or the model knows of no difference it makes."""
+    if state.upcoming.shape[1] == 0 or projector.cells == 1:
+        return None
+    unknown = np.isnan(state.upcoming[:, :, 0])
+    batch, ahead, features = state.upcoming.shape
+    values = np.where(unknown[:, :, None], projector.feature_low, state.upcoming)
+    cells, weights = projector.point(values.reshape(-1, features))
+    shape = (len(cells), batch, ahead)
+    point = Point(cells.reshape(shape), None if weights is None else weights.reshape(shape))
+    return Announced(projector, state.iteration, (~unknown).sum(axis=1), point)
+
+
+class Remaining(NamedTuple):
+    """What is left of runs at allocations that are held: the announced iterations, then the course of the others.
+
+    Attributes:
+        ahead: projector of iterations whose features nobody has announced.
+        allocation: rows of the grid, [N, B].
+        point: the runs' features, in ``ahead``.
+        iteration: the next one, [B].
+        told: see ``announced``.
+    """
+
+    ahead: Projector
+    allocation: Indices
+    point: Point
+    iteration: Indices
+    told: Announced | None
+
+    def sums(self, metric: int, logs: bool) -> Array:
+        """Σ over what is left of the expected ``metric``, or of its log, [N, B]."""
+        read = self.ahead.remaining_log if logs else self.ahead.remaining
+        if self.told is None:
+            return read(metric, self.allocation, self.point, self.iteration)
+        rest = read(metric, self.allocation, self.point, self.told.following)
+        return rest + self.told.sums(metric, self.allocation, logs=logs)
+
+    def variance(self, metric: int) -> Array:
+        """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        if self.told is None:
+            return self.ahead.remaining_variance(metric, self.allocation, self.point, self.iteration)
+        rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.told.following)
+        return rest + self.told.variance(metric, self.allocation)
+
+    def next(self, metric: int) -> tuple[Array, Array]:
+        """Log of the next iteration's ``metric`` and the variance that noise gives it, [N, B] and [B] or [1]."""
+        logs = [self.ahead.log_mean(row, self.point, self.iteration)[:, metric] for row in self.allocation]
+        noise = self.ahead.noise(self.iteration)[:, metric]
+        if self.told is None:
+            return np.stack(logs), noise
+        told, known = self.told, self.told.counts > 0
+        there = [told.projector.log_mean(row, told.next, self.iteration)[:, metric] for row in self.allocation]
+        own = told.projector.noise(self.iteration)[:, metric]
+        return np.where(known, np.stack(there), np.stack(logs)), np.where(known, own, noise)
