@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.workflow.queue.state import COLUMNS, Queue, State
+from app.kinds.workflow.run_times import blank
 from app.runs.live import OVERHEAD, Live, LiveCache
 
 
@@ -14,7 +15,7 @@ def queue(tasks: int, parents: int = 0) -> State:
     columns: dict[str, Any] = {name: [0.0] * tasks for name in COLUMNS}
     columns |= {name: [""] * tasks for name in ("users", "groups")} | {"names": [f"task-{i}" for i in range(tasks)]}
     columns["inputs"] = [tuple((f"p{i}", 0.0) for i in range(parents))] * tasks
-    return State(0.0, 0.0, Queue(columns), {}, {}, (), {}, 0)
+    return State(0.0, 0.0, Queue(columns), {}, {}, (), {}, 0, *blank(0)[:2])
 
 
 def live(run: str, kind: str = "iterative", kept: Any = None) -> Live:

@@ -14,7 +14,7 @@ from app.kinds.iterative.chance import chances
 from app.kinds.iterative.decisions import decide as decider
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
-from app.kinds.iterative.decisions.engine import IterativeEngine, Read
+from app.kinds.iterative.decisions.engine import IterativeEngine
 from app.kinds.iterative.decisions.notices import with_codes, without_codes
 from app.kinds.iterative.decisions.schemas import Decision
 from app.kinds.iterative.decisions.start import IterationRunStart

@@ -42,8 +42,8 @@ def test_the_middle_is_the_familys_where_it_was_measured_and_goes_on_beyond() ->
     np.testing.assert_allclose(middle[seen], 0, atol=1e-6)
     np.testing.assert_allclose(middle[:4], TILT[:4] - TILT[4], atol=1e-6)
     np.testing.assert_allclose(middle[17:], TILT[17:] - TILT[16], atol=1e-6)
-    spreads = [np.asarray(one.members).std(axis=0) for one in (found, table)]
-    np.testing.assert_allclose(*spreads, atol=1e-6)
+    before, after = (np.asarray(one.members).std(axis=0) for one in (table, found))
+    np.testing.assert_allclose(after, before, atol=1e-6)
 
 
 def test_a_family_that_errs_more_on_what_it_has_not_seen_moves_nothing() -> None:
