@@ -60,8 +60,13 @@ def test_the_choices_of_a_gate_are_shown_and_only_those() -> None:
 def test_what_draws_evaluations_draws_all_of_it() -> None:
     found = shown(PORTFOLIO)
     headings = [heading for heading, _, _ in drawn(found["schedules"], found["points"])]
-    charts = [*("Utilisation", "Queue", "Slowdown", "Cost", "What the gate chose"), *["Gantt chart"] * 3]
-    assert headings == charts[: 5 + len(found["schedules"])]
+    charts = [
+        "Ranks",
+        "Ranks",
+        *("Utilisation", "Queue", "Slowdown", "Cost", "What the gate chose"),
+        *["Gantt chart"] * 3,
+    ]
+    assert headings == charts[: 7 + len(found["schedules"])]
 
 
 def test_the_middle_is_neither_short_nor_idle() -> None:
