@@ -59,8 +59,8 @@ def test_where_nothing_costs_anything_nobody_is_the_cheapest() -> None:
 def test_what_draws_evaluations_draws_all_of_it() -> None:
     found = shown(SHIPPED_AGENT)
     headings = [heading for heading, _, _ in drawn(found["schedules"], found["points"])]
-    charts = [*("Utilisation", "Queue", "Slowdown", "Cost"), *["Gantt chart"] * 3]
-    assert headings == charts[: 4 + len(found["schedules"])]
+    charts = ["Ranks", "Ranks", "Utilisation", "Queue", "Slowdown", "Cost", *["Gantt chart"] * 3]
+    assert headings == charts[: 6 + len(found["schedules"])]
 
 
 def test_the_middle_is_neither_short_nor_idle() -> None:
