@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from app.kinds.iterative.decisions.engine import Kept
 from app.kinds.workflow.queue.state import COLUMNS, Queue, State
 from app.kinds.workflow.run_times import blank
 from app.runs.live import OVERHEAD, Live, LiveCache
@@ -19,7 +20,7 @@ def queue(tasks: int, parents: int = 0) -> State:
 
 
 def live(run: str, kind: str = "iterative", kept: Any = None) -> Live:
-    state = np.zeros(50) if kept is None else kept
+    state = Kept(np.zeros(50), np.zeros((0, 0))) if kept is None else kept
     return Live(run, "default", "w", "i", "running", 0, state, {}, kind, "", b"", None)
 
 

@@ -32,6 +32,7 @@ class IterationReport(BaseModel):
     features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
     upcoming: list[UpcomingIteration] | None = Field(
         default=None,
+        exclude_if=lambda value: value is None,
         max_length=MOST_UPCOMING,
         description="The iterations right after this one, in order, as far as they are known: at most as many as are "
         "left. It replaces what was announced before, an empty list withdraws it; without it that still holds.",
