@@ -87,9 +87,6 @@ def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[st
             schedules.front(points(pictures, costs)),
         ),
     ]
-    for picture in pictures:
-        caption = f"{picture['name']}: what was chosen, over time"
-        found.append(("What the gate chose", caption, schedules.choices(picture)))
     found += [
         ("Gantt chart", _bars_caption(picture), schedules.gantt(picture, frame))
         for picture, frame in zip(shown, schedules.frames(shown), strict=True)

@@ -12,13 +12,11 @@ from workers.evaluation.report.charts import ROW, WIDTH, data
 Json = dict[str, Any]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Told apart by those who see no red or green, too (Okabe and Ito 2008)."""
-OTHER = "#adb5bd"
 MOST_LINES = len(COLOURS)  # of one plot; the bars show all
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 LARGEST_HEIGHT = 420
 GROUPS = 12  # workflows that colours can tell apart
-BINS = 80  # of lines and of choices; pictures have more of them than can be told apart
-REST = "others"
+BINS = 80  # of lines; pictures have more of them than can be told apart
 
 
 class Clock:
@@ -220,43 +218,6 @@ def slowdowns(found: Mapping[str, Json]) -> Any | None:
     ).properties(width=WIDTH, height=220)
 
 
-def choices(picture: Json) -> Any | None:
-    """Share of the decisions that each strategy was chosen for, over time."""
-    found, edges = picture.get("choices"), picture["over_time"]["time"]
-    if not found:
-        return None
-    clock, wide = Clock(edges[0], edges[-1]), -(-(len(edges) - 1) // BINS)
-    found = _few(found)
-    rows = []
-    for start in range(0, len(edges) - 1, wide):
-        counts = {name: sum(values[start : start + wide]) for name, values in found.items()}
-        whole, below = sum(counts.values()), 0.0
-        for name, number in counts.items():
-            if number:
-                ends = clock.elapsed(edges[min(start + wide, len(edges) - 1)])
-                share = number / whole
-                row = {"time": clock.elapsed(edges[start]), "until": ends, "low": below, "high": below + share}
-                rows.append({**row, "strategy": name})
-                below += share
-    chart = alt.Chart(data(rows)).mark_rect()
-    return chart.encode(
-        x=clock.axis(),
-        x2="until:Q",
-        y=alt.Y("low:Q", title="share of decisions", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-        y2="high:Q",
-        color=colour([{"name": name} for name in found]),
-    ).properties(width=WIDTH, height=120)
-
-
-def _few(counts: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-    """As many as colours can tell apart, the most frequent first; the others together."""
-    if len(counts) <= MOST_LINES:
-        return {name: list(values) for name, values in counts.items()}
-    first = dict(list(counts.items())[: MOST_LINES - 1])
-    others = [sum(part) for part in zip(*list(counts.values())[MOST_LINES - 1 :], strict=True)]
-    return {**{name: list(values) for name, values in first.items()}, REST: others}
-
-
 def front(points: Sequence[Json]) -> Any | None:
     """Cost against makespan: on the line are those that nothing beats in both. Points: name, cost, makespan."""
     if not points:
@@ -286,6 +247,6 @@ def undominated(rows: Sequence[Json]) -> list[Json]:
 def colour(pictures: Sequence[Json]) -> alt.Color:
     """One colour per strategy, in the order in which they are named."""
     names = list(dict.fromkeys(str(picture["name"]) for picture in pictures))
-    scale = alt.Scale(domain=names, range=[OTHER if name == REST else COLOURS[i] for i, name in enumerate(names)])
+    scale = alt.Scale(domain=names, range=COLOURS[: len(names)])
     legend = alt.Legend(orient="right", labelLimit=200) if len(names) > 1 else None
     return alt.Color("strategy:N", title=None, scale=scale, legend=legend)

@@ -90,10 +90,10 @@ def test_a_scheduler_is_told_with_its_pictures(workflow: Seen) -> None:
     assert {*told, "+1.00 [+0.80, +1.20]", "easy", "6.0 [5.5, 6.5]"} <= set(workflow.texts)
     parts = ["Verdict", "Beside all others", "Who competed", "Learning curve", "One sequence", "Effort and settings"]
     assert [text for text in workflow.texts if text in parts] == parts
-    assert len(workflow.images) == 2 + 7  # standing, curve; busy, queue, slowdown, cost, the gate, two Gantt charts
+    assert len(workflow.images) == 2 + 8  # standing, curve; two of ranks, busy, queue, slowdown, cost, two Gantt charts
     captions = [value for name, value in workflow.attributes if name == "alt"][2:]
-    assert "gate: what was chosen, over time" in captions
-    assert {"fcfs", "gate", "ljf"} <= texts_of(workflow.images[5])
+    assert captions[:2] == ["Mean bounded slowdown, the best first", "Makespan, the shortest first"]
+    assert {"fcfs", "gate", "ljf"} <= texts_of(workflow.images[7])
 
 
 def test_the_page_needs_nothing_from_elsewhere(workflow: Seen) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from app.kinds.workflow.layout import nodes_of, pool
@@ -13,9 +12,8 @@ from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_of
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.evaluation.report import plot
-from workers.evaluation.report.charts import definition
 from workers.evaluation.report.plot import page, save
-from workers.evaluation.report.schedules import choices, chosen, frames, undominated
+from workers.evaluation.report.schedules import chosen, frames, undominated
 from workers.kinds.workflow.evaluation.lanes import window
 from workers.kinds.workflow.evaluation.pictures import picture
 from workers.kinds.workflow.simulator.schedule import Schedule
@@ -25,9 +23,8 @@ def pictures(name: str = "gate") -> list[dict[str, Any]]:
     trace = drawn(60, 5)
     schedule = in_turn(trace, 16)
     dear = nodes_of((NodeType(name="big", processors=16, minimum=1, maximum=1, price_per_hour=2.0),))
-    chosen = [(float(time), ("sjf", name)[i % 2]) for i, time in enumerate(np.sort(schedule.start))]
     later = Schedule(schedule.start + 60, schedule.end + 60, schedule.node)
-    return [picture("fcfs", trace, dear, later), picture(name, trace, dear, schedule, chosen)]
+    return [picture("fcfs", trace, dear, later), picture(name, trace, dear, schedule)]
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +33,17 @@ def seen() -> Seen:
 
 
 def test_the_page_has_every_plot_and_figure(seen: Seen) -> None:
-    headings = ["Ranks", "Utilisation", "Queue", "Slowdown", "Cost", "What the gate chose", "Gantt chart"]
+    headings = ["Ranks", "Utilisation", "Queue", "Slowdown", "Cost", "Gantt chart"]
     assert [text for text in seen.texts if text in headings] == headings
-    assert len(seen.images) == 9
+    assert len(seen.images) == 8
     assert {"fcfs", "gate"} <= texts_of(seen.images[2])
-    assert {"sjf", "gate"} <= texts_of(seen.images[6])
     assert "60" in seen.texts
     assert not {"script", "link", "iframe"} & set(seen.tags)
 
 
 def test_every_bar_is_drawn(seen: Seen) -> None:
     bars = [bar for one in pictures() if one["name"] == "fcfs" for bar in one["gantt"]["bars"]]
-    marks = [node for node in nodes(seen.images[8]) if node.get("aria-roledescription") == "rect mark"]
+    marks = [node for node in nodes(seen.images[7]) if node.get("aria-roledescription") == "rect mark"]
     assert len(marks) == len(bars)
 
 
@@ -103,18 +99,11 @@ def test_charts_of_other_stretches_have_their_own_time() -> None:
     assert first.most == second.most
 
 
-def test_choices_beyond_what_colours_tell_apart_stand_together() -> None:
-    made = thirteen()[0] | {"choices": {f"m{k}": [20 - k] * 240 for k in range(9)}}
-    domain = definition(choices(made))["encoding"]["color"]["scale"]["domain"]
-    assert domain == ["m0", "m1", "m2", "m3", "m4", "others"]
-
-
 def test_where_nothing_costs_anything_there_is_no_front() -> None:
     trace = jobs([0, 1], [5, 5], [1, 1])
     alone = picture("fcfs", trace, pool(2), in_turn(trace, 2))
     texts = Seen(page("A trace", [alone])).texts
     assert "Cost" not in texts
-    assert "What the gate chose" not in texts
 
 
 def test_names_are_shown_and_not_obeyed() -> None:

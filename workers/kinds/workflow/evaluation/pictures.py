@@ -6,7 +6,6 @@ A *picture* is what ``picture`` gives:
 - ``over_time``: ``time`` (seconds, left edges of equal bins, and the last right edge), ``utilisation`` (mean busy share
   of all processors), ``queue`` (mean number of tasks that are ready and wait) and ``longest`` (the most of them);
 - ``slowdown``: ``share`` of the tasks whose bounded slowdown is at most ``value``;
-- ``choices``: per bin of ``over_time`` how many decisions went to each name; null where nobody chooses;
 - ``gantt``: ``from`` and ``to`` (seconds), ``whole`` (whether that is all of it), ``nodes`` (``name``, ``first`` lane
   and ``lanes``), and ``bars``: ``task``, ``node``, ``lane``, ``lanes``, ``start``, ``end``, ``slowdown``, ``group``.
 """
@@ -26,7 +25,6 @@ Json = dict[str, Any]
 Floats = NDArray[np.float64]
 BINS = 240
 QUANTILES = np.concatenate([np.linspace(0, 0.98, 50), 1 - np.geomspace(0.015, 1e-4, 12)])
-Choices = Sequence[tuple[float, str]]
 
 
 def picture(
@@ -34,7 +32,6 @@ def picture(
     trace: Trace,
     nodes: Nodes,
     schedule: Schedule,
-    choices: Choices = (),
     labels: Sequence[str] = (),
     stretch: Window | None = None,
 ) -> Json:
@@ -42,7 +39,6 @@ def picture(
 
     Args:
         name: of the strategy.
-        choices: at which second the gate chose which strategy.
         labels: of the nodes, [M]; their numbers where there are none.
         stretch: what its Gantt chart shows; see ``lanes.window``.
 
@@ -57,7 +53,6 @@ def picture(
         "figures": {key: float(value) for key, value in result.items()},
         "over_time": over_time(trace, nodes, schedule, edges),
         "slowdown": distribution(slowdowns(trace, schedule)),
-        "choices": _chosen(choices, edges) if choices else None,
         "gantt": gantt(trace, nodes, schedule, labels, stretch),
     }
 
@@ -113,14 +108,6 @@ def _longest(begin: Floats, end: Floats, edges: Floats) -> NDArray[np.int64]:
     where = np.clip(np.searchsorted(edges, begins, side="right") - 1, 0, len(most) - 1)
     np.maximum.at(most, where, open_at(begins))
     return most
-
-
-def _chosen(choices: Choices, edges: Floats) -> dict[str, list[int]]:
-    """How many choices fell on each name, by bin; the most frequent name first."""
-    times = np.array([time for time, _ in choices])
-    names = np.array([name for _, name in choices])
-    counts = {str(name): np.histogram(times[names == name], edges)[0] for name in np.unique(names)}
-    return {name: found.tolist() for name, found in sorted(counts.items(), key=lambda item: -int(item[1].sum()))}
 
 
 def _rounded(values: Floats, digits: int) -> list[float]:

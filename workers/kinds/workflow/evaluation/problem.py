@@ -1,6 +1,6 @@
 """The evaluation's view of a workload of kind ``workflow``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -196,12 +196,10 @@ class WorkflowProblem:
         played = {name: world.schedule(0, number) for name, number in numbers.items()}
         stretch = window(episode.trace, list(played.values())) if played else None
 
-        def picture_of(name: str, number: int) -> dict[str, Any]:
-            chosen: Callable[[Any, Schedule], Any] = getattr(world.schedulers[number], "choices", lambda *_: ())
-            choices = chosen(episode, played[name])
-            return picture(name, episode.trace, episode.nodes, played[name], choices, self.layout.names, stretch)
-
-        schedules = [picture_of(name, number) for name, number in numbers.items()]
+        schedules = [
+            picture(name, episode.trace, episode.nodes, schedule, self.layout.names, stretch)
+            for name, schedule in played.items()
+        ]
         points = []
         for number, name in enumerate(self.schedulers):
             worthy = figures(episode.trace, episode.nodes, world.schedule(0, number))

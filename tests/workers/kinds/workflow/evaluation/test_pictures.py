@@ -101,15 +101,3 @@ def test_of_many_nodes_the_busiest_are_shown_by_name() -> None:
     assert [node["name"] for node in found["nodes"]] == names[-MOST_NODES:]
     assert [node["first"] for node in found["nodes"]] == list(range(0, 2 * MOST_NODES, 2))
     assert not found["whole"]
-
-
-def test_choices_are_counted_by_time() -> None:
-    trace = jobs([0, 50], [50, 50], [1, 1])
-    schedule = in_turn(trace, 1)
-    chosen = [(0.0, "sjf"), (10.0, "network"), (99.9, "network")]
-    counts = picture("gate", trace, pool(1), schedule, chosen)["choices"]
-    assert {name: sum(found) for name, found in counts.items()} == {"network": 2, "sjf": 1}
-    assert list(counts) == ["network", "sjf"]
-    assert counts["network"][-1] == 1
-    assert counts["sjf"][0] == 1
-    assert picture("fcfs", trace, pool(1), schedule)["choices"] is None
