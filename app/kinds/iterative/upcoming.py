@@ -49,6 +49,8 @@ def padded(announced: Sequence[Floats], features: int) -> NDArray[Any]:
     """What B runs have announced, [U, F] each, side by side: [B, U, F], not a number beyond the end of each."""
     longest = max(map(len, announced), default=0)
     out = np.full((len(announced), longest, features), np.nan)
+    if not longest:
+        return out
     for row, one in zip(out, announced, strict=True):
         if len(one):
             row[: len(one)] = one
