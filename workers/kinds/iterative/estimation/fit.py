@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -23,6 +24,7 @@ from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_co
 from workers.kinds.iterative.estimation.consensus import centred
 from workers.kinds.iterative.estimation.courses import courses
 from workers.kinds.iterative.estimation.executions import Executions, Flat
+from workers.kinds.iterative.estimation.hierarchy import FREEDOM
 
 MOST_ROWS = 20_000
 FEWEST_EXECUTIONS = 2  # a single one can't say what runs differ by
@@ -95,11 +97,15 @@ def check_judge(layout: Layout, flat: Flat) -> None:
     Raises:
         TooLittleData, EstimationError: see ``fit_domain_model``.
     """
-    needed = min(2 + len(layout.resources), len(layout.allocations))
+    needed = _allocations_to_judge(layout)
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
     if executions < FEWEST_TO_JUDGE or allocations < needed:
         raise TooLittleData(f"{FEWEST_TO_JUDGE} executions at {needed} allocations", f"{executions} at {allocations}")
     check_enough(layout, flat)
+
+
+def _allocations_to_judge(layout: Layout) -> int:
+    return min(2 + len(layout.resources), len(layout.allocations))
 
 
 def check_enough(layout: Layout, flat: Flat) -> None:
@@ -185,8 +191,7 @@ def _table(
 ) -> ModelTable:
     count = int(bin_of.max()) + 1
     logs = np.stack([_surface(fit.selection, inputs, count) for fit in fits])
-    marginal = np.array([f.selection.offsets[:2] for f in fits])
-    residual = np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
+    marginal, residual = _offsets(layout, flat, fits, believed)
     log_mean = logs.reshape(len(fits), len(layout.allocations), -1, count).astype(np.float32)
     return ModelTable(
         log_mean=log_mean,
@@ -208,6 +213,20 @@ def _table(
         members=believed.log_mean - log_mean,
         noise_by_bin=believed.noise_sd,
     )
+
+
+def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Members) -> tuple[Floats, Floats]:
+    """Offsets of an iteration's log, low and high, of a new run and of one whose effect is known, [M, 2] each.
+
+    Those that held-out executions had, or, where too few were measured to hold any out, the belief's own.
+    """
+    allocations = len(np.unique(flat.allocations, axis=0))
+    if len(np.unique(flat.groups)) >= FEWEST_TO_JUDGE and allocations >= _allocations_to_judge(layout):
+        marginal = np.array([f.selection.offsets[:2] for f in fits])
+        return marginal, np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
+    reach, both = float(student.ppf((1 + LEVEL) / 2, FREEDOM)), np.array([-1.0, 1.0])
+    noise = np.sqrt((believed.noise_sd**2).mean(axis=1))
+    return reach * np.hypot(noise, believed.effect_sd)[:, None] * both, reach * noise[:, None] * both
 
 
 def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
