@@ -198,7 +198,7 @@ def _table(
         iteration_bin=bin_of,
         feature_nodes=nodes,
         effect_sd=believed.effect_sd,
-        noise_sd=np.array([f.spreads.noise_sd for f in fits]),
+        noise_sd=believed.usual_noise_sd,
         drift_sd=np.array([f.spreads.drift_sd for f in fits]),
         marginal_low=marginal[:, 0],
         marginal_high=marginal[:, 1],
@@ -225,7 +225,7 @@ def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Member
         marginal = np.array([f.selection.offsets[:2] for f in fits])
         return marginal, np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
     reach, both = float(student.ppf((1 + LEVEL) / 2, FREEDOM)), np.array([-1.0, 1.0])
-    noise = np.sqrt((believed.noise_sd**2).mean(axis=1))
+    noise = believed.usual_noise_sd
     return reach * np.hypot(noise, believed.effect_sd)[:, None] * both, reach * noise[:, None] * both
 
 
