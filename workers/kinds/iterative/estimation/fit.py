@@ -88,7 +88,7 @@ def fit_domain_model(
     table = replace(table, courses=courses(flat, spec.iterations, np.random.default_rng(seed)))
     seconds = criterion.simulated_iteration_seconds(table, seed, clock)
     criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
-    return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))
+    return FittedModel(table, _report(layout, every, flat, fits, cost, believed, seconds))
 
 
 def check_judge(layout: Layout, flat: Flat) -> None:
@@ -238,7 +238,13 @@ def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
 
 
 def _report(
-    layout: Layout, every: Flat, flat: Flat, fits: list[MetricFit], cost: ChangeCost, seconds: float
+    layout: Layout,
+    every: Flat,
+    flat: Flat,
+    fits: list[MetricFit],
+    cost: ChangeCost,
+    believed: Members,
+    seconds: float,
 ) -> dict[str, Any]:
     timed = fits[layout.seconds]
     by_metric = dict(zip(layout.metrics, fits, strict=True))
@@ -247,8 +253,8 @@ def _report(
         "family": timed.selection.family,
         "candidates": [c.report(timed.selection.family) for c in timed.selection.candidates],
         "metrics": {name: _metric_report(fit, flat.groups[fit.used]) for name, fit in by_metric.items()},
-        "run_effect": {name: fit.spreads.effect_sd for name, fit in by_metric.items()},
-        "residual": {name: fit.spreads.noise_sd for name, fit in by_metric.items()},
+        "run_effect": dict(zip(layout.metrics, believed.effect_sd.tolist(), strict=True)),
+        "residual": dict(zip(layout.metrics, believed.usual_noise_sd.tolist(), strict=True)),
         "drift": {name: fit.spreads.drift_sd for name, fit in by_metric.items()},
         "change_seconds": dict(zip(layout.resources, cost.seconds.tolist(), strict=True)),
         "change_seconds_measured": dict(zip(layout.resources, cost.measured.tolist(), strict=True)),
