@@ -163,7 +163,7 @@ def test_noise_of_what_is_left_counts_long_iterations_by_their_length() -> None:
 
 
 def test_a_run_begins_within_what_the_belief_has_seen() -> None:
-    """Fewer executors would be the best if nothing is doubted, but nobody has tried less than eight or more than ten."""
+    """Fewer executors would be the best if nothing is doubted, but nobody has tried less than eight or more than 10."""
     spec = planted_spec(metrics=[{"name": "iteration_seconds", "target": 1e6, "scope": "run"}])
     layout = Layout(spec)
     table = replace(planted_table(spec), seen_low=np.array([8.0]), seen_high=np.array([10.0]))
