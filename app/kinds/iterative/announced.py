@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.kinds.iterative.feature_grid import Point, weighted
 from app.kinds.iterative.observation_names import AHEAD
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State
+from app.kinds.iterative.state import State, by_member, member_point
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
@@ -118,7 +118,8 @@ def announced(projector: Projector, state: State) -> Announced | None:
     return Announced(projector, state.iteration, (~unknown).sum(axis=1), point)
 
 
-class Remaining(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Remaining:
     """What is left of runs at allocations that are held: the announced iterations, then the course of the others.
 
     Attributes:
@@ -134,6 +135,14 @@ class Remaining(NamedTuple):
     point: Point
     iteration: Indices
     told: Announced | None
+    _rests: dict[int, Array] = field(default_factory=dict, init=False)
+
+    def rest(self, metric: int) -> Array:
+        """Σ over what is left of the expected ``metric``, [N, B], read once; not to be written to."""
+        found = self._rests.get(metric)
+        if found is None:
+            found = self._rests[metric] = self.sums(metric, logs=False)
+        return found
 
     def sums(self, metric: int, logs: bool) -> Array:
         """Σ over what is left of the expected ``metric``, or of its log, [N, B]."""
@@ -160,3 +169,20 @@ class Remaining(NamedTuple):
         there = [told.projector.log_mean(row, told.next, self.iteration)[:, metric] for row in self.allocation]
         own = told.projector.noise(self.iteration)[:, metric]
         return np.where(known, np.stack(there), np.stack(logs)), np.where(known, own, noise)
+
+
+def remaining(
+    projector: Projector, state: State, allocation: Indices, told: Announced | None
+) -> tuple[Remaining, State]:
+    """What is left of the runs at ``allocation`` [N, B], and the runs with their targets: where there is a belief, once
+    for each of its members, in the order of ``state.by_member``.
+    """
+    ahead = projector.ahead
+    point = ahead.point(state.features)
+    if projector.believed is None or ahead.believed is None:
+        return Remaining(ahead, allocation, point, state.iteration, told), state
+    count = projector.members
+    apart = by_member(state, count)._replace(targets=state.targets.repeat(count, axis=0))
+    told = None if told is None else told.by_member(projector.believed)
+    rows = allocation.repeat(count, axis=1)
+    return Remaining(ahead.believed, rows, member_point(ahead, point), apart.iteration, told), apart

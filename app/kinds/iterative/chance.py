@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.announced import Remaining, announced
+from app.kinds.iterative.announced import Remaining, announced, remaining
 from app.kinds.iterative.observation import Options, outlook
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_point, member_weights
+from app.kinds.iterative.state import State, member_weights
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
@@ -33,19 +33,17 @@ def chances(projector: Projector, state: State, allocation: Indices, pause: Arra
 
     A run's target is held against its end, each allocation being held to it; an iteration's against the next one.
     """
-    ahead, told = projector.ahead, announced(projector, state)
-    point = ahead.point(state.features)
-    if projector.believed is None or ahead.believed is None:
-        return _chances(Remaining(ahead, allocation, point, state.iteration, told), state, pause)
-    count, batch = projector.members, len(state.iteration)
-    apart = by_member(state, count)._replace(targets=np.repeat(state.targets, count, axis=0))
-    allocation = np.repeat(allocation, count, axis=1)
-    pause = pause if pause.shape[1] == 1 else np.repeat(pause, count, axis=1)
-    told = None if told is None else told.by_member(projector.believed)
-    left = Remaining(ahead.believed, allocation, member_point(ahead, point), apart.iteration, told)
-    each = _chances(left, apart, pause)
-    apart_by_run = each.reshape(*each.shape[:2], batch, count)
-    mixed: Array = np.einsum("mnbk,bk->mnb", apart_by_run, member_weights(state))
+    left, apart = remaining(projector, state, allocation, announced(projector, state))
+    return chances_of(projector, state, left, apart, pause)
+
+
+def chances_of(projector: Projector, state: State, left: Remaining, apart: State, pause: Array) -> Array:
+    """``chances`` for what ``remaining`` gave, ``left`` and ``apart``."""
+    if apart is state:
+        return _chances(left, state, pause)
+    count = projector.members
+    each = _chances(left, apart, pause if pause.shape[1] == 1 else pause.repeat(count, axis=1))
+    mixed: Array = np.einsum("mnbk,bk->mnb", each.reshape(*each.shape[:2], -1, count), member_weights(state))
     return mixed
 
 
@@ -86,9 +84,8 @@ def _chances(left: Remaining, state: State, pause: Array) -> Array:
         metric = layout.spec.metrics[index]
         if metric.goal == "track":
             continue
-        paused = pause if index == layout.seconds else pause * 0
         expect = _at_the_end if metric.scope == "run" else _next
-        below = expect(left, state, index, paused)
+        below = expect(left, state, index, pause if index == layout.seconds else pause * 0)
         out[index] = below if metric.goal == "at_most" else 1 - below
     return out
 
@@ -101,7 +98,7 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
     projector = left.ahead
     count = np.maximum(projector.layout.iterations - state.iteration, 1)
     room = state.targets[:, metric] - state.elapsed[:, metric] - pause
-    rest = np.maximum(left.sums(metric, logs=False), 1e-12)
+    rest = np.maximum(left.rest(metric), 1e-12)
     spread = left.variance(metric) / rest**2
     variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
     median = np.log(rest) + state.effect[:, metric] - spread / 2

@@ -1,5 +1,6 @@
 """A run's state: what its reports so far tell, as a structure of arrays with leading dimension B."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -240,7 +241,7 @@ def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
         values.append(rows[:, start] if vector else rows[:, start : start + width])
         start += width
     values[:2] = values[0].astype(np.int32), values[1].astype(np.int16)
-    values += [np.tile(layout.probabilities, (len(rows), 1)), np.zeros((len(rows), 0, len(layout.features)))]
+    values += [layout.probabilities[None].repeat(len(rows), axis=0), np.zeros((len(rows), 0, len(layout.features)))]
     return State(*values)
 
 
@@ -254,15 +255,18 @@ def _widths(layout: Layout, size: int) -> list[int]:
     return [*common, members * m, members]
 
 
-def aligned(projector: Projector, row: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One run's row [S], for a model with as many members as ``projector``'s: where that is another number, they begin
-    anew from what was known of the run effect.
+def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Rows [S] of B runs, for a model with as many members as ``projector``'s, [B, S]: where a run's is another number,
+    they begin anew from what was known of the run effect.
     """
-    layout, metrics = projector.layout, len(projector.layout.metrics)
-    common = sum(_widths(layout, 0)[:-2])
+    common = sum(_widths(projector.layout, 0)[:-2])
     members = projector.members if projector.members > 1 else 0
-    if len(row) == common + members * (metrics + 1):
-        return row
+    size = common + members * (len(projector.layout.metrics) + 1)
+    return np.array([row if len(row) == size else _anew(projector, row, common, members) for row in rows])
+
+
+def _anew(projector: Projector, row: NDArray[np.float64], common: int, members: int) -> NDArray[np.float64]:
+    layout, metrics = projector.layout, len(projector.layout.metrics)
     first = 1 + len(layout.resources) + metrics
     effects = np.tile(row[first : first + metrics], members)
     return np.concatenate([row[:common], effects, np.zeros(members)])

@@ -21,7 +21,7 @@ from app.kinds.iterative.chance import asked, assured
 from app.kinds.iterative.decisions import reasons
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
-from app.kinds.iterative.decisions.notices import codes
+from app.kinds.iterative.decisions.notices import NONE, codes
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
 from app.kinds.iterative.decisions.shadow import consulted
@@ -47,7 +47,7 @@ class Steps(NamedTuple):
         outside: for each way of being outside of the experience, which runs are, [B].
         shadows: what each run's shadow would have done; empty when no run has one.
         gain: by which the chosen step's return exceeds that of staying, as the policy values them, [B]; not a number
-            where it doesn't.
+            where it doesn't; empty where the guard finds no step within the noise.
         required: what a change must gain.
     """
 
@@ -130,7 +130,9 @@ def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifa
     wanted = [subject.shadow for subject in subjects]
     shadows = consulted(compiled, situation, decided.action, wanted) if any(wanted) else []
     required = guard.hysteresis(artifact)
-    return Steps(levels, chosen, decided.verdict.tolist(), decided.outside, shadows, _gain(compiled, decided), required)
+    verdict = decided.verdict.tolist()
+    gain = _gain(compiled, decided) if Verdict.WITHIN_NOISE in verdict else []
+    return Steps(levels, chosen, verdict, decided.outside, shadows, gain, required)
 
 
 def _gain(compiled: Compiled, decided: guard.Decided) -> list[float]:
@@ -205,6 +207,8 @@ class _Said(NamedTuple):
 
     def told(self, known: frozenset[int], beyond: str) -> tuple[Reason, frozenset[int]]:
         """The reason with those notices that aren't ``known``, and the codes of all."""
+        if not (self.notice or beyond):
+            return self.reason, NONE
         present = codes(self.notice, beyond)
         if present <= known:
             return self.reason, present
@@ -236,8 +240,9 @@ def decision_contexts(
     """Each decision in plain numbers, told by the metric that is furthest below the probability asked for, else by the
     one that is nearest to missing its target, or furthest beyond.
     """
-    rows, unsure = np.arange(len(hold)), np.nan_to_num(state.probabilities - seen.chance[0], nan=-1.0)
-    worst = np.where(unsure > 0, 1e6 + unsure, seen.excess[0]).argmax(axis=1)
+    rows, sought = np.arange(len(hold)), asked(state)
+    sure = not sought.any()
+    worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
     untargeted = np.isneginf(seen.excess[0][rows, worst])
     columns = (
         np.where(untargeted, -1, worst).tolist(),
@@ -249,14 +254,20 @@ def decision_contexts(
         (hold != after).tolist(),
         map(compiled.allocation_text, hold.tolist()),
         map(compiled.allocation_text, after.tolist()),
-        _attainable(compiled, state, seen),
+        [True] * len(hold) if sure else _attainable(compiled, state, seen, sought),
     )
     return list(map(DecisionContext, *columns))
 
 
-def _attainable(compiled: Compiled, state: State, seen: Forecast) -> list[bool]:
+def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
+    """How much each metric matters where probabilities are asked for, [B, M]."""
+    unsure = state.probabilities - seen.chance[0]
+    return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
+
+
+def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArray[np.bool_]) -> list[bool]:
     """Whether any allocation meets all targets as surely as is asked for, [B]."""
-    short = ((state.probabilities > seen.chance[1]) & asked(state)).any(axis=1)
+    short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector
         short[i] = not assured(projector, one, everywhere(projector, one)).any()

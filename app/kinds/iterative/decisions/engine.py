@@ -90,7 +90,7 @@ class IterativeEngine:
         batch, layout = len(pending), compiled.layout
         weights, prices = compiled.terms(batch)
         rows, notices = zip(*(without_codes(one.state.row) for one in pending), strict=True)
-        state = unpack(layout, np.stack([aligned(compiled.projector, row) for row in rows]))._replace(
+        state = unpack(layout, aligned(compiled.projector, rows))._replace(
             targets=_own("targets", layout.targets, compiled, pending),
             probabilities=_own("probabilities", layout.probabilities, compiled, pending),
             weights=weights,
@@ -155,8 +155,9 @@ def _upcoming(one: Pending) -> Array:
 
 def _own(part: str, default: Array, compiled: Compiled, pending: Sequence[Pending]) -> Array:
     """What each run has of ``part``, by metric, [B, M]: its own where given, else the workload's as it stands."""
-    values = np.tile(default, (len(pending), 1))
+    values = default[None].repeat(len(pending), axis=0)
     for i, one in enumerate(pending):
-        for name, value in one.start.get(part, {}).items():
+        given = one.start.get(part)
+        for name, value in given.items() if given else ():
             values[i, compiled.layout.metrics.index(name)] = np.nan if value is None else value
     return values

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.announced import Announced, Remaining, announced
-from app.kinds.iterative.chance import chances
+from app.kinds.iterative.announced import Announced, Remaining, announced, remaining
+from app.kinds.iterative.chance import chances_of
 from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_point, member_weights
+from app.kinds.iterative.state import State, member_weights
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -45,44 +45,35 @@ def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices,
     """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds."""
     layout, pair = projector.layout, np.stack([hold, chosen])
     told = announced(projector, state)
-    projected, rest = _expected(projector, state, pair, told)
+    left, apart = remaining(projector, state, pair, told)
+    projected, rest = _expected(projector, state, left, apart)
     rest[1] += pause
     if layout.spec.metrics[layout.seconds].scope == "run":
         projected[1, :, layout.seconds] += pause
     rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
     mean, low, high = next_iteration(projector, state, chosen, told, pause)
     excess = _excess(projector, state, projected)
-    chance = _chance(projector, state, pair, pause)
+    if projector.table.informed:
+        chance = chances_of(projector, state, left, apart, np.stack([0 * pause, pause])).transpose(1, 2, 0)
+    else:
+        chance = np.full(projected.shape, np.nan)
     return Forecast(mean, low, high, projected, excess, chance, rest, rates * rest)
 
 
-def _chance(projector: Projector, state: State, pair: Indices, pause: Array) -> Array:
-    if not projector.table.informed:
-        return np.full((*pair.shape, len(projector.layout.metrics)), np.nan)
-    return np.moveaxis(chances(projector, state, pair, np.stack([np.zeros_like(pause), pause])), 0, 2)
-
-
-def _expected(projector: Projector, state: State, pair: Indices, told: Announced | None) -> tuple[Array, Array]:
+def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
     """What ``_projected`` and, for seconds, ``_rest`` give, over all members of the belief."""
-    ahead, seconds = projector.ahead, projector.layout.seconds
-    point, members = ahead.point(state.features), ahead.believed
-    if members is None or projector.believed is None:
-        left = Remaining(ahead, pair, point, state.iteration, told)
-        return _projected(left, state), _rest(left, state, seconds)
+    projected, rest = _projected(left, apart), _rest(left, apart, projector.layout.seconds)
+    if apart is state:
+        return projected, rest
     count, weights = projector.members, member_weights(state)
-    apart = by_member(state, count)
-    told = None if told is None else told.by_member(projector.believed)
-    pairs = np.repeat(pair, count, axis=1)
-    left = Remaining(members, pairs, member_point(ahead, point), apart.iteration, told)
-    projected = _projected(left, apart).reshape(2, -1, count, len(projector.layout.metrics))
-    rest = _rest(left, apart, seconds).reshape(2, -1, count)
-    return np.einsum("pbkm,bk->pbm", projected, weights), np.einsum("pbk,bk->pb", rest, weights)
+    by_run = projected.reshape(2, -1, count, projected.shape[2]), rest.reshape(2, -1, count)
+    return np.einsum("pbkm,bk->pbm", by_run[0], weights), np.einsum("pbk,bk->pb", by_run[1], weights)
 
 
 def _rest(left: Remaining, state: State, metric: int) -> Array:
     """Σ of a metric over what is left of the run, [2, B], under the run effect's posterior."""
     factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
-    return left.sums(metric, logs=False) * factor
+    return left.rest(metric) * factor
 
 
 def _projected(left: Remaining, state: State) -> Array:
@@ -99,12 +90,19 @@ def _projected(left: Remaining, state: State) -> Array:
 
 
 def _excess(projector: Projector, state: State, projected: Array) -> Array:
-    metrics = projector.layout.spec.metrics
-    relative = np.array([SIGNS[m.goal] for m in metrics]) * (projected / state.targets - 1)
-    tracked = np.array([m.goal == "track" for m in metrics])
-    if tracked.any():
+    signs, tracked = _goals(tuple(metric.goal for metric in projector.layout.spec.metrics))
+    relative = signs * (projected / state.targets - 1)
+    if tracked is not None:
         relative = np.where(tracked, np.abs(relative), relative)
-    return np.where(np.isnan(relative), -np.inf, relative)
+    relative[np.isnan(relative)] = -np.inf
+    return relative
+
+
+@lru_cache
+def _goals(goals: tuple[str, ...]) -> tuple[Array, NDArray[np.bool_] | None]:
+    """The sign of a miss, and which metrics are to be tracked, by metric, [M] each; None where none is."""
+    tracked = np.array([goal == "track" for goal in goals])
+    return np.array([SIGNS[goal] for goal in goals]), tracked if tracked.any() else None
 
 
 class Following(NamedTuple):

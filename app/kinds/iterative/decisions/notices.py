@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Row = NDArray[np.float64]
+NONE: frozenset[int] = frozenset()
 
 
 @lru_cache(maxsize=1024)
@@ -27,5 +28,7 @@ def with_codes(row: Row, known: Collection[int]) -> Row:
 
 def without_codes(row: Row) -> tuple[Row, frozenset[int]]:
     """The packed row, and the notices before it."""
+    if row[0] >= 0:
+        return row, NONE
     count = int((row >= 0).argmax())
     return row[count:], frozenset(int(-1 - number) for number in row[:count].tolist())

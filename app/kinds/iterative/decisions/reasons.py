@@ -29,6 +29,7 @@ from app.kinds.contract.text import number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import SECONDS, Metric
 
+_BOUNDS = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}
 TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
@@ -120,11 +121,10 @@ def _untargeted(context: DecisionContext) -> Reason:
 def against(metric: Metric, context: DecisionContext, option: int) -> str:
     """“projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”."""
     subject = "projected" if metric.name == SECONDS and metric.scope == "run" else f"{metric.name} projected at"
-    bound = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}[metric.goal]
     projected = quantity(context.projected[option], metric)
     asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
     sure = _sure(metric, context.chance[option], asked)
-    return f"{subject} {projected} against {bound} {quantity(context.target, metric)}{sure}"
+    return f"{subject} {projected} against {_BOUNDS[metric.goal]} {quantity(context.target, metric)}{sure}"
 
 
 def _outcome(metric: Metric, context: DecisionContext, option: int) -> str:
