@@ -103,8 +103,9 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
     variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
     median = np.log(rest) + state.effect[:, metric] - spread / 2
     below = student((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
-    over = state.iteration >= projector.layout.iterations
-    return np.where(room < 0, 0, np.where(over, 1, below))
+    np.copyto(below, 1, where=state.iteration >= projector.layout.iterations)
+    np.copyto(below, 0, where=room < 0)
+    return below
 
 
 def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:

@@ -48,9 +48,9 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
 def padded(announced: Sequence[Floats], features: int) -> NDArray[Any]:
     """What B runs have announced, [U, F] each, side by side: [B, U, F], not a number beyond the end of each."""
     longest = max(map(len, announced), default=0)
-    out = np.full((len(announced), longest, features), np.nan)
     if not longest:
-        return out
+        return np.zeros((len(announced), 0, features))
+    out = np.full((len(announced), longest, features), np.nan)
     for row, one in zip(out, announced, strict=True):
         if len(one):
             row[: len(one)] = one

@@ -167,12 +167,13 @@ def _render(
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause)
     contexts = decision_contexts(compiled, state, seen, hold, after)
-    intended = after if steps.chosen is steps.levels else compiled.layout.index(steps.chosen)
+    moves, iterations = list(zip(hold.tolist(), after.tolist(), strict=True)), state.iteration.tolist()
+    intended = (after if steps.chosen is steps.levels else compiled.layout.index(steps.chosen)).tolist()
     moment = timestamp(now)
     predictions, chances = _predictions(compiled, seen), _chances(compiled, seen)
     out = []
     for i, (subject, context) in enumerate(zip(subjects, contexts, strict=True)):
-        said = _reason(compiled, steps, i, context, responder, compiled.allocation_text(int(intended[i])).words)
+        said = _reason(compiled, steps, i, context, responder, intended[i])
         reason, notices = said.told(subject.notices, context.decided.beyond)
         done = steps.verdict[i] == Verdict.FINISHED
         decision = EncodedDecision(
@@ -180,9 +181,9 @@ def _render(
             workload=compiled.snapshot.name,
             kind="iterative",
             reported=subject.reported,
-            iteration=int(state.iteration[i]),
-            allocation=compiled.allocation_text(int(after[i])).encoded,
-            delta=compiled.delta(int(hold[i]), int(after[i])),
+            iteration=iterations[i],
+            allocation=context.decided.encoded,
+            delta=compiled.delta(*moves[i]),
             noop=not context.moved,
             source=said.source,
             agent=compiled.snapshot.agent_version,
@@ -218,15 +219,16 @@ class _Said(NamedTuple):
 
 
 def _reason(
-    compiled: Compiled, steps: Steps, i: int, context: DecisionContext, responder: _Responder, intended: str
+    compiled: Compiled, steps: Steps, i: int, context: DecisionContext, responder: _Responder, intended: int
 ) -> _Said:
-    """The reason: of the guard if it spoke, else of the policy."""
+    """The reason: of the guard if it spoke, else of the policy; ``intended`` is the row of its own choice."""
     verdict = steps.verdict[i]
     if verdict == Verdict.FINISHED:
         return _Said(responder.source, reasons.complete(compiled.layout))
     own = reasons.explain(compiled.layout, context)
     if verdict == Verdict.WITHIN_NOISE:
-        return _Said("guard", reasons.within_noise(own, intended, steps.gain[i], steps.required))
+        words = compiled.allocation_text(intended).words
+        return _Said("guard", reasons.within_noise(own, words, steps.gain[i], steps.required))
     if verdict == Verdict.OUTSIDE_EXPERIENCE:
         causes = [cause for cause, runs in steps.outside.items() if runs[i]]
         notice = reasons.outside_experience(causes, compiled.heuristic)
@@ -277,7 +279,7 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
 
 def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, EncodedInterval]]:
     names, level = compiled.layout.metrics, compiled.projector.table.level
-    rows = np.stack([seen.mean, seen.low, seen.high], axis=2).tolist()
+    rows = np.array([seen.mean, seen.low, seen.high]).transpose(1, 2, 0).tolist()
     return [
         {
             name: EncodedInterval(values[0], values[1], values[2], level)

@@ -43,7 +43,7 @@ class Forecast(NamedTuple):
 
 def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array) -> Forecast:
     """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds."""
-    layout, pair = projector.layout, np.stack([hold, chosen])
+    layout, pair = projector.layout, np.array([hold, chosen])
     told = announced(projector, state)
     left, apart = remaining(projector, state, pair, told)
     projected, rest = _expected(projector, state, left, apart)
@@ -54,7 +54,7 @@ def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices,
     mean, low, high = next_iteration(projector, state, chosen, told, pause)
     excess = _excess(projector, state, projected)
     if projector.table.informed:
-        chance = chances_of(projector, state, left, apart, np.stack([0 * pause, pause])).transpose(1, 2, 0)
+        chance = chances_of(projector, state, left, apart, np.array([0 * pause, pause])).transpose(1, 2, 0)
     else:
         chance = np.full(projected.shape, np.nan)
     return Forecast(mean, low, high, projected, excess, chance, rest, rates * rest)

@@ -88,7 +88,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
         "targets": _off(state.targets, _targets(layout.metrics, experience), experience.target_ratio),
         "weights": _off(state.weights, np.array(experience.weights), experience.weight_ratio),
         "prices": _off(state.prices, np.array(experience.prices), experience.weight_ratio),
-        "probabilities": asked(state).any(axis=1),
+        "probabilities": np.logical_or.reduce(asked(state), axis=1),
     }
 
 
@@ -100,7 +100,7 @@ def _off(values: NDArray[np.floating], made_for: NDArray[np.float64], ratio: tup
     """Rows in which a value's ratio to what was trained for leaves the range; no number is never off."""
     low, high = ratio
     inside = np.isnan(values) | np.isnan(made_for) | ((values >= low * made_for) & (values <= high * made_for))
-    result: NDArray[np.bool_] = ~inside.all(axis=1)
+    result: NDArray[np.bool_] = ~np.logical_and.reduce(inside, axis=1)
     return result
 
 

@@ -112,4 +112,4 @@ def test_a_run_goes_on_under_a_model_with_another_number_of_members() -> None:
     wider = unpack(LAYOUT, aligned(many, [row]))
     assert wider.effects == pytest.approx(np.repeat(wider.effect, 3, axis=1))
     assert member_weights(wider)[0] == pytest.approx(np.full(3, 1 / 3))
-    np.testing.assert_array_equal(aligned(one, aligned(many, [row])), [row])
+    np.testing.assert_array_equal(aligned(one, list(aligned(many, [row]))), [row])
