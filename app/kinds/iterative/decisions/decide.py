@@ -171,7 +171,7 @@ def _render(
     out = []
     for i, (subject, context) in enumerate(zip(subjects, contexts, strict=True)):
         said = _reason(compiled, steps, i, context, responder, compiled.allocation_text(int(intended[i])).words)
-        reason, notices = said.told(subject.notices, context.decided.beyond)
+        reason, notices = said.told(subject.notices, context.decided.beyond, responder.notice)
         done = steps.verdict[i] == Verdict.FINISHED
         decision = EncodedDecision(
             run=subject.run,
@@ -203,9 +203,12 @@ class _Said(NamedTuple):
     reason: Reason
     notice: str = ""
 
-    def told(self, known: frozenset[int], beyond: str) -> tuple[Reason, frozenset[int]]:
-        """The reason with those notices that aren't ``known``, and the codes of all."""
-        present = codes(self.notice, beyond)
+    def told(self, known: frozenset[int], beyond: str, lasting: str) -> tuple[Reason, frozenset[int]]:
+        """The reason with those notices that aren't ``known``, and the codes of all.
+
+        What is ``lasting`` stays known while the guard speaks: it is as true as before.
+        """
+        present = codes(self.notice, beyond) | (known & codes(lasting))
         if present <= known:
             return self.reason, present
         before = "" if codes(self.notice) <= known else f"{self.notice}: "
@@ -294,7 +297,7 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
     first = (
         reasons.first(layout, context) if informed else reasons.first_without_model(context, compiled.snapshot.problem)
     )
-    reason, notices = _Said("heuristic", first).told(frozenset(), context.decided.beyond if informed else "")
+    reason, notices = _Said("heuristic", first).told(frozenset(), context.decided.beyond if informed else "", "")
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,
