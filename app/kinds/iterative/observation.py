@@ -215,7 +215,7 @@ def _charge(
             rest = seconds if index == layout.seconds else projection.rests[index]
             size = rest * given.inverse_targets[index]
             offset = state.elapsed[:, index] * given.inverse_targets[index] - 1
-            uncertain += projector.noise_variance[index] / projection.left
+            uncertain += projector.rest_noise(index, state.iteration)
             weight = given.weights[0] * projector.dtype.type(metric.weight)
         else:
             size = np.exp(projection.logs[index]) * given.inverse_targets[index]

@@ -88,6 +88,21 @@ class ProjectionTables:
         """Variance of the log metrics in ``iteration`` [B], [B, M], or [1, M] where it is always the same."""
         return self._noise if len(self._noise) == 1 else self._noise.take(iteration, axis=0, mode="clip")
 
+    @cached_property
+    def _rest_noise(self) -> Array:
+        """Relative variance that noise gives to the sum over the rest of a run, [iterations + 1, M].
+
+        Iterations count by their length, at the grid's and the cells' average: it hardly depends on the allocation.
+        """
+        size = np.exp(self.table.log_mean.astype(np.float64)).mean(axis=(1, 2)).T[self._bin]  # [iterations + 1, M]
+        size[-1] = 0
+        squares, whole = (part[::-1].cumsum(axis=0)[::-1] for part in (size**2 * self._noise, size))
+        return self._cast(squares / np.maximum(whole, 1e-12) ** 2)
+
+    def rest_noise(self, metric: int, iteration: Indices) -> Array:
+        """Relative variance that noise gives to the sum of ``metric`` from ``iteration`` [B] to the end, [B]."""
+        return self._rest_noise[:, metric].take(iteration, mode="clip")
+
     def _norms(self) -> None:
         layout = self.layout
         self.targeted = [i for i, metric in enumerate(layout.spec.metrics) if metric.target is not None]

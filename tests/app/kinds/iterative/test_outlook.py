@@ -146,3 +146,32 @@ def test_coming_iterations_are_told_of() -> None:
     np.testing.assert_allclose(scaling[1, :3], [gain, 0, 0], rtol=1e-6)
     assert length[0][stage == 1].max() < length[0][stage == 0].min()
     assert (scaling[3, 3:] == 0).all()  # past the end
+
+
+def test_noise_of_what_is_left_counts_long_iterations_by_their_length() -> None:
+    spec = planted_spec(iterations=2)
+    table = planted_table(spec)
+    logs = np.log(np.array([1.0, 9.0], np.float32))
+    table = replace(
+        table,
+        log_mean=np.broadcast_to(logs, (*table.log_mean.shape[:3], 2)).astype(np.float32),
+        iteration_bin=np.arange(2, dtype=np.int32),
+        noise_by_bin=np.tile([0.5, 0.1], (len(table.log_mean), 1)),
+    )
+    found = Projector(Layout(spec), table).rest_noise(0, np.arange(3))
+    np.testing.assert_allclose(found, [(0.25 + 81 * 0.01) / 100, 0.01, 0], rtol=1e-5)
+
+
+def test_a_run_begins_within_what_the_belief_has_seen() -> None:
+    """Fewer executors would be the best if nothing is doubted, but nobody has tried less than eight or more than ten."""
+    spec = planted_spec(metrics=[{"name": "iteration_seconds", "target": 1e6, "scope": "run"}])
+    layout = Layout(spec)
+    table = replace(planted_table(spec), seen_low=np.array([8.0]), seen_high=np.array([10.0]))
+    alone = Projector(layout, table)
+    believed = Projector(layout, replace(table, members=np.zeros((2, *table.log_mean.shape), np.float32)))
+    units = [
+        float(projector.units(first_allocation(projector, begin(projector, layout.start_levels[None])))[0, 0])
+        for projector in (alone, believed)
+    ]
+    assert units[0] < 8
+    assert units[1] == 8

@@ -28,6 +28,11 @@ class Members(NamedTuple):
     noise_sd: Floats
     effect_sd: Floats
 
+    @property
+    def usual_noise_sd(self) -> Floats:
+        """Of all iterations together, [M]: the root of the mean square."""
+        return np.asarray(np.sqrt((self.noise_sd**2).mean(axis=1)))
+
 
 def members(
     layout: Layout,

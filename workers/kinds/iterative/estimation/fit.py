@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -23,6 +24,7 @@ from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_co
 from workers.kinds.iterative.estimation.consensus import centred
 from workers.kinds.iterative.estimation.courses import courses
 from workers.kinds.iterative.estimation.executions import Executions, Flat
+from workers.kinds.iterative.estimation.hierarchy import FREEDOM
 
 MOST_ROWS = 20_000
 FEWEST_EXECUTIONS = 2  # a single one can't say what runs differ by
@@ -86,7 +88,7 @@ def fit_domain_model(
     table = replace(table, courses=courses(flat, spec.iterations, np.random.default_rng(seed)))
     seconds = criterion.simulated_iteration_seconds(table, seed, clock)
     criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
-    return FittedModel(table, _report(layout, every, flat, fits, cost, seconds))
+    return FittedModel(table, _report(layout, every, flat, fits, cost, believed, seconds))
 
 
 def check_judge(layout: Layout, flat: Flat) -> None:
@@ -95,11 +97,15 @@ def check_judge(layout: Layout, flat: Flat) -> None:
     Raises:
         TooLittleData, EstimationError: see ``fit_domain_model``.
     """
-    needed = min(2 + len(layout.resources), len(layout.allocations))
+    needed = _allocations_to_judge(layout)
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
     if executions < FEWEST_TO_JUDGE or allocations < needed:
         raise TooLittleData(f"{FEWEST_TO_JUDGE} executions at {needed} allocations", f"{executions} at {allocations}")
     check_enough(layout, flat)
+
+
+def _allocations_to_judge(layout: Layout) -> int:
+    return min(2 + len(layout.resources), len(layout.allocations))
 
 
 def check_enough(layout: Layout, flat: Flat) -> None:
@@ -185,15 +191,14 @@ def _table(
 ) -> ModelTable:
     count = int(bin_of.max()) + 1
     logs = np.stack([_surface(fit.selection, inputs, count) for fit in fits])
-    marginal = np.array([f.selection.offsets[:2] for f in fits])
-    residual = np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
+    marginal, residual = _offsets(layout, flat, fits, believed)
     log_mean = logs.reshape(len(fits), len(layout.allocations), -1, count).astype(np.float32)
     return ModelTable(
         log_mean=log_mean,
         iteration_bin=bin_of,
         feature_nodes=nodes,
         effect_sd=believed.effect_sd,
-        noise_sd=np.array([f.spreads.noise_sd for f in fits]),
+        noise_sd=believed.usual_noise_sd,
         drift_sd=np.array([f.spreads.drift_sd for f in fits]),
         marginal_low=marginal[:, 0],
         marginal_high=marginal[:, 1],
@@ -210,6 +215,20 @@ def _table(
     )
 
 
+def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Members) -> tuple[Floats, Floats]:
+    """Offsets of an iteration's log, low and high, of a new run and of one whose effect is known, [M, 2] each.
+
+    Those that held-out executions had, or, where too few were measured to hold any out, the belief's own.
+    """
+    allocations = len(np.unique(flat.allocations, axis=0))
+    if len(np.unique(flat.groups)) >= FEWEST_TO_JUDGE and allocations >= _allocations_to_judge(layout):
+        marginal = np.array([f.selection.offsets[:2] for f in fits])
+        return marginal, np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
+    reach, both = float(student.ppf((1 + LEVEL) / 2, FREEDOM)), np.array([-1.0, 1.0])
+    noise = believed.usual_noise_sd
+    return reach * np.hypot(noise, believed.effect_sd)[:, None] * both, reach * noise[:, None] * both
+
+
 def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
     """Log of the median at every input and bin, [A · C, bins]."""
     curve = np.log(selection.estimator.median(inputs))[:, None]
@@ -219,7 +238,13 @@ def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
 
 
 def _report(
-    layout: Layout, every: Flat, flat: Flat, fits: list[MetricFit], cost: ChangeCost, seconds: float
+    layout: Layout,
+    every: Flat,
+    flat: Flat,
+    fits: list[MetricFit],
+    cost: ChangeCost,
+    believed: Members,
+    seconds: float,
 ) -> dict[str, Any]:
     timed = fits[layout.seconds]
     by_metric = dict(zip(layout.metrics, fits, strict=True))
@@ -228,8 +253,8 @@ def _report(
         "family": timed.selection.family,
         "candidates": [c.report(timed.selection.family) for c in timed.selection.candidates],
         "metrics": {name: _metric_report(fit, flat.groups[fit.used]) for name, fit in by_metric.items()},
-        "run_effect": {name: fit.spreads.effect_sd for name, fit in by_metric.items()},
-        "residual": {name: fit.spreads.noise_sd for name, fit in by_metric.items()},
+        "run_effect": dict(zip(layout.metrics, believed.effect_sd.tolist(), strict=True)),
+        "residual": dict(zip(layout.metrics, believed.usual_noise_sd.tolist(), strict=True)),
         "drift": {name: fit.spreads.drift_sd for name, fit in by_metric.items()},
         "change_seconds": dict(zip(layout.resources, cost.seconds.tolist(), strict=True)),
         "change_seconds_measured": dict(zip(layout.resources, cost.measured.tolist(), strict=True)),
