@@ -29,12 +29,13 @@ def said(command: list[str]) -> str:
 def test_the_tour_works_as_it_is_written(steward_factory: Callable[..., StewardServer]) -> None:
     server = steward_factory()
     shell = [block for block in blocks("sh") if "$STEWARD" in block]
-    assert len(shell) == 4
+    assert len(shell) == 5
     told = said(["bash", "-euc", "\n".join(shell).replace(ADDRESS, server.url)])
     assert '"accepted":12' in told
     assert told.count('"state": "succeeded"') == 2
     assert '"type": "/problems/' not in told
-    decision = json.loads(told[told.rindex('{"run":null') :])
+    (decision,) = [json.loads(line) for line in told.splitlines() if line.startswith('{"run":null')]
     assert decision["iteration"] == 41
+    assert json.loads(told.splitlines()[-1])["spec"]["metrics"][0]["probability"] == 0.95
     (client,) = blocks("python")
     assert "done in" in said([sys.executable, "-c", client.replace(ADDRESS, server.url)])

@@ -3,7 +3,6 @@
 import msgspec
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.policies.network import NetworkPolicy
@@ -14,7 +13,6 @@ from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Ne
 from workers.learning.execution.collector import Collector
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.imitation import demonstrate
-from workers.learning.spaces import reals
 
 SMALL = ActorCritic(
     network=Network(layers=(32,), activation="tanh"),
@@ -155,21 +153,6 @@ def test_rollouts_of_other_actors_are_refused_where_they_do_not_fit() -> None:
     smaller = environments.finite_horizon(8, 0)
     with pytest.raises(ValueError, match="8 environments follows one of 32"):
         agent.remember(Collector(smaller).step(agent, 0.0, np.random.default_rng(0)))
-
-
-def test_an_untrained_agent_does_what_it_is_advised_by_temperature() -> None:
-    batch = 40_000
-    advised = replace(SMALL, temperature=0.5)
-    agent = make_agent(advised, reals(5), spaces.Discrete(3), slice(1, 4), np.random.default_rng(0))
-    observation = np.tile(np.array([9.0, 0.2, -0.3, 0.0, 9.0], np.float32), (batch, 1))
-    mask = np.tile([True, True, False], (batch, 1))
-    acted = agent.act(observation, mask, 0.0, np.random.default_rng(1))
-    wanted = np.exp(np.array([0.2, -0.3]) / 0.5)
-    wanted /= wanted.sum()
-    shares = np.bincount(acted.action, minlength=3) / batch
-    assert (np.abs(shares[:2] - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / batch)).all()  # four standard errors
-    assert shares[2] == 0.0
-    np.testing.assert_allclose(np.exp(acted.log_prob), wanted[acted.action], rtol=1e-5)
 
 
 def test_export_is_what_the_learner_would_do_in_the_rewards_unit() -> None:

@@ -76,9 +76,9 @@ class Planted:
     eta_seconds = 1.0
     live: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, spec: Spec, traces: Any, seed: int, budget: int, *, champion: Any) -> None:
+    def __init__(self, spec: Spec, traces: Any, seed: int, budget: int, *, champion: Any, margin: float) -> None:
         assert [(name, trace.tasks) for name, trace in traces] == [("log", 300)]
-        assert (spec.name, budget, champion) == ("pool", 5_000, None)
+        assert (spec.name, budget, champion, margin) == ("pool", 5_000, None, 0.01)
         self.seed, self.chunks = seed, 0
         self.stages = (Stage("planting", 1.0, self.advance, lambda: self.chunks / 2),)
 

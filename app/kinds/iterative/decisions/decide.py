@@ -174,7 +174,7 @@ def _render(
     out = []
     for i, (subject, context) in enumerate(zip(subjects, contexts, strict=True)):
         said = _reason(compiled, steps, i, context, responder, intended[i])
-        reason, notices = said.told(subject.notices, context.decided.beyond)
+        reason, notices = said.told(subject.notices, context.decided.beyond, responder.notice)
         done = steps.verdict[i] == Verdict.FINISHED
         decision = EncodedDecision(
             run=subject.run,
@@ -206,11 +206,14 @@ class _Said(NamedTuple):
     reason: Reason
     notice: str = ""
 
-    def told(self, known: frozenset[int], beyond: str) -> tuple[Reason, frozenset[int]]:
-        """The reason with those notices that aren't ``known``, and the codes of all."""
-        if not (self.notice or beyond):
+    def told(self, known: frozenset[int], beyond: str, lasting: str) -> tuple[Reason, frozenset[int]]:
+        """The reason with those notices that aren't ``known``, and the codes of all.
+
+        What is ``lasting`` stays known while the guard speaks: it is as true as before.
+        """
+        if not (self.notice or beyond or known):
             return self.reason, NONE
-        present = codes(self.notice, beyond)
+        present = codes(self.notice, beyond) | (known & codes(lasting))
         if present <= known:
             return self.reason, present
         before = "" if codes(self.notice) <= known else f"{self.notice}: "
@@ -307,7 +310,7 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
     first = (
         reasons.first(layout, context) if informed else reasons.first_without_model(context, compiled.snapshot.problem)
     )
-    reason, notices = _Said("heuristic", first).told(frozenset(), context.decided.beyond if informed else "")
+    reason, notices = _Said("heuristic", first).told(frozenset(), context.decided.beyond if informed else "", "")
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,

@@ -191,6 +191,17 @@ def test_why_no_agent_answers_is_said_once() -> None:
     assert same == codes
 
 
+def test_why_no_agent_answers_is_not_said_again_after_the_guard_spoke() -> None:
+    on = compiled()
+    heuristics = reported(on, [8])
+    first, codes = notices(on, heuristics)
+    guards, kept = notices(on, reported(on, [8], iterations=7), codes)
+    assert guards.endswith("a change must promise over 0.001")
+    again, same = notices(on, heuristics, kept)
+    assert first == f"no agent is promoted, model_predictive answers: {again}"
+    assert same == kept == codes
+
+
 def test_a_warning_is_said_once_and_again_when_it_changes() -> None:
     on = compiled(policy=Scripted(FASTER))
     strange = reported(on, [12], slower=30.0)
