@@ -29,6 +29,7 @@ BENCHMARKS = (
     "api_speed",
     "workflow_speed",
     "workflow_decisions",
+    "workflow_generalisation",
 )
 Row = dict[str, Any]
 

@@ -14,8 +14,9 @@ over logs drawn anew. NASA's log leaves its machine idle: it is played 1.9 times
 import argparse
 import gzip
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +33,14 @@ from workers.kinds.workflow.simulator.pool import opened, play_rules
 from workers.kinds.workflow.training.sequences import piece
 
 Floats = NDArray[np.float64]
+Figure = dict[str, Any]
 LENGTH, MOST, FEWEST_WINDOWS = 1_600, 8, 6
 FILLING = 0.25  # share of a window that is played and not counted
 CANDIDATES, SEED, RESAMPLES, SHORTLIST = 160, 20, 2_000, 8
 METACENTRUM = 1_531  # processors: the log does not say; the most that it had in use at once
 FASTER = 1.9
 OVERTAKING = ("fcfs", "sjf")
+WORSE, AHEAD = 0.03, 0.9  # goals: by how much a row may be behind, and the geometric mean of all
 PEERS = {"KTH-SP2": 45.80, "SDSC-SP2": 65.02}  # predictsim's best learner, average bounded slowdown of the log
 
 
@@ -173,29 +176,43 @@ def compared(table: list[Row], mechanism: int) -> Outcome:
     return Outcome(found, np.log(own_means).mean(axis=1))
 
 
-def told(results: list[Compared], mechanism: int) -> Floats:
-    """Print the rows; their logarithms of ratios."""
-    rng = np.random.default_rng(0)
+def told(results: list[Compared], mechanism: int) -> list[Figure]:
+    """Each log and kind of times, with the interval of its ratio."""
+    rng, found = np.random.default_rng(0), []
     for one in results:
         low, high = np.quantile(resampled(one.ours, one.theirs, rng), (0.025, 0.975))
-        times = "exact" if one.row.exact else "estimates"
-        ratio = one.ours.mean() / one.theirs.mean()
-        print(
-            f"{MECHANISMS[mechanism]:5} {one.row.name:12} {times:10} {one.ours.mean():9.2f} {one.theirs.mean():9.2f} "
-            f"{ratio:6.3f} [{low:.3f}, {high:.3f}]  {one.rule:12} {one.candidate:3}",
-            flush=True,
+        times = "exact times" if one.row.exact else "users' estimates"
+        value, peer = float(one.ours.mean()), float(one.theirs.mean())
+        found.append(
+            {
+                "name": f"{MECHANISMS[mechanism]}, {one.row.name}, {times}: {value / peer:.3f} [{low:.3f}, {high:.3f}]",
+                "value": value,
+                "unit": "slowdown",
+                "peer": one.rule,
+                "peer_value": peer,
+                "ratio": value / peer,
+                "goal": f"<= {1 + WORSE:g} x, with 95 %: {'met' if high <= 1 + WORSE else 'missed'}",
+            }
         )
-    return np.array([np.log(one.ours.mean() / one.theirs.mean()) for one in results])
+    return found
 
 
-def whole(names: list[str], ratios: Floats) -> str:
-    """Geometric mean of all ratios, and its interval over logs drawn anew."""
-    rng, by_log = np.random.default_rng(1), [ratios[np.array(names) == name] for name in dict.fromkeys(names)]
+def whole(name: str, figures: list[Figure], table: list[Row]) -> Figure:
+    """Geometric mean of the ratios of ``figures``, in the order of ``table``, and its interval over logs drawn anew."""
+    ratios = np.log([figure["ratio"] for figure in figures]).reshape(-1, len(table))
+    logs_of = np.array([row.log for row in table])
+    rng, by_log = np.random.default_rng(1), [ratios[:, logs_of == log].ravel() for log in dict.fromkeys(logs_of)]
     anew = [
         np.concatenate([by_log[i] for i in rng.integers(0, len(by_log), len(by_log))]).mean() for _ in range(RESAMPLES)
     ]
     low, high = np.exp(np.quantile(anew, (0.025, 0.975)))
-    return f"geometric mean {np.exp(ratios.mean()):.3f} [{low:.3f}, {high:.3f}] of the best rule's"
+    value = float(np.exp(ratios.mean()))
+    return {
+        "name": f"{name}, geometric mean of {ratios.size}: {value:.3f} [{low:.3f}, {high:.3f}]",
+        "value": value,
+        "unit": "x the best rule's slowdown",
+        "goal": f"<= {AHEAD:g}: {'met' if high <= AHEAD else 'missed by its interval' if value <= AHEAD else 'missed'}",
+    }
 
 
 def shipped(data: Path, outcome: Outcome, mechanism: int) -> Floats:
@@ -218,43 +235,60 @@ def shipped(data: Path, outcome: Outcome, mechanism: int) -> Floats:
     return best
 
 
-def published(data: Path, outcome: Outcome) -> None:
+def published(data: Path, outcome: Outcome) -> list[Figure]:
     """Whole logs under EASY with users' estimates, beside the best learner of Gaussier et al. 2015."""
+    figures: list[Figure] = []
     for name, (trace, machine) in logs(data).items():
-        if name in PEERS:
-            weights = drawn()[outcome.without(name)]
-            believed = weights.copy()
-            believed[PREDICTION] = 0.0
-            found = [
-                slowdown(trace, play_agent(PriorityPolicy(np.tile(one, (3, 1))), trace, machine, EASY, FCFS), 0.0)
-                for one in (weights, believed)
-            ]
-            peer = PEERS[name]
-            print(f"{name}, whole: {found[0]:.2f} with prediction, {found[1]:.2f} without; learned peer {peer:.2f}")
+        if name not in PEERS:
+            continue
+        weights = drawn()[outcome.without(name)]
+        believed = weights.copy()
+        believed[PREDICTION] = 0.0
+        for told_as, one in (("with run-time prediction", weights), ("without", believed)):
+            begun = play_agent(PriorityPolicy(np.tile(one, (3, 1))), trace, machine, EASY, FCFS)
+            value = float(slowdown(trace, begun, 0.0))
+            figures.append(
+                {
+                    "name": f"easy, {name}, whole log, {told_as}",
+                    "value": value,
+                    "unit": "slowdown",
+                    "peer": "best published learner",
+                    "peer_value": PEERS[name],
+                    "ratio": value / PEERS[name],
+                    "goal": f"< 1 x: {'met' if value < PEERS[name] else 'missed'}",
+                }
+            )
+    return figures
+
+
+def results(names: Sequence[str] = MECHANISMS[:3], ship: Path | None = None) -> list[Figure]:
+    """Every log under the mechanisms that are named; what is best on all logs is written to ``ship`` as an agent."""
+    data = Path(os.environ["STEWARD_DATA"]) / "swf"
+    table, figures, ratios = rows(data), [], []
+    weights = np.tile(np.array(SAF), (3, 1))
+    for mechanism in map(MECHANISMS.index, names):
+        outcome = compared(table, mechanism)
+        found = told(outcome.rows, mechanism)
+        ratios += found
+        figures += [*found, whole(MECHANISMS[mechanism], found, table)]
+        if mechanism == EASY:
+            figures += published(data, outcome)
+        if ship:
+            weights[mechanism] = shipped(data, outcome, mechanism)
+    if ship:
+        ship.write_bytes(save(PriorityPolicy(weights)))
+    return [*figures, whole("all", ratios, table)]
 
 
 def main() -> None:
-    """Every mechanism that is named, or all three."""
+    """Print the figures of every mechanism that is named, or of all three."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workflow_generalisation")
     parser.add_argument("mechanisms", nargs="*", choices=[*MECHANISMS[:3], []], default=[])
     parser.add_argument("--ship", type=Path, help="write what is best on all logs as an agent")
     arguments = parser.parse_args()
-    data = Path(os.environ["STEWARD_DATA"]) / "swf"
-    table, names, ratios = rows(data), [], []
-    weights = np.tile(np.array(SAF), (3, 1))
-    for mechanism in [MECHANISMS.index(name) for name in arguments.mechanisms] or range(3):
-        outcome = compared(table, mechanism)
-        found = told(outcome.rows, mechanism)
-        if arguments.ship:
-            weights[mechanism] = shipped(data, outcome, mechanism)
-        names += [row.log for row in table]
-        ratios.append(found)
-        print(f"{MECHANISMS[mechanism]}: {whole([row.log for row in table], found)}", flush=True)
-        if mechanism == EASY:
-            published(data, outcome)
-    print(whole(names, np.concatenate(ratios)))
-    if arguments.ship:
-        arguments.ship.write_bytes(save(PriorityPolicy(weights)))
+    for figure in results(arguments.mechanisms or MECHANISMS[:3], arguments.ship):
+        peer = f"; {figure['peer']} {figure['peer_value']:.2f}" if "peer" in figure else ""
+        print(f"{figure['name']} ({figure['value']:.2f}{peer}); {figure['goal']}")
 
 
 if __name__ == "__main__":

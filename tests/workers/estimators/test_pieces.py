@@ -250,7 +250,8 @@ def test_feature_nodes_are_what_was_seen_or_quantiles() -> None:
     assert len(nodes[1]) == grid.MOST_NODES
     wide = grid.feature_nodes(rng.normal(size=(100, 8)), 8)
     assert np.prod([len(n) for n in wide]) <= grid.MOST_CELLS
-    assert [len(n) for n in grid.feature_nodes(rng.normal(size=(100, 2)), 20_000)] == [1, 1]
+    few = [[len(n) for n in grid.feature_nodes(rng.normal(size=(100, 2)), count)] for count in (20_000, 30_001)]
+    assert few == [[1, 2], [1, 1]]  # as many cells as a table of so many allocations may have
     assert grid.inputs(_layout(), nodes[:0]).shape == (8, 1)
 
 
