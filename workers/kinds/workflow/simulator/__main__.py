@@ -42,7 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
         for issue in error.errors:
             print(f"{options.trace}{issue.pointer}: {issue.message} ({issue.value!r})", file=sys.stderr)
         return REFUSED
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        print(f"steward simulate: {error.filename}: {error.strerror}", file=sys.stderr)
+        return REFUSED
+    except ValueError as error:
         print(f"steward simulate: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:

@@ -158,3 +158,8 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     broken.write_text("1 2 3\n")
     assert main([str(broken)]) == 1
     assert "/lines/1" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "nothere.swf")]) == 1
+    assert capsys.readouterr().err == f"steward simulate: {tmp_path / 'nothere.swf'}: No such file or directory\n"
