@@ -59,7 +59,9 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
 def _untried(projector: Projector) -> NDArray[np.bool_]:
     """Rows of the grid outside of the range that the belief's samples hold, [A]; none where there is no belief."""
     table, units = projector.table, projector.units(projector.grid_levels)
-    outside = np.asarray(((units < table.seen_low) | (units > table.seen_high)).any(axis=1), np.bool_)
+    half = projector.steps / 2  # the samples' bounds lie on the grid, but for rounding
+    beyond = (units < table.seen_low - half) | (units > table.seen_high + half)
+    outside = np.asarray(beyond.any(axis=1), np.bool_)
     return outside if projector.members > 1 and not outside.all() else np.zeros_like(outside)
 
 

@@ -175,3 +175,14 @@ def test_a_run_begins_within_what_the_belief_has_seen() -> None:
     ]
     assert units[0] < 8
     assert units[1] == 8
+
+
+def test_a_bound_of_what_was_seen_counts_as_seen_though_the_grid_rounds() -> None:
+    """Steps of .1 reach .1 + 2 · .1 > .3, which is what a sample says."""
+    executors = {"name": "executors", "minimum": 0.1, "maximum": 3.6, "step": 0.1, "max_steps": 4}
+    metrics = [{"name": "iteration_seconds", "target": 1.0, "scope": "run"}]  # far too short: the more, the better
+    spec = planted_spec(resources=[executors], metrics=metrics)
+    table = replace(planted_table(spec), seen_low=np.array([0.1]), seen_high=np.array([0.3]))
+    believed = Projector(Layout(spec), replace(table, members=np.zeros((2, *table.log_mean.shape), np.float32)))
+    assert believed.units(np.array([[2]]))[0, 0] > 0.3
+    assert first_allocation(believed, begin(believed, np.array([[0]])))[0, 0] == 2

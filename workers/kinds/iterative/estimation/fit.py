@@ -97,15 +97,18 @@ def check_judge(layout: Layout, flat: Flat) -> None:
     Raises:
         TooLittleData, EstimationError: see ``fit_domain_model``.
     """
-    needed = _allocations_to_judge(layout)
-    executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
-    if executions < FEWEST_TO_JUDGE or allocations < needed:
-        raise TooLittleData(f"{FEWEST_TO_JUDGE} executions at {needed} allocations", f"{executions} at {allocations}")
+    if lacking := _lacking_to_judge(layout, flat):
+        raise lacking
     check_enough(layout, flat)
 
 
-def _allocations_to_judge(layout: Layout) -> int:
-    return min(2 + len(layout.resources), len(layout.allocations))
+def _lacking_to_judge(layout: Layout, flat: Flat) -> TooLittleData | None:
+    """What ``flat`` lacks for a model that others are judged by."""
+    needed = min(2 + len(layout.resources), len(layout.allocations))
+    executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
+    if executions >= FEWEST_TO_JUDGE and allocations >= needed:
+        return None
+    return TooLittleData(f"{FEWEST_TO_JUDGE} executions at {needed} allocations", f"{executions} at {allocations}")
 
 
 def check_enough(layout: Layout, flat: Flat) -> None:
@@ -220,8 +223,7 @@ def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Member
 
     Those that held-out executions had, or, where too few were measured to hold any out, the belief's own.
     """
-    allocations = len(np.unique(flat.allocations, axis=0))
-    if len(np.unique(flat.groups)) >= FEWEST_TO_JUDGE and allocations >= _allocations_to_judge(layout):
+    if _lacking_to_judge(layout, flat) is None:
         marginal = np.array([f.selection.offsets[:2] for f in fits])
         return marginal, np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
     reach, both = float(student.ppf((1 + LEVEL) / 2, FREEDOM)), np.array([-1.0, 1.0])
