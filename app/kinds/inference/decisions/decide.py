@@ -23,6 +23,7 @@ class Start(NamedTuple):
         size: that was chosen; the batch may have fewer requests.
         loaded: variant that the server had loaded, or ``NOTHING_LOADED``.
         seconds: that it is expected to take; None without a domain model.
+        waiting: requests of the user that waited before.
     """
 
     place: int
@@ -30,6 +31,7 @@ class Start(NamedTuple):
     size: int
     loaded: int
     seconds: float | None
+    waiting: int
 
 
 class Decided(NamedTuple):
@@ -85,5 +87,5 @@ def _start(ledger: Ledger, place: int, action: int) -> Start:
     user, variant, position = map(int, ledger.layout.dispatch_of(action))
     size = ledger.layout.spec.batches[position]
     loaded = ledger.servers[place].loaded
-    seconds = ledger.expected(place, loaded, variant, size)
-    return Start(place, ledger.start(place, user, variant, size), size, loaded, seconds)
+    seconds, waiting = ledger.expected(place, loaded, variant, size), ledger.waiting()[user]
+    return Start(place, ledger.start(place, user, variant, size), size, loaded, seconds, waiting)

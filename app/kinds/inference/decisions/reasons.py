@@ -53,9 +53,10 @@ def _starts(ledger: Ledger, decided: Decided) -> str:
 def _start(ledger: Ledger, start: Start) -> str:
     layout, batch = ledger.layout, start.batch
     waited = batch.started - batch.at[0]
-    user, count = layout.users[batch.user], len(batch.at)
-    of = count + ledger.waiting()[batch.user]
-    what = f"{count:,} of {of:,} requests of {user} start on {ledger.fleet.names[start.place]}"
+    what = (
+        f"{len(batch.at):,} of {start.waiting:,} requests of {layout.users[batch.user]} start on "
+        f"{ledger.fleet.names[start.place]}"
+    )
     how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
     if start.seconds is None:
         return f"{what} {how}, after at most {seconds_text(waited)} of waiting"
