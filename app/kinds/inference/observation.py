@@ -45,8 +45,8 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
 def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
     """Legal actions, [B, N].
 
-    A batch is legal where as many requests wait; the smallest one where any does. A server that works is not turned off.
-    Waiting is always legal.
+    A batch is legal where as many requests wait; the smallest one where any does. A server that works isn't
+    turned off. Waiting is always legal.
     """
     batch, dispatching = len(state.asked), state.asked != CONTROL
     users, variants, batches = layout.shape
