@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from safetensors import SafetensorError
@@ -27,6 +27,7 @@ class Artifact:
         observation: names of the entries that it reads; none where it reads any number of candidates.
         actions: how many it chooses among; 0: any number of candidates.
         experience: what it was made for, in the kind's own terms.
+        roles: policies that were trained together, by role; where there are any, `policy` is None, and so on.
     """
 
     policy: Any
@@ -34,6 +35,7 @@ class Artifact:
     actions: int
     experience: Any
     kind: str
+    roles: Mapping[str, "Artifact"] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
         """Make sure that the policy reads what a workload has to show.

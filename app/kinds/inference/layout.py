@@ -57,6 +57,11 @@ class Layout:
         self.dispatches = int(np.prod(self.shape))
         self.actions = 1 + self.dispatches + 2 * len(self.servers)
 
+    @cached_property
+    def user_index(self) -> dict[str, int]:
+        """Where each user stands."""
+        return {name: position for position, name in enumerate(self.users)}
+
     def dispatch_of(self, action: ArrayLike) -> Dispatch:
         """What actions start, in any shape."""
         actions = np.asarray(action)
