@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
 from typing import NamedTuple
 
 from app.demo.api import Json
@@ -44,7 +45,21 @@ class Played(NamedTuple):
     @property
     def quality(self) -> float:
         """Mean response quality."""
-        return sum(response.quality for response in self.responses) / len(self.responses)
+        return mean(response.quality for response in self.responses)
+
+    @property
+    def right(self) -> float:
+        """Share of digits that were read rightly before the answer was worth nothing."""
+        return mean(response.right if response.quality else 0.0 for response in self.responses)
+
+    @property
+    def delay(self) -> float:
+        """Mean seconds until a request was answered or given up."""
+        return mean(response.at - response.request.at for response in self.responses)
+
+    def of(self, user: str) -> Played:
+        """The same of one user's requests."""
+        return self._replace(responses=[one for one in self.responses if one.request.user == user])
 
 
 def worth(users: Mapping[str, Json], accuracy: Mapping[str, float], request: Request, variant: str, at: float) -> float:

@@ -22,7 +22,6 @@ class Start(NamedTuple):
     server: int
     variant: str
     pages: Sequence[int]
-    reason: str = ""
 
 
 class Events(NamedTuple):
@@ -158,7 +157,7 @@ class Managed:
         self.steward = steward
         self.run = steward.start(workload)["id"]
         self.reports = itertools.count()
-        self.policy = ""
+        self.policy = self.reason = ""
 
     def react(self, events: Events) -> Choice:
         """Report, and read the decision."""
@@ -170,13 +169,12 @@ class Managed:
         }
         decision = self.steward.report(self.run, next(self.reports), report)
         self.policy = f"{decision['source']}: {decision['policy']}"
-        reason = decision["reason"]["text"]
         starts = [
-            Start(
-                int(one["server"].rpartition("-")[2]), one["variant"], [int(page) for page in one["requests"]], reason
-            )
+            Start(int(one["server"].rpartition("-")[2]), one["variant"], [int(page) for page in one["requests"]])
             for one in decision["start"]
         ]
+        if len(starts) == 1:
+            self.reason = decision["reason"]["text"]
         dropped = [int(page) for one in decision["drop"] for page in one["requests"]]
         return Choice(starts, dropped, decision["wake_at"])
 

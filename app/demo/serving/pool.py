@@ -71,6 +71,17 @@ class Pool:
         answer = self.children[server].call(variant=variant, pages=list(pages))
         return Measured(answer["seconds"], answer["cpu_seconds"])
 
+    def profile(self, batches: Sequence[int], rounds: int) -> dict[tuple[str, int], list[float]]:
+        """Seconds of each network's batches of each size, measured ``rounds`` times on every server."""
+        found: dict[tuple[str, int], list[float]] = {}
+        for turn in range(rounds):
+            for name in SIZES:
+                for size in batches:
+                    pages = [turn * size + page for page in range(size)]
+                    seconds = [self.read(server, name, pages).seconds for server in range(len(self.children))]
+                    found.setdefault((name, size), []).extend(seconds)
+        return found
+
     def start(self, server: int, variant: str, pages: Sequence[int]) -> None:
         """Have a server that is free read a batch; ``wait`` tells when it has."""
         pipe = self.children[server].process.stdin
