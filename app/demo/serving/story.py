@@ -132,7 +132,7 @@ class ServingDemo:
         players: list[Player] = [managed]
         if self.compare:
             players += [InfAdapter(accuracy, rates, worthless, sizes, CONTROL_SECONDS)]
-            players += [Static(name, worthless, sizes) for name in reversed(accuracy)]
+            players += [Static(name, worthless, sizes) for name in reversed([*accuracy])]
         played = [self.one(pool, player, accuracy, load) for player in players]
         managed.finish()
         self.show.say(f"[dim]{managed.policy}; one of its reasons: {managed.reason}[/]")
