@@ -75,7 +75,11 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """Artifacts of one kind that were trained together, by role, as one; ``by_role`` gives each back as it was."""
+    """Artifacts of one kind that were trained together, by role, as one; ``by_role`` gives each back as it was.
+
+    Raises:
+        ValueError: they are of several kinds, or there is none.
+    """
     kinds = {kind_of(part) for part in parts.values()}
     if len(kinds) != 1:
         raise ValueError(f"policies that answer together must be of one kind, not {', '.join(sorted(kinds)) or 'none'}")
@@ -92,7 +96,7 @@ def by_role(data: bytes) -> dict[str, bytes]:
     """
     if parts(data)[1].get("policy") != BY_ROLE:
         return {}
-    return {role: array.tobytes() for role, array in safetensors_numpy.load(data).items()}
+    return {role: array.tobytes() for role, array in sorted(safetensors_numpy.load(data).items())}
 
 
 def kind_of(data: bytes) -> str:

@@ -61,7 +61,7 @@ def test_a_policy_answers_the_same_after_its_file(kind: str) -> None:
     before, after = policy.act(situation), made.policy.act(situation)
     np.testing.assert_array_equal(before.action, after.action)
     assert simulator.view.mask[np.arange(128), before.action].all()
-    assert artifact.policy.name == policy.name
+    assert made.policy.name == policy.name
     if before.values is not None and after.values is not None:
         np.testing.assert_array_equal(before.values, after.values)
         assert before.values.shape == simulator.view.mask.shape
@@ -71,7 +71,7 @@ def test_an_artifact_of_another_spec_is_refused() -> None:
     made = load(save(network(), LAYOUT))
     other = Layout(planted_spec(features=[{"name": "batch", "minimum": 1, "maximum": 2}]))
     with pytest.raises(IncompatibleArtifact, match="another spec"):
-        check(artifact, other)
+        check(made, other)
 
 
 @pytest.mark.parametrize("data", [b"", b"not a file at all", safetensors_numpy.save({"q": np.zeros(2)})])
