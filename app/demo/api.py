@@ -14,9 +14,10 @@ class Steward(Service):
         """Register a workload."""
         return self.call("POST", "/workloads", json=spec)
 
-    def upload(self, workload: str, csv: str) -> Json:
-        """Upload executions as CSV."""
-        return self.call("POST", f"/workloads/{workload}/samples", content=csv, headers={"content-type": "text/csv"})
+    def upload(self, workload: str, csv: str, name: str) -> Json:
+        """Upload an execution as CSV."""
+        path, headers = f"/workloads/{workload}/samples?execution={name}", {"content-type": "text/csv"}
+        return self.call("POST", path, content=csv, headers=headers)
 
     def aim(self, workload: str, seconds: float) -> Json:
         """Set the deadline of a workload's runs."""
