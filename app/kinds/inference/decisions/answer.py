@@ -59,8 +59,8 @@ def answer(
     compiled: Compiled, state: RunState, dropped: Sequence[Dropped], subject: Subject, now: datetime
 ) -> Answered:
     """The decision for a run, and its state with what the decision starts."""
-    ledger = compiled.ledger(state)
     if state.carried:
+        ledger = compiled.ledger(state)
         told = Told(NOTHING, compiled.responder.source, "carried", carried(ledger, compiled.version))
     else:
         ledger, told = _decided(compiled, state)
