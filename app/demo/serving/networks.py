@@ -89,7 +89,7 @@ class Network:
             images, labels = digits.batch(BATCH, rng)
             loss = torch.nn.functional.cross_entropy(self.module(torch.from_numpy(images)), torch.from_numpy(labels))
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]  # of torch
             optimiser.step()
 
     def read(self, images: Images) -> Labels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import altair as alt
 
@@ -48,7 +48,7 @@ def _arrivals(one: Played) -> alt.LayerChart:
             x=_second(), y=alt.Y("count():Q", title="requests"), color=_colour("user", None, ["#1971c2", "#a5d8ff"])
         )
     )
-    return _sized(alt.layer(_shade(), bars), "Requests that came in each second; shaded: the burst")
+    return _panel(bars, "Requests that came in each second; shaded: the burst")
 
 
 def _queues(played: Sequence[Played]) -> alt.LayerChart:
@@ -58,7 +58,7 @@ def _queues(played: Sequence[Played]) -> alt.LayerChart:
         .mark_line(interpolate="step-after")
         .encode(x=_second(), y=alt.Y("waiting:Q", title="requests"), color=_run_colour(played))
     )
-    return _sized(alt.layer(_shade(), lines), "How many waited")
+    return _panel(lines, "How many waited")
 
 
 def _chosen(one: Played) -> alt.LayerChart:
@@ -73,7 +73,7 @@ def _chosen(one: Played) -> alt.LayerChart:
             color=_colour("network", order, SIZE_COLOURS),
         )
     )
-    return _sized(alt.layer(_shade(), bars), f"Which network answered them, under {one.name}")
+    return _panel(bars, f"Which network answered them, under {one.name}")
 
 
 def _quality(played: Sequence[Played]) -> alt.LayerChart:
@@ -92,12 +92,12 @@ def _quality(played: Sequence[Played]) -> alt.LayerChart:
             strokeDash=alt.StrokeDash("user:N", title=None, legend=alt.Legend(orient="top")),
         )
     )
-    return _sized(alt.layer(_shade(), lines), "Mean response quality of the requests that came in each second, by user")
+    return _panel(lines, "Mean response quality of the requests that came in each second, by user")
 
 
-def _sized(chart: alt.LayerChart, title: str) -> alt.LayerChart:
-    sized: alt.LayerChart = chart.properties(width=WIDTH, height=140, title=title)
-    return sized
+def _panel(marked: Any, title: str) -> alt.LayerChart:
+    """A panel of a chart over the burst's shade."""
+    return cast("alt.LayerChart", alt.layer(_shade(), marked).properties(width=WIDTH, height=140, title=title))
 
 
 def _second(field: str = "second") -> alt.X:

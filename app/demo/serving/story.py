@@ -131,8 +131,8 @@ class ServingDemo:
         managed = Managed(steward, WORKLOAD)
         players: list[Player] = [managed]
         if self.compare:
-            players += [InfAdapter(accuracy, rates, worthless, sizes, CONTROL_SECONDS)]
-            players += [Static(name, worthless, sizes) for name in reversed(accuracy)]
+            players += [InfAdapter(accuracy, rates, worthless, sizes, usual, CONTROL_SECONDS)]
+            players += [Static(name, worthless, sizes) for name in reversed([*accuracy])]
         played = [self.one(pool, player, accuracy, load) for player in players]
         managed.finish()
         self.show.say(f"[dim]{managed.policy}; one of its reasons: {managed.reason}[/]")

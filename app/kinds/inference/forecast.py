@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.model import DAY_SECONDS, NORMAL_90, Floats, ServiceModel
 
-Floats = NDArray[np.float64]
-DAY_SECONDS = 86_400.0
 HOUR = 3600.0
 LEAST_RATE = 1e-9
 WEIGHT, WINDOW, VARIATION, LOW, HIGH, TYPICAL = range(6)
 """Columns of ``ServiceModel.forecast``: what of a recent difference stays; the seconds over which recent rates are
 smoothed; squared coefficient of variation about the forecast; quantiles of the error over its standard deviation; the
 median rate over the mean, which bursts lift."""
+UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0])
+"""Such numbers where too little is known to fit any."""
 
 
 class Forecast(NamedTuple):
@@ -62,7 +61,7 @@ def forecast(
         recent: smoothed requests per second, ``ahead`` seconds before ``at``; None: not known.
         ahead: seconds; between a control interval and an hour what stays of the difference is interpolated.
     """
-    near, far = model.forecast[user]
+    near, far = model.forecast[user] if len(model.forecast) else (UNKNOWN, UNKNOWN)
     span = max(HOUR - control_seconds, LEAST_RATE)
     share = min(max(ahead - control_seconds, 0.0) / span, 1.0) if recent is not None else 1.0
     numbers = near + share * (far - near)

@@ -1,8 +1,8 @@
 """How requests of a user arrive: the rate by time of day, how it varies, and what the last minutes say of the next.
 
 What a log says of a part of the day is drawn towards the day's mean by as much as days differ (empirical Bayes). A
-forecast keeps a part of the recent difference from the profile; that part, and the window over which rates are smoothed,
-are those of the least absolute error, for one control interval and for an hour ahead: bursts make squares misleading.
+forecast keeps a part of the recent difference from the profile; that part, and the window over which rates are
+smoothed, are those of the least absolute error, one control interval and an hour ahead: bursts make squares misleading.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from scipy.signal import lfilter
 
 from app.kinds.inference.forecast import (
-    DAY_SECONDS,
     HOUR,
     LEAST_RATE,
     TYPICAL,
+    UNKNOWN,
     WEIGHT,
     WINDOW,
     Forecast,
@@ -26,6 +26,7 @@ from app.kinds.inference.forecast import (
     corrected,
     usual_rate,
 )
+from app.kinds.inference.model import DAY_SECONDS
 from workers.estimators.base import LEVEL, Floats
 from workers.kinds.inference.estimation.counts import Counts
 
@@ -36,8 +37,6 @@ HELD_OUT = 0.25
 EARLIER = 0.6  # of a log is what forecasts of the rest go by while their numbers are fitted
 ORIGINS = 4
 FEWEST = 20  # intervals from which on something can be said of what comes next
-UNKNOWN = np.array([0.0, HOUR, 1.0, -1.645, 1.645, 1.0])
-"""Numbers of a forecast where there is too little to fit any."""
 
 
 class Arrivals(NamedTuple):
@@ -115,8 +114,8 @@ def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
     part = np.concatenate([np.floor(one.times % DAY_SECONDS / (DAY_SECONDS / PARTS)) for one in logs]).astype(np.int64)
     at, size = place * PARTS + part, (int(place.max()) + 1) * PARTS
     rates = np.concatenate([one.rate for one in logs])
-    shape = (-1, PARTS)
-    return np.bincount(at, rates, size).reshape(shape), np.bincount(at, minlength=size).reshape(shape).astype(float)
+    sums, number = (np.bincount(at, weights, size).reshape(-1, PARTS) for weights in (rates, np.ones(len(at))))
+    return np.asarray(sums, np.float64), np.asarray(number, np.float64)
 
 
 def _within(days: Floats, part: Floats) -> float:
@@ -189,7 +188,9 @@ def predicted(log: Series, fitted: Arrivals, horizon: int, first: int) -> tuple[
     """
     steps = (1, hour_steps(log.seconds))[horizon]
     numbers = fitted.numbers[horizon]
-    usual, then, recent, came = _pairs(log, numbers[TYPICAL] * usual_rate(fitted.rate, log.times), steps, numbers[WINDOW])
+    usual, then, recent, came = _pairs(
+        log, numbers[TYPICAL] * usual_rate(fitted.rate, log.times), steps, numbers[WINDOW]
+    )
     at = slice(max(first - steps, 0), None)
     mean = corrected(usual[at], then[at], recent[at], numbers[WEIGHT])
     return bounds(mean, log.seconds, numbers), came[at]

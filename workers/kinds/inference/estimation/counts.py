@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.inference.forecast import DAY_SECONDS
+from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.samples.content import MICRO, Requests
 from workers.estimators.base import EstimationError, Floats
 
@@ -32,7 +32,7 @@ class Counts(NamedTuple):
     @property
     def times(self) -> Floats:
         """When each interval begins, [n]."""
-        return self.start + self.seconds * np.arange(self.counts.shape[1])
+        return np.asarray(self.start + self.seconds * np.arange(self.counts.shape[1]), np.float64)
 
     @property
     def daily(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from workers.estimators.base import Floats
 
 SMALLEST = 0.02  # of a usual capacity
-SUPERLINEAR = 1.25  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
+SUPERLINEAR = 1.1  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
 
 Law = Callable[[Floats, Floats], Floats]
 """Logs of a factor at relative sizes or cores [n], with logits of shares [n]."""
@@ -58,5 +58,15 @@ def capacity(exponent: float) -> Law:
     return law
 
 
-BATCH_LAWS: tuple[Law, ...] = (affine, elastic)
-CORE_LAWS: tuple[Law, ...] = (amdahl, power, *(capacity(exponent) for exponent in (1.0, 0.95, 0.9, 0.8)))
+BATCH_LAWS: dict[str, Law] = {"affine": affine, "elastic": elastic}
+CORE_LAWS: dict[str, Law] = {
+    "Amdahl": amdahl,
+    "power": power,
+    **{f"capacity^{exponent:g}": capacity(exponent) for exponent in (1.0, 0.95, 0.9, 0.8)},
+}
+LAWS = {
+    f"{batch} in batch, {cores} in cores": (BATCH_LAWS[batch], CORE_LAWS[cores])
+    for batch in BATCH_LAWS
+    for cores in CORE_LAWS
+}
+"""Every pair of them, by name."""

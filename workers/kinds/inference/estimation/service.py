@@ -16,8 +16,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from workers.estimators.base import NORMAL_90, Floats, Integers, Prediction
-from workers.kinds.inference.estimation.laws import BATCH_LAWS, CORE_LAWS, Law
+from workers.estimators.base import NORMAL_90, Floats, Prediction
+from workers.kinds.inference.estimation.laws import LAWS, Law
+from workers.kinds.inference.estimation.measurements import Rows, cells
 
 MEMBERS = 32
 ITERATIONS, ROUNDS, CONVERGED = 40, 3, 1e-5
@@ -31,30 +32,6 @@ LENGTH = 0.7  # of the rest, in logs of batch and cores
 STEP = 1e-4
 LEAST_SD = 1e-3
 WIDEST = 1.5
-LAWS = [(batch, cores) for batch in BATCH_LAWS for cores in CORE_LAWS]
-
-
-class Rows(NamedTuple):
-    """Measured batches, [n] each: positions of variant and server class, batch size, cores, seconds."""
-
-    variant: Integers
-    server: Integers
-    batch: Floats
-    cores: Floats
-    seconds: Floats
-
-    def take(self, rows: Integers) -> Rows:
-        """Some of them."""
-        return Rows(*(column[rows] for column in self))
-
-
-class _Cells(NamedTuple):
-    """What was measured alike: its points, medians of logs [c], how many [c], and the cell of each row [n]."""
-
-    points: Rows
-    log: Floats
-    count: Floats
-    of_row: Integers
 
 
 class _Fit(NamedTuple):
@@ -81,7 +58,7 @@ class ServiceTime:
     Attributes:
         noise_sd_: of the log of one batch about its median, [V].
         miss_sd_: of what the laws miss.
-        weights_: probability of each pair of laws, batch laws slowest.
+        weights_: probability of each pair of laws, in the order of ``LAWS``.
     """
 
     def __init__(self, variants: int, servers: int, seed: int, members: int = MEMBERS) -> None:
@@ -93,13 +70,18 @@ class ServiceTime:
 
     def fit(self, rows: Rows) -> Self:
         """Learn from measured batches."""
-        self._cells = _cells(rows)
+        self._cells = cells(rows)
         points = self._cells.points
         self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
         self._middle = float(self._cells.log.mean())
         self._known = points.variant * self._servers + points.server
         best = min((self._under(rows, growth) for growth in GROWTHS), key=lambda one: one.loss)
-        self.growth_, self.noise_sd_, self.miss_sd_, self._reference = best.growth, best.noise_sd, best.miss_sd, best.fit
+        self.growth_, self.noise_sd_, self.miss_sd_, self._reference = (
+            best.growth,
+            best.noise_sd,
+            best.miss_sd,
+            best.fit,
+        )
         fits = self._fits([best.fit.parameters] * len(LAWS))
         losses = np.array([one.loss for one in fits])
         self.weights_ = np.exp(-losses / 2 - logsumexp(-losses / 2))
@@ -123,19 +105,22 @@ class ServiceTime:
         """Spreads, and the likeliest fit, if variances grow with that power of the seconds."""
         self.growth_, self._reference = growth, None
         self.noise_sd_, self.miss_sd_ = np.full(self._variants, NOISE_SD), MISS_SD
-        starts: Sequence[Floats | None] = [None] * len(LAWS)
+        fits = self._fits([None] * len(LAWS))
         for _ in range(ROUNDS):
-            fits = self._fits(starts)
-            starts = [one.parameters for one in fits]
             self._reference = min(fits, key=lambda one: one.loss)
             self._spreads(rows, self._reference)
-        loss = min(one.loss for one in self._fits(starts)) + 2 * float(np.log(self._cell_sd()).sum())
-        return _Spread(growth, self.noise_sd_, self.miss_sd_, self._reference, loss)
+            fits = self._fits([one.parameters for one in fits])
+        best = min(fits, key=lambda one: one.loss)
+        loss = best.loss + 2 * float(np.log(self._cell_sd()).sum())
+        return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
 
     def _fits(self, starts: Sequence[Floats | None]) -> list[_Fit]:
         """The likeliest parameters under each pair of laws."""
         nothing = np.zeros(self._size)
-        return [self._optimum(pair, start, self._cells.log, nothing) for pair, start in zip(LAWS, starts, strict=True)]
+        return [
+            self._optimum(pair, start, self._cells.log, nothing)
+            for pair, start in zip(LAWS.values(), starts, strict=True)
+        ]
 
     def wider(self, points: Rows) -> Floats:
         """How much wider than usual spreads of logs are at ``points``, [n]."""
@@ -145,7 +130,7 @@ class ServiceTime:
         return np.exp(np.clip(self.growth_ / 2 * (log - self._middle), -WIDEST, WIDEST))
 
     def _draw(self, fits: Sequence[_Fit]) -> None:
-        """Members: laws by their probabilities, parameters by disturbed fits; in pairs that are disturbed oppositely."""
+        """Members: laws by their probabilities, parameters by disturbed fits; pairs are disturbed oppositely."""
         rng = np.random.default_rng([self._seed, 0])
         pairs = self._members // 2
         places = (np.arange(pairs) + rng.random()) / pairs
@@ -164,7 +149,7 @@ class ServiceTime:
         return 3 * self._variants + 2 + self._servers * (1 + self._variants)
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """Differences that are 0 before any sample, as rows [Q, P], and what is subtracted of them over their spread."""
+        """Rows [P, P] whose products with the parameters are standard normal about centres [P] before any sample."""
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))
@@ -206,7 +191,7 @@ class ServiceTime:
         return out
 
     def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
-        """Damped Gauss–Newton; Student's t by reweighing. ``draw``: how far priors are off, in their spreads, [Q]."""
+        """Damped Gauss–Newton; Student's t by reweighing. ``draw``: how far priors are off, in their spreads, [P]."""
         rows, centre = self._prior()
         target = centre + draw
         points, sd = self._cells.points, self._cell_sd()
@@ -247,43 +232,48 @@ class ServiceTime:
     def _cell_sd(self) -> Floats:
         """Of a cell's median about the laws, [c]."""
         noise = self.noise_sd_[self._cells.points.variant]
-        return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.count) * self.wider(self._cells.points)
+        return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.number) * self.wider(self._cells.points)
 
     def _spreads(self, rows: Rows, fit: _Fit) -> None:
         """Noise of single batches, by variant, and what the laws miss; where nothing was repeated, half of each."""
-        cells = self._cells
-        off = cells.log - self._mean(fit.laws, fit.parameters, cells.points)
+        known = self._cells
+        off = known.log - self._mean(fit.laws, fit.parameters, known.points)
         scaled = off / self._cell_sd()
-        wider = self.wider(cells.points)
-        taken = len(off) / max(len(off) - 2 * len(np.unique(cells.points.variant)), len(off) / 3)
+        wider = self.wider(known.points)
+        taken = len(off) / max(len(off) - 2 * len(np.unique(known.points.variant)), len(off) / 3)
         squares = taken * (FREEDOM + 1) / (FREEDOM + scaled**2) * (off / wider) ** 2
-        repeated = cells.count > 1
-        within = ((np.log(rows.seconds) - cells.log[cells.of_row]) / wider[cells.of_row]) ** 2
-        freedom = np.bincount(cells.points.variant, np.where(repeated, cells.count - 1, 1.0), self._variants)
-        single = np.bincount(cells.points.variant, np.where(repeated, 0.0, squares / 2), self._variants)
-        within = np.bincount(rows.variant, within * repeated[cells.of_row], self._variants) + single
+        repeated = known.number > 1
+        apart = ((np.log(rows.seconds) - known.log[known.of_row]) / wider[known.of_row]) ** 2
+        freedom = np.bincount(known.points.variant, np.where(repeated, known.number - 1, 1.0), self._variants)
+        single = np.bincount(known.points.variant, np.where(repeated, 0.0, squares / 2), self._variants)
+        within = np.bincount(rows.variant, apart * repeated[known.of_row], self._variants) + single
         common = (within.sum() + PRIOR * NOISE_SD**2) / (freedom.sum() + PRIOR)
         self.noise_sd_ = np.sqrt((within + PRIOR * common) / (freedom + PRIOR)) + LEAST_SD
-        noise = self.noise_sd_[cells.points.variant] ** 2 / cells.count
+        noise = self.noise_sd_[known.points.variant] ** 2 / known.number
         between = np.where(repeated, squares - noise, squares / 2)
         total = max(between.sum(), 0.0) + PRIOR * MISS_SD**2
         self.miss_sd_ = float(np.sqrt(total / (len(off) + PRIOR))) + LEAST_SD
 
     def _rests(self, points: Rows, rng: np.random.Generator) -> Floats:
         """What the laws miss at ``points``, drawn for each member, [M, n]."""
-        cells, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
+        known, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
         key = points.variant * self._servers + points.server
         for group in np.unique(key).tolist():
             to, of = np.flatnonzero(key == group), np.flatnonzero(self._known == group)
-            both = np.concatenate([_places(cells.points.take(of)), _places(points.take(to))])
-            wider = np.concatenate([self.wider(cells.points.take(of)), self.wider(points.take(to))])
-            kernel = self.miss_sd_**2 * wider[:, None] * wider * np.exp(-((both[:, None] - both) ** 2).sum(axis=2) / (2 * LENGTH**2))
+            both = np.concatenate([_places(known.points.take(of)), _places(points.take(to))])
+            wider = np.concatenate([self.wider(known.points.take(of)), self.wider(points.take(to))])
+            kernel = (
+                self.miss_sd_**2
+                * wider[:, None]
+                * wider
+                * np.exp(-((both[:, None] - both) ** 2).sum(axis=2) / (2 * LENGTH**2))
+            )
             root = np.linalg.cholesky(kernel + 1e-9 * np.eye(len(both)))
             prior = _opposite(len(self._drawn), len(both), rng) @ root.T
-            noise = self.noise_sd_[cells.points.variant[of]] * wider[: len(of)] / np.sqrt(cells.count[of])
-            means = [self._mean(one.laws, one.parameters, cells.points.take(of)) for one in self._drawn]
-            off = cells.log[of] - np.reshape(means, (len(self._drawn), -1))
-            off = off - prior[:, : len(of)] - noise * _opposite(*off.shape, rng)
+            noise = self.noise_sd_[known.points.variant[of]] * wider[: len(of)] / np.sqrt(known.number[of])
+            means = [self._mean(one.laws, one.parameters, known.points.take(of)) for one in self._drawn]
+            off = known.log[of] - np.reshape(means, (len(self._drawn), -1))
+            off = off - prior[:, : len(of)] - noise * _opposite(len(off), len(of), rng)
             solved = np.linalg.solve(kernel[: len(of), : len(of)] + np.diag(noise**2 + 1e-9), off.T)
             out[:, to] = prior[:, len(of) :] + (kernel[len(of) :, : len(of)] @ solved).T
         return out
@@ -297,13 +287,3 @@ def _opposite(members: int, count: int, rng: np.random.Generator) -> Floats:
 
 def _places(points: Rows) -> Floats:
     return np.stack([np.log(points.batch), np.log(points.cores)], axis=1)
-
-
-def _cells(rows: Rows) -> _Cells:
-    keys = np.stack([rows.variant, rows.server, rows.batch, rows.cores], axis=1)
-    _, first, of_row = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    of_row = of_row.reshape(-1)
-    order = np.argsort(of_row, kind="stable")
-    parts = np.split(np.log(rows.seconds)[order], np.cumsum(np.bincount(of_row))[:-1])
-    log = np.array([np.median(part) for part in parts])
-    return _Cells(rows.take(first), log, np.bincount(of_row).astype(np.float64), of_row)

@@ -1,7 +1,7 @@
 """Requests, queues, batches and servers, event by event; compiled. B episodes stand at their next decisions.
 
-At one instant come ends of batches, started servers, arrivals, drops, control, dispatch, in this order. ``start`` begins
-episodes, ``step`` takes the decisions that are asked for and goes on to the next, ``look`` tells what is known then.
+At one instant come ends of batches, started servers, arrivals, drops, control, dispatch, in this order. ``start``
+begins episodes, ``step`` takes the decisions that are asked for and goes on to the next, ``look`` tells what is known then.
 Servers are numbered by class, then within it.
 """
 
@@ -330,7 +330,7 @@ def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
     time = worlds.clock[b, CONTROL_AT]
     for s in range(len(rules.klass)):
         status = worlds.server_count[b, s, STATUS]
-        if status == BUSY or status == STARTING:
+        if status in (BUSY, STARTING):
             busy |= status == BUSY
             time = min(time, worlds.server_time[b, s, UNTIL])
     for u in range(given.zero_at.shape[1]):
@@ -349,7 +349,7 @@ def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
         status = worlds.server_count[b, s, STATUS]
-        if (status == BUSY or status == STARTING) and worlds.server_time[b, s, UNTIL] <= now:
+        if status in (BUSY, STARTING) and worlds.server_time[b, s, UNTIL] <= now:
             if status == BUSY:
                 finish(worlds, b, s)
             worlds.server_count[b, s, STATUS] = IDLE
