@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.inputs import InvalidInput, unknown_names
 from app.kinds.fields import NonNegative, Positive
-from app.kinds.inference.spec import ResponseQuality, Spec, Weights
+from app.kinds.inference.spec import InferenceWeights, ResponseQuality, Spec
 
 
 class InferencePatch(BaseModel):
@@ -36,7 +36,7 @@ def changed(spec: Spec, patch: InferencePatch) -> Spec:
     users = [user.name for user in spec.users]
     issues = [
         *unknown_names("prices", patch.prices, [server.name for server in spec.servers]),
-        *unknown_names("weights", patch.weights, list(Weights.model_fields)),
+        *unknown_names("weights", patch.weights, list(InferenceWeights.model_fields)),
         *unknown_names("qualities", _plain(patch.qualities), users),
         *unknown_names("users", patch.users, users),
     ]

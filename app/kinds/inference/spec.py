@@ -63,7 +63,7 @@ class User(Strict):
     quality: ResponseQuality
 
 
-class Weights(Strict):
+class InferenceWeights(Strict):
     """What the terms of the objective are worth against each other."""
 
     quality: NonNegative = Field(default=1.0, description="weighted mean response quality, less 1")
@@ -104,7 +104,7 @@ class InferenceSpec(Strict):
     ] = 100
     control_seconds: Positive = Field(default=10.0, description="between two decisions on how many servers are on")
     episode_seconds: Positive = Field(default=120.0, description="of a simulated episode")
-    weights: Weights = Weights()
+    weights: InferenceWeights = InferenceWeights()
     policies: Literal["one", "per_user"] = Field(
         default="one", description="`one` for all users, or one for each: a role by the name of the user"
     )

@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="UploadSamplesJsonBodySamplesItemReportsItemAllocation")
+T = TypeVar("T", bound="InferencePatchUsers")
 
 
 @_attrs_define
-class UploadSamplesJsonBodySamplesItemReportsItemAllocation:
+class InferencePatchUsers:
+    """New weights of users against each other."""
+
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -23,10 +25,10 @@ class UploadSamplesJsonBodySamplesItemReportsItemAllocation:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        upload_samples_json_body_samples_item_reports_item_allocation = cls()
+        inference_patch_users = cls()
 
-        upload_samples_json_body_samples_item_reports_item_allocation.additional_properties = d
-        return upload_samples_json_body_samples_item_reports_item_allocation
+        inference_patch_users.additional_properties = d
+        return inference_patch_users
 
     @property
     def additional_keys(self) -> list[str]:

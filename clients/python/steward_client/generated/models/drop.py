@@ -1,36 +1,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-if TYPE_CHECKING:
-    from ..models.upload_samples_json_body_samples_item import (
-        UploadSamplesJsonBodySamplesItem,
-    )
-
-
-T = TypeVar("T", bound="UploadSamplesJsonBody")
+T = TypeVar("T", bound="Drop")
 
 
 @_attrs_define
-class UploadSamplesJsonBody:
-    samples: list[UploadSamplesJsonBodySamplesItem]
+class Drop:
+    """Requests that are to be given up."""
+
+    user: str
+    requests: list[str]
+    why: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        samples = []
-        for samples_item_data in self.samples:
-            samples_item = samples_item_data.to_dict()
-            samples.append(samples_item)
+        user = self.user
+
+        requests = self.requests
+
+        why = self.why
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
-                "samples": samples,
+                "user": user,
+                "requests": requests,
+                "why": why,
             }
         )
 
@@ -38,24 +39,21 @@ class UploadSamplesJsonBody:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.upload_samples_json_body_samples_item import (
-            UploadSamplesJsonBodySamplesItem,  # noqa: PLC0415
-        )
-
         d = dict(src_dict)
-        samples = []
-        _samples = d.pop("samples")
-        for samples_item_data in _samples:
-            samples_item = UploadSamplesJsonBodySamplesItem.from_dict(samples_item_data)
+        user = d.pop("user")
 
-            samples.append(samples_item)
+        requests = cast(list[str], d.pop("requests"))
 
-        upload_samples_json_body = cls(
-            samples=samples,
+        why = d.pop("why")
+
+        drop = cls(
+            user=user,
+            requests=requests,
+            why=why,
         )
 
-        upload_samples_json_body.additional_properties = d
-        return upload_samples_json_body
+        drop.additional_properties = d
+        return drop
 
     @property
     def additional_keys(self) -> list[str]:

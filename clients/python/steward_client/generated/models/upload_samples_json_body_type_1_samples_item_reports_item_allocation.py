@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="UploadSamplesJsonBodySamplesItemReportsItemMetrics")
+T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation")
 
 
 @_attrs_define
-class UploadSamplesJsonBodySamplesItemReportsItemMetrics:
+class UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation:
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -23,10 +23,10 @@ class UploadSamplesJsonBodySamplesItemReportsItemMetrics:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        upload_samples_json_body_samples_item_reports_item_metrics = cls()
+        upload_samples_json_body_type_1_samples_item_reports_item_allocation = cls()
 
-        upload_samples_json_body_samples_item_reports_item_metrics.additional_properties = d
-        return upload_samples_json_body_samples_item_reports_item_metrics
+        upload_samples_json_body_type_1_samples_item_reports_item_allocation.additional_properties = d
+        return upload_samples_json_body_type_1_samples_item_reports_item_allocation
 
     @property
     def additional_keys(self) -> list[str]:

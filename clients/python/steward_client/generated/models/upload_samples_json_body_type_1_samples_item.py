@@ -7,18 +7,18 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
-    from ..models.upload_samples_json_body_samples_item_reports_item import (
-        UploadSamplesJsonBodySamplesItemReportsItem,
+    from ..models.upload_samples_json_body_type_1_samples_item_reports_item import (
+        UploadSamplesJsonBodyType1SamplesItemReportsItem,
     )
 
 
-T = TypeVar("T", bound="UploadSamplesJsonBodySamplesItem")
+T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItem")
 
 
 @_attrs_define
-class UploadSamplesJsonBodySamplesItem:
+class UploadSamplesJsonBodyType1SamplesItem:
     execution: str
-    reports: list[UploadSamplesJsonBodySamplesItemReportsItem]
+    reports: list[UploadSamplesJsonBodyType1SamplesItemReportsItem]
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,8 +42,8 @@ class UploadSamplesJsonBodySamplesItem:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.upload_samples_json_body_samples_item_reports_item import (
-            UploadSamplesJsonBodySamplesItemReportsItem,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_1_samples_item_reports_item import (
+            UploadSamplesJsonBodyType1SamplesItemReportsItem,  # noqa: PLC0415
         )
 
         d = dict(src_dict)
@@ -52,17 +52,17 @@ class UploadSamplesJsonBodySamplesItem:
         reports = []
         _reports = d.pop("reports")
         for reports_item_data in _reports:
-            reports_item = UploadSamplesJsonBodySamplesItemReportsItem.from_dict(reports_item_data)
+            reports_item = UploadSamplesJsonBodyType1SamplesItemReportsItem.from_dict(reports_item_data)
 
             reports.append(reports_item)
 
-        upload_samples_json_body_samples_item = cls(
+        upload_samples_json_body_type_1_samples_item = cls(
             execution=execution,
             reports=reports,
         )
 
-        upload_samples_json_body_samples_item.additional_properties = d
-        return upload_samples_json_body_samples_item
+        upload_samples_json_body_type_1_samples_item.additional_properties = d
+        return upload_samples_json_body_type_1_samples_item
 
     @property
     def additional_keys(self) -> list[str]:
