@@ -124,7 +124,8 @@ def _rows(known: Capacity, which: NDArray[np.bool_]) -> Rows:
 
 def choices() -> list[tuple[int, ...]]:
     """Five cores at random, of which one is at most 4 and one at least 12, many times."""
-    rng, found = np.random.default_rng(0), []
+    found: list[tuple[int, ...]] = []
+    rng = np.random.default_rng(0)
     while len(found) < CHOICES:
         cores = np.sort(rng.choice(np.arange(1, ALL_CORES + 1), len(AUTHORS), replace=False))
         if cores[0] <= 4 and cores[-1] >= 12:
@@ -202,7 +203,7 @@ def twitter(control: float) -> Series:
     """A week of requests per second, by control intervals."""
     with gzip.open(data() / "infadapter/twitter_rps_first7days.txt.gz", "rt") as file:
         rate = np.array(file.read().split(), np.float64).reshape(-1, int(control)).mean(axis=1)
-    return Series(rate, control * np.arange(len(rate)), control, daily=True)
+    return Series(rate, np.arange(0.0, control * len(rate), control), control, daily=True)
 
 
 def development() -> None:

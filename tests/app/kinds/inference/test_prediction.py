@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.inference.forecast import DAY_SECONDS, forecast, usual_rate
-from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.forecast import forecast, usual_rate
+from app.kinds.inference.model import DAY_SECONDS, ServiceModel
 from app.kinds.inference.prediction import BatchPrediction, predict
 from tests.app.kinds.inference.workloads import layout, single
 

@@ -25,7 +25,7 @@ CONTROL = 60.0
 
 def planted(days: float, seed: int = 0, *, gamma: float = 0.0, level: float = 5.0) -> Series:
     """A day's wave, Poisson, whose rate varies by a gamma variable of that squared coefficient of variation."""
-    rng, times = np.random.default_rng(seed), CONTROL * np.arange(int(days * DAY_SECONDS / CONTROL))
+    rng, times = np.random.default_rng(seed), np.arange(0.0, days * DAY_SECONDS, CONTROL)
     rate = wave(times, level)
     if gamma:
         rate = rate * rng.gamma(1 / gamma, gamma, len(rate))
@@ -43,7 +43,7 @@ def walking(days: float) -> Series:
     for i in range(1, count):
         level[i] = 0.999 * level[i - 1] + 0.02 * rng.standard_normal()
     rate = 5 * np.exp(level)
-    return Series(rng.poisson(rate * CONTROL) / CONTROL, CONTROL * np.arange(count), CONTROL, daily=True)
+    return Series(rng.poisson(rate * CONTROL) / CONTROL, np.arange(0.0, CONTROL * count, CONTROL), CONTROL, daily=True)
 
 
 class TestProfile:

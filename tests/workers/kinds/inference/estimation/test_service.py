@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.estimators.base import Floats
+from workers.estimators.base import Floats, Integers
 from workers.kinds.inference.estimation.held_out import held_out
 from workers.kinds.inference.estimation.laws import BATCH_LAWS, CORE_LAWS
 from workers.kinds.inference.estimation.measurements import MOST_ALIKE, Rows, cells, thinned
@@ -27,8 +27,8 @@ def planted(
     return Rows(variant, server, batch.astype(float), core.astype(float), seconds)
 
 
-def truth(variant: Floats, batch: Floats, cores: Floats) -> Floats:
-    return LEVELS[variant.astype(int)] * (1 + 2 * batch) / 3 * (0.1 + 0.9 / cores)
+def truth(variant: Integers, batch: Floats, cores: Floats) -> Floats:
+    return LEVELS[variant] * (1 + 2 * batch) / 3 * (0.1 + 0.9 / cores)
 
 
 def at(variant: list[int], batch: list[float], cores: list[float], server: int = 0) -> Rows:
