@@ -28,6 +28,7 @@ BENCHMARKS = (
     "algorithms",
     "workflow_dags",
     "domain_models",
+    "inference_models",
     "sample_upload",
     "api_speed",
     "workflow_speed",
