@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +34,16 @@ class Options:
 
 
 def run(options: Options, console: Console | None = None) -> int:
-    """Do the whole demo; the exit status. Ctrl-C and SIGTERM end it in order: no process, no control group stays."""
+    """Do the whole demo; the exit status."""
     show = Show(console)
+    return ended(Demo(options, show).run, show)
+
+
+def ended(demo: Callable[[], None], show: Show) -> int:
+    """Do a demo; the exit status. Ctrl-C and SIGTERM end it in order: no process, no control group stays."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        Demo(options, show).run()
+        demo()
     except KeyboardInterrupt:
         show.say("[red]interrupted[/]; everything that was started is stopped")
         return 130

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.inputs import InvalidInput, unknown_names
 from app.kinds.fields import NonNegative, Positive
-from app.kinds.inference.spec import ResponseQuality, Spec, InferenceWeights
+from app.kinds.inference.spec import InferenceWeights, ResponseQuality, Spec
 
 
 class InferencePatch(BaseModel):

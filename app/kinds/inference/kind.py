@@ -9,6 +9,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.per_user import roles
 from app.kinds.inference.policies import check
+from app.kinds.inference.prediction import PARAMETERS, BatchPrediction, predict
 from app.kinds.inference.queue.report import InferenceReport
 from app.kinds.inference.samples.codec import InferenceSamples
 from app.kinds.inference.samples.schemas import InferenceExecution
@@ -25,7 +26,7 @@ class InferenceKind:
     report, decision, execution = InferenceReport, InferenceDecision, InferenceExecution
     samples, engine = InferenceSamples, InferenceEngine()
     state_parameters: tuple[Parameter, ...] = ()
-    prediction: Prediction | None = None
+    prediction = Prediction(PARAMETERS, BatchPrediction, predict)
     training = TrainingOptions()
     simulated = True
     example = EXAMPLE

@@ -7,7 +7,7 @@ within a control interval, a gamma variable of mean 1: the index of dispersion o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from app.kinds.tensors import read_header, written
 Floats = NDArray[np.float64]
 FORMAT = "inference-1"
 DAY_SECONDS = 86_400.0
+NORMAL_90 = 1.6448536269514722  # standard normal quantile at 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class ServiceModel:
         rate: requests per second by part of the day, which begins at 0:00 UTC, [U, P].
         variation: squared coefficient of variation of the rate from one control interval to the next, [U].
         measured: whether a variant was measured on a class, in any batch size, [C, V].
+        forecast: what the last minutes say of the next, one control interval and an hour ahead, [U, 2, 6]: see
+            ``app.kinds.inference.forecast``; empty where nothing is known of it.
     """
 
     log_seconds: Floats
@@ -41,12 +44,19 @@ class ServiceModel:
     rate: Floats
     variation: Floats
     measured: NDArray[np.bool_]
+    forecast: Floats = field(default_factory=lambda: np.zeros((0, 2, 6)))
 
     def seconds(self) -> Floats:
         """Mean seconds of a batch over members and spread, [C, V, K]."""
         median: Floats = np.exp(self.log_seconds).mean(axis=0)
         factor = np.exp(self.spread**2 / 2)
         return median * factor[None, :, None]
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """Bounds of the 90 % interval of the seconds of one batch, [C, V, K] each: members and spread together."""
+        centre, apart = self.log_seconds.mean(axis=0), self.log_seconds.std(axis=0)
+        half = NORMAL_90 * np.sqrt(apart**2 + self.spread[None, :, None] ** 2)
+        return np.exp(centre - half), np.exp(centre + half)
 
     def check(self, layout: Layout) -> None:
         """Make sure that it is of a layout.

@@ -96,7 +96,8 @@ def _turns(ledger: Ledger, decided: Decided) -> str:
 def _left(ledger: Ledger) -> str:
     waiting = ledger.waiting()
     of_users = ", ".join(f"{n:,} of {ledger.layout.users[user]}" for user, n in enumerate(waiting) if n)
-    return f"{sum(waiting):,} requests wait ({of_users})" if of_users else "no request waits"
+    count = "1 request waits" if sum(waiting) == 1 else f"{sum(waiting):,} requests wait"
+    return f"{count} ({of_users})" if of_users else "no request waits"
 
 
 def seconds_text(value: float) -> str:

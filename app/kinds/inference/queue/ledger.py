@@ -128,7 +128,7 @@ class Ledger:
         """Give up requests whose answer is worth nothing by now, and the oldest where more wait than may."""
         limit = self.layout.spec.queue_limit
         for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
-            while at and self.now - at[0] >= zero:
+            while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit
                 self._drop(user, TOO_OLD)
             while len(at) > limit:
                 self._drop(user, TOO_MANY)

@@ -67,7 +67,7 @@ def test_only_what_is_legal_is_chosen(policy: Composed, waiting: tuple[int, int]
     shown = situation(waiting, asked=asked)
     action = policy.act(shown).action
     assert shown.view.mask[0, action[0]]
-    if asked != CONTROL and sum(waiting):
+    if asked != CONTROL and any(waiting):
         assert action[0] != WAIT
 
 
@@ -108,7 +108,7 @@ def test_without_a_model_the_first_come_is_served() -> None:
 @pytest.mark.parametrize(("rate", "wanted"), [(0.0, 1), (5.0, 1), (16.0, 2), (500.0, 3)])
 def test_utilisation_asks_for_what_arrivals_need(rate: float, wanted: int) -> None:
     policy = Composed(QualityRate(), Utilisation(0.7, variant=1))
-    chosen: NDArray[np.int64] = policy.act(situation((0, 0), rate=rate, on=1, asked=CONTROL)).action
+    chosen: NDArray[np.integer] = policy.act(situation((0, 0), rate=rate, on=1, asked=CONTROL)).action
     assert chosen[0] == (LAYOUT.scaling(0, on=True) if wanted > 1 else WAIT)
-    fewer = policy.act(situation((0, 0), rate=rate, on=3, asked=CONTROL)).action
+    fewer: NDArray[np.integer] = policy.act(situation((0, 0), rate=rate, on=3, asked=CONTROL)).action
     assert fewer[0] == (LAYOUT.scaling(0, on=False) if wanted < 3 else WAIT)
