@@ -2,15 +2,15 @@
 
 ``STEWARD_DATA=… python -m benchmarks.inference_agents [small] [loads] [--seeds N] [--steps N] [--algorithms A …]``
 
-**small**: one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told first:
-what the best static leaves of it, for where that is nothing, a high score means nothing.
+**small**: one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told
+first: what the best static leaves of it: where that is nothing, a high score means nothing.
 
-**loads**: three ResNets on one to four servers of four cores. Capacities and accuracies are InfAdapter's and timm's; that a
-batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's, thinned; Poisson; in
-bursts. Everything is tuned, and every agent trained, on the first days and chosen on their last quarter; figures are of
-later days, in windows of a minute that all players share, with 95 % intervals of paired differences over windows.
-Beside each stands the bound of hindsight, which knows the requests (see ``evaluation.hindsight``; batches take as long
-as expected there and here).
+**loads**: three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
+torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
+Poisson; in bursts. Everything is tuned, and every agent trained, on the first days and chosen on their last quarter;
+figures are of later days, in windows of a minute that all players share, with 95 % intervals of paired differences over
+windows. Beside each stands the bound of hindsight, which knows the requests (see ``evaluation.hindsight``; batches take
+as long as expected there and here).
 """
 
 import argparse
@@ -48,7 +48,7 @@ from workers.learning.execution.serial import Plan, Serial
 
 ENVIRONMENTS, EPISODES, TEST_SEED = 512, 256, 2_027
 GOAL_SMALL, GOAL_SERVED, GOAL_QUALITY = 0.03, 0.01, 0.9
-WINDOWS, THINNED = 96, 0.05
+WINDOWS, CHOOSING = 32, 12  # of test days, and of those that choose
 CORES, SLA = 4, 750
 ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # torchvision's first weights
 Row = dict[str, Any]
@@ -67,8 +67,8 @@ def trained(world: InferenceWorld, name: str, steps: int, seed: int, entries: tu
     return policy
 
 
-def small(share: float, third: float, accurate: float) -> tuple[Layout, ServiceModel]:
-    """A system whose fast variant is worth ``share``; user a's requests come at ``third``, b's at ``accurate`` a second."""
+def small(share: float, first: float, second: float) -> tuple[Layout, ServiceModel]:
+    """A system whose fast variant is worth ``share``; users' requests come ``first`` and ``second`` times a second."""
     quality = {"full_until": 300, "zero_at": 600}
     spec = {
         "name": "small",
@@ -83,7 +83,7 @@ def small(share: float, third: float, accurate: float) -> tuple[Layout, ServiceM
     }
     layout = Layout(InferenceSpec.model_validate(spec))
     log = np.log([[[0.3, 0.42, 0.65], [0.7, 1.05, 1.8]]])
-    rate, measured = np.array([[third], [accurate]]), np.ones((1, 2), np.bool_)
+    rate, measured = np.array([[first], [second]]), np.ones((1, 2), np.bool_)
     return layout, ServiceModel(log[None], np.full(2, 0.2), rate, np.zeros(2), measured)
 
 
@@ -154,7 +154,7 @@ def serving(data: Path) -> tuple[Layout, NDArray[np.float64]]:
         "kind": "inference",
         "variants": [{"name": name, "accuracy": accuracy} for name, accuracy in ACCURACY.items()],
         "servers": [
-            {"name": "cpu", "minimum": 1, "maximum": 4, "cores": CORES, "price_per_hour": 1, "startup_seconds": 5}
+            {"name": "cpu", "minimum": 1, "maximum": 3, "cores": CORES, "price_per_hour": 1, "startup_seconds": 5}
         ],
         "users": [
             {"name": "quick", "weight": 2, "quality": {"full_until": 0.15, "zero_at": 0.75}},
@@ -170,21 +170,20 @@ def serving(data: Path) -> tuple[Layout, NDArray[np.float64]]:
 
 
 def twitter(data: Path) -> NDArray[np.int64]:
-    """Requests in each second of Twitter's days, thinned."""
+    """Requests in each second of Twitter's days."""
     path = next((data / "infadapter").glob("twitter_rps_first*days.txt.gz"))
     with gzip.open(path, "rt") as file:
-        counts = np.array(file.read().split(), float).astype(np.int64)
-    return np.random.default_rng(0).binomial(counts, THINNED)
+        return np.array(file.read().split(), float).astype(np.int64)
 
 
 def planted(kind: str, seconds: int, seed: int) -> NDArray[np.int64]:
-    """Requests in each second: Poisson of 40 a second, or of 20 with bursts of 20 s at 90, every 100 s on average."""
-    random, mean = np.random.default_rng(seed), np.full(seconds, 40.0)
+    """Requests in each second: Poisson of 60 a second, or of 30 with bursts of 20 s at 140, every 100 s on average."""
+    random, mean = np.random.default_rng(seed), np.full(seconds, 60.0)
     if kind == "bursty":
         begins = np.cumsum(random.exponential(80, seconds // 50) + 20).astype(int)
-        mean = np.full(seconds, 20.0)
+        mean = np.full(seconds, 30.0)
         for begin in begins[begins < seconds]:
-            mean[begin : begin + 20] = 90.0
+            mean[begin : begin + 20] = 140.0
     return random.poisson(mean)
 
 
@@ -230,7 +229,7 @@ def _world(layout: Layout, model: ServiceModel, log: Recorded, windows: int = WI
 def _chosen(layout: Layout, model: ServiceModel, log: Recorded, policies: Sequence[Policy]) -> Policy:
     """The best of them on the windows that choose."""
     returns = [
-        play(_world(layout, model, log, 48), Level.SEEDS, TEST_SEED, Bare(one)).returns.mean() for one in policies
+        play(_world(layout, model, log, CHOOSING), Level.SEEDS, TEST_SEED, Bare(one)).returns.mean() for one in policies
     ]
     return policies[int(np.argmax(returns))]
 

@@ -1,6 +1,6 @@
 """Published ways to serve models, as policies: what agents are measured beside, each tuned on the training days.
 
-Fixed variants, batch sizes and servers, and the horizontal autoscaler, are the kind's own (``statics``, ``Utilisation``).
+Fixed variants, batch sizes and servers, and the horizontal autoscaler, are the kind's own rules.
 """
 
 from collections.abc import Iterator
@@ -149,7 +149,6 @@ def families(layout: Layout, seconds: NDArray[np.float64]) -> Iterator[tuple[str
     """Every peer with all that may be tuned of it; layouts of one server class."""
     variants, batches = range(len(layout.variants)), range(len(layout.batches))
     fixed = [Fixed((n,)) for n in range(max(int(layout.minimum[0]), 1), int(layout.maximum[0]) + 1)]
-    scalers = [Utilisation(target, variant) for target in (0.5, 0.7, 0.9) for variant in variants]
     rules = {
         (v, k): FirstComeFirstServed(v, k, f"fifo_{layout.variants[v]}_{layout.batches[k]}")
         for v in variants
@@ -158,5 +157,5 @@ def families(layout: Layout, seconds: NDArray[np.float64]) -> Iterator[tuple[str
     yield "best static", [Composed(rule, count) for rule in rules.values() for count in fixed]
     yield "largest batch", [Composed(LargestBatch(), count) for count in fixed]
     yield "AIMD", [AdaptiveBatch(variant, count) for variant in variants for count in fixed]
-    yield "HPA", [Composed(rules[v, max(batches)], scaler) for v in variants for scaler in scalers]
+    yield "HPA", [Composed(rules[v, max(batches)], Utilisation(t, v)) for v in variants for t in (0.5, 0.7, 0.9)]
     yield "InfAdapter", [InfAdapter(layout, seconds, a, m) for a in (0.05, 0.1, 0.2) for m in (1.0, 1.2, 1.5, 2.0)]
