@@ -12,8 +12,7 @@ from app.demo.serving.load import Request
 from app.demo.serving.pool import SERVERS
 
 MARGIN = 1.1  # of capacity over the forecast
-LOAD_COST = 0.2  # of a variant that isn't loaded (Salmani et al., 2023)
-HALF_LIFE = 0.7  # weight of the interval before in the forecast
+WEIGHT = 0.7  # of the interval just past in the forecast
 
 
 class Start(NamedTuple):
@@ -100,15 +99,16 @@ class Static(Queued):
 
 
 class InfAdapter(Queued):
-    """Per interval, the networks on the servers that maximise accuracy for the forecast load.
+    """Per interval, the networks on the servers that answer most accurately among those that suffice.
 
-    Σ share · accuracy − β · newly loaded servers, subject to capacity ≥ forecast (Salmani et al., EuroMLSys 2023; all
-    servers are paid for here). Where nothing suffices, the highest capacity. The forecast is a moving average with a
-    margin.
+    Σ share · accuracy subject to capacity ≥ forecast (Salmani et al., EuroMLSys 2023); its costs of cores and of
+    loading are the same for all choices here: all servers are on, and all networks in memory. Where nothing suffices,
+    the highest capacity. The forecast is a moving average with a margin.
 
     Args:
         accuracy: of each network.
         capacity: requests a second that a server reads with it.
+        usual: requests a second that are expected at first.
         interval: seconds.
     """
 
@@ -120,28 +120,32 @@ class InfAdapter(Queued):
         capacity: Mapping[str, float],
         worthless: Mapping[str, float],
         batch: Mapping[str, int],
+        usual: float,
         interval: float,
     ) -> None:
         super().__init__(worthless, batch)
         self.accuracy, self.capacity, self.interval = accuracy, capacity, interval
-        self.on: tuple[str, ...] = (max(capacity, key=lambda name: capacity[name]),) * SERVERS
-        self.ends, self.count, self.forecast = interval, 0, 0.0
+        self.ends, self.count, self.forecast = interval, 0, usual
+        self.on = self.chosen()
 
     def observe(self, events: Events) -> None:
         """Count what comes; at the end of an interval, choose anew."""
         self.count += len(events.arrived)
         while events.at >= self.ends:
             measured = self.count / self.interval
-            self.forecast = measured if not self.forecast else HALF_LIFE * measured + (1 - HALF_LIFE) * self.forecast
+            self.forecast = WEIGHT * measured + (1 - WEIGHT) * self.forecast
             self.count, self.ends = 0, self.ends + self.interval
-            self.on = max(itertools.product(self.accuracy, repeat=SERVERS), key=self.worth)
+            self.on = self.chosen()
+
+    def chosen(self) -> tuple[str, ...]:
+        """The best networks for the servers."""
+        return max(itertools.product(self.accuracy, repeat=SERVERS), key=self.worth)
 
     def worth(self, on: tuple[str, ...]) -> tuple[float, float]:
         """What a choice is worth: first, whether it suffices (or how much it serves), then the objective."""
         served = sum(self.capacity[name] for name in on)
         share = sum(self.capacity[name] * self.accuracy[name] for name in on) / served
-        loaded = sum(name != before for name, before in zip(on, self.on, strict=True)) / SERVERS
-        return min(served, MARGIN * self.forecast), share - LOAD_COST * loaded * 0.1
+        return min(served, MARGIN * self.forecast), share
 
     def variant(self, server: int) -> str:
         """What was chosen for it."""

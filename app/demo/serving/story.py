@@ -131,7 +131,7 @@ class ServingDemo:
         managed = Managed(steward, WORKLOAD)
         players: list[Player] = [managed]
         if self.compare:
-            players += [InfAdapter(accuracy, rates, worthless, sizes, CONTROL_SECONDS)]
+            players += [InfAdapter(accuracy, rates, worthless, sizes, usual, CONTROL_SECONDS)]
             players += [Static(name, worthless, sizes) for name in reversed([*accuracy])]
         played = [self.one(pool, player, accuracy, load) for player in players]
         managed.finish()
