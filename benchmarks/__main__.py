@@ -30,6 +30,7 @@ BENCHMARKS = (
     "domain_models",
     "sample_upload",
     "api_speed",
+    "report_path",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
