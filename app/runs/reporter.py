@@ -45,6 +45,7 @@ T = TypeVar("T")
 ATTEMPTS = 4
 CONCURRENT = 2  # batches on their way to PostgreSQL, which flushes its log for both at once
 SWITCH_SECONDS = 0.0002
+REST_SECONDS = 1.0  # without reports, after which connections are given back
 CREATED, REPEATED = 201, 200
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
 
@@ -99,6 +100,7 @@ class Reporter:
         self._writers = [database.writer() for _ in range(1 if database.is_sqlite else CONCURRENT)]
         self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH)
         sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
+        self._resting: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(len(self._writers), thread_name_prefix="report-writer")
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
@@ -223,23 +225,31 @@ class Reporter:
         return list(taken.values())
 
     def _write(self, writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-        """Commit in a thread; gives the runs that were written (None), or whose report can't be."""
+        """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
         try:
             return _outcome(writer, ready, now)
         finally:
-            if not self._pending:
+            if len(ready) == 1 and not self._pending:  # where several came at once, more will come
                 writer.close()
 
     def _written(
         self, writer: Writer, ready: Sequence[Item], done: asyncio.Future[dict[str, Exception | None]]
     ) -> None:
         self._writers.append(writer)
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
         self._moving.difference_update(item.live.id for item in ready)
         failure = done.exception()
         outcome = {} if failure else done.result()
         for item in ready:
             self._settle(item, failure or outcome.get(item.live.id), item.live.id in outcome)
         self._schedule()
+
+    def _rest(self) -> None:
+        """Nothing was written for a while: give the connections back."""
+        for writer in self._writers:
+            writer.close()
 
     def _settle(self, item: Item, failure: BaseException | None, written: bool) -> None:
         live, (decision, state) = item.live, item.answered
