@@ -31,6 +31,7 @@ BENCHMARKS = (
     "inference_models",
     "sample_upload",
     "api_speed",
+    "report_path",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
