@@ -24,6 +24,7 @@ BENCHMARKS = (
     "held_out",
     "algorithms",
     "workflow_dags",
+    "workflow_live",
     "domain_models",
     "sample_upload",
     "api_speed",

@@ -17,7 +17,7 @@ from app.kinds.workflow.trace import Trace
 
 Report = dict[str, Any]
 Decide = Callable[[int, Report], dict[str, Any]]
-MEGA = 1e6
+LEAST = 1e-3  # seconds: what takes none has no estimate
 
 
 class Loss(NamedTuple):
@@ -53,7 +53,7 @@ class Cluster:
             edges = range(trace.parent_start[i], trace.parent_start[i + 1])
             parents = [{"task": trace.names[trace.parents[e]], "bytes": float(trace.data[e])} for e in edges]
             told.append(
-                {"id": name, "processors": int(trace.processors[i]), "estimate": float(trace.expected[i])}
+                {"id": name, "processors": int(trace.processors[i]), "estimate": max(float(trace.expected[i]), LEAST)}
                 | {"parents": parents, "workflow": "w"}
             )
         return told

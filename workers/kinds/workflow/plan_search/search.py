@@ -16,7 +16,7 @@ from app.kinds.workflow.scheduling.ranks import Indices, graph
 from workers.kinds.workflow.plan_search import beginnings
 from workers.kinds.workflow.simulator.compiling import compilable, kernel
 from workers.kinds.workflow.simulator.planner import COMPILED_RANKS, anneal
-from workers.kinds.workflow.simulator.search import SHORT, STARTS, attempts_for, bound, rest
+from workers.kinds.workflow.simulator.search import SHORT, STARTS, attempts_for, bettered, bound, rest
 
 compilable(beginnings.take, beginnings.room, beginnings.ready_at)
 _appended = kernel(beginnings.appended)
@@ -84,15 +84,16 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
     known = [own, planned, *so_far(left, given), *(by_rule(left, given, rule) for rule in others)]
     known = [one for one in known if np.isfinite(one.length)]
     _, first = np.unique(np.round([one.length for one in known], 9), return_index=True)
-    starts = [known[k] for k in first[:STARTS]]
-    each = (attempts_for(given) if attempts is None else attempts) // len(starts)
-    enough = SHORT._replace(enough=bound(given) * (1 + 1e-9))
-    for start in list(starts):
-        at, draws = _begun(left, start.order, start.node), random.uniform(size=(each, DRAWS))
-        starts.append(Solution(*anneal(at, *given[:3], rest(given), enough, draws)))
-    best = min(starts, key=lambda one: one.length)
+    enough, after = SHORT._replace(enough=bound(given) * (1 + 1e-9)), rest(given)
+
+    def annealed(start: Solution, attempts: int) -> Solution:
+        draws = random.uniform(size=(attempts, DRAWS))
+        return Solution(*anneal(_begun(left, start.order, start.node), *given[:3], after, enough, draws))
+
+    most = attempts_for(given) if attempts is None else attempts
+    best = bettered([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
     better = best.length < own.length * (1 - WORTHWHILE)
     best = best if better else own
     at = _begun(left, best.order, best.node)
-    _timed(at, *given[:3], rest(given), left.fixed, np.inf)
+    _timed(at, *given[:3], after, left.fixed, np.inf)
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
