@@ -38,6 +38,7 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
         UnplannableError: it is too much for a search, or a task fits no rented node.
     """
     queue, ended = situation.queue, situation.state.ended
+    _bounded(len(queue), 0, 0)  # before anything is made of them
     outputs = dict.fromkeys(p for inputs in queue.inputs for p, _ in inputs if p not in queue.row)
     running = situation.running.tolist()
     rows = running + [row for row in range(len(queue)) if queue.node[row] < 0]
