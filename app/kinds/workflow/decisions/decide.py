@@ -153,7 +153,8 @@ def _consulted(compiled: Compiled, situation: QueueSituation, done: Decided, sha
         return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=shadow.problem)
     try:
         check(shadow.artifact, compiled.layout)
-        decided = checked(compiled, situation, shadow.artifact)
+        planned = compiled.agent is not None and situation.queue.linked  # whichever agent is promoted
+        decided = done if planned else checked(compiled, situation, shadow.artifact)
     except Exception as error:
         logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"
