@@ -20,8 +20,8 @@ def broken(situation: QueueSituation, plan: QueuePlan) -> str:
     if new:
         shown = ", ".join(new[:SHOWN]) + (" …" if len(new) > SHOWN else "")
         return f"{shown} {'is' if len(new) == 1 else 'are'} new"
-    up = set(rented(situation))
-    lost = [names[turn.node] for name, turn in plan.turns.items() if turn.node not in up]
+    up, waits = set(rented(situation)), queue.node < 0
+    lost = [names[turn.node] for name, turn in plan.turns.items() if turn.node not in up and waits[queue.row[name]]]
     return f"{lost[0]} is gone" if lost else ""
 
 

@@ -9,7 +9,7 @@ from app.kinds.contract.text import number
 from app.kinds.workflow.plans.departures import broken, departed
 from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.plans.plan import QueuePlan, Turn
-from app.kinds.workflow.plans.remaining import Left, UnplannableError, left_of
+from app.kinds.workflow.plans.remaining import Left, UnplannableError, left_of, rented
 from app.kinds.workflow.plans.search import SearchUnavailableError
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
@@ -55,7 +55,7 @@ def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> 
     length = float(found.end.max())
     return QueuePlan(
         turns={left.names[task]: turns[task] for task in order},
-        nodes=tuple(nodes),
+        nodes=tuple(rented(situation)),
         made=now,
         length=length,
         heft=min(found.heft, found.base),

@@ -43,16 +43,13 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
     running = situation.running.tolist()
     rows = running + [row for row in range(len(queue)) if queue.node[row] < 0]
     names = [*outputs, *(queue.names[row] for row in rows)]
-    nodes = list(dict.fromkeys([*rented(situation), *(ended[name][0] for name in outputs)]))
+    occupied = [*(ended[name][0] for name in outputs), *queue.node[running].tolist()]  # rented still, or gone
+    nodes = list(dict.fromkeys([*rented(situation), *occupied]))
     _bounded(len(names), sum(map(len, queue.inputs)), len(nodes))
     column = {j: k for k, j in enumerate(nodes)}
-    fixed = [column[ended[name][0]] for name in outputs] + [column[int(queue.node[row])] for row in running]
+    fixed = [column[j] for j in occupied]
     start, parents, data = _edges(situation, names, rows)
-    turns = plan.turns if plan else {}
-    waiting = names[len(fixed) :]
-    planned = [column.get(turns[name].node, -1) if name in turns else -1 for name in waiting]
-    place = {name: k for k, name in enumerate(turns)}
-    order = sorted(range(len(waiting)), key=lambda k: place.get(waiting[k], len(place)))
+    order, planned = _so_far(names, len(fixed), plan, column)
     made = Remaining(
         parent_start=start,
         parents=parents,
@@ -61,7 +58,7 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
         processors=np.concatenate([np.zeros(len(outputs), np.int64), queue.processors[rows]]),
         end=np.concatenate([np.zeros(len(outputs)), situation.ends - situation.now]),
         node=np.array([*fixed, *planned], np.int64),
-        order=np.array([*range(len(fixed)), *(len(fixed) + k for k in order)], np.int64),
+        order=np.array(order, np.int64),
         slots=situation.layout.nodes.processors[nodes],
         available=_available(situation, nodes),
         pace=1.0 / situation.layout.nodes.bandwidth[nodes],
@@ -77,6 +74,17 @@ def _bounded(tasks: int, edges: int, nodes: int) -> None:
     ):
         if count > most:
             raise UnplannableError(f"{count:,} {what} are more than the {most:,} that a search takes")
+
+
+def _so_far(
+    names: list[str], fixed: int, plan: QueuePlan | None, column: dict[int, int]
+) -> tuple[list[int], list[int]]:
+    """All tasks, fixed ones first, the others in a plan's order; and where it has those, −1 where it hasn't."""
+    turns = plan.turns if plan else {}
+    place = {name: k for k, name in enumerate(turns)}
+    rest = sorted(range(fixed, len(names)), key=lambda k: place.get(names[k], len(place)))
+    planned = [column.get(turns[name].node, -1) if name in turns else -1 for name in names[fixed:]]
+    return [*range(fixed), *rest], planned
 
 
 def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tuple[Indices, Indices, Floats]:

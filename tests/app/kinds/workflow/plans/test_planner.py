@@ -32,8 +32,9 @@ CHAIN: dict[str, Any] = {
 
 
 def one_after_another(left: Remaining) -> Found:
-    """All that waits, in its order, on the last node; each takes what it costs there."""
-    node = np.where(np.arange(len(left.node)) < left.fixed, left.node, len(left.slots) - 1)
+    """All that waits, in its order, on the last node that it may run on; each takes what it costs there."""
+    last = len(left.slots) - 1 - np.argmax(np.isfinite(left.cost[:, ::-1]), axis=1)
+    node = np.where(np.arange(len(left.node)) < left.fixed, left.node, last)
     seconds = np.where(np.arange(len(node)) < left.fixed, 0.0, left.cost[np.arange(len(node)), node])
     end = np.cumsum(seconds) + (left.end.max() if left.fixed else 0.0)
     end[: left.fixed] = left.end
@@ -125,6 +126,23 @@ def test_a_lost_node_breaks_a_plan_and_one_more_replaces_it() -> None:
     plan = planned_of(on, more).plan
     assert plan is not None
     assert plan.because == "fast-1 is there now"
+
+
+def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
+    on = layout(TWO)
+    state = went_on(on, with_plan(on), now=1, running=[{"id": "b", "node": "fast-0", "start": 0}])
+    state = went_on(on, state, now=2, nodes=[{"name": "fast-0", "state": "failed"}])
+    plan = planned_of(on, state).plan
+    assert plan is not None
+    assert plan.because == "fast-0 is gone"
+    assert named(on, list(plan.nodes)) == ["slow-0"]
+    left, names, nodes = left_of(QueueSituation(on, state), plan)
+    assert named(on, nodes) == ["slow-0", "fast-0"]
+    assert np.isinf(left.cost[names.index("a"), 1])
+    moved = {name: turn._replace(node=0 if name != "b" else 1) for name, turn in plan.turns.items()}
+    again = planned_of(on, state._replace(plan=plan._replace(turns=moved)))
+    assert again.plan is not None
+    assert again.plan.made == 2
 
 
 def test_without_a_search_a_late_plan_goes_on_and_a_broken_one_does_not() -> None:
