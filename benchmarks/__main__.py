@@ -27,6 +27,7 @@ BENCHMARKS = (
     "held_out",
     "algorithms",
     "workflow_dags",
+    "workflow_live",
     "domain_models",
     "inference_models",
     "sample_upload",
