@@ -2,9 +2,10 @@
 
 ``STEWARD_DATA=… taskset -c 0 python -m benchmarks time_to_optimum`` (``time_to_optimum:PROBLEM`` for one problem).
 Seconds of processor time on one core, median of ten seeds, until the greedy policy's mean return over 2,048 fresh
-episodes is within 5 % of the exact optimum's. Building counts, evaluation does not. Both see the same observations and masks, are paid in expectation
-(`ExpectedSimulator`), have two 64-64 networks, go over each rollout eight times, are looked at after as many steps, and
-are set by the same twelve trials: the settings of ``TRIALS``, each with one seed on a problem that is not reported on.
+episodes is within 5 % of the exact optimum's. Building counts, evaluation does not. Both see the same observations and
+masks, are paid in expectation (`ExpectedSimulator`), have two 64-64 networks, go over each rollout eight times, are
+looked at after as many steps, and are set by the same twelve trials: the settings of ``TRIALS``, each with one seed on
+a problem that is not reported on.
 A learner that does not get there is counted at its limit, so that its ratio is a bound.
 """
 
