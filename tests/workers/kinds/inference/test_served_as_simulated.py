@@ -18,8 +18,8 @@ from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
 from app.kinds.inference.state import State
-from tests.workers.kinds.inference.systems import service, world
-from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL, layout
+from tests.workers.kinds.inference.systems import layout, service, world
+from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
 from workers.kinds.inference.simulator.recorded import Recorded
 
 Asked = list[tuple[State, int]]
@@ -32,10 +32,10 @@ class Remembering(OneForAll):
 
     asked: Asked
 
-    def choose(self, state: State) -> int:
-        action = super().choose(state)
+    def choose(self, state: State) -> list[int]:
+        [action] = super().choose(state)
         self.asked.append((state, action))
-        return action
+        return [action]
 
 
 def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[float, int]]) -> Asked:
@@ -48,7 +48,7 @@ def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[floa
         happened = _next(ledger, starting, coming)
         if happened:
             ledger.drop()
-            for place, on in decide(ledger, chooser).turns:
+            for place, on in decide([ledger], chooser)[0].turns:
                 starting.pop(place, None)
                 if on and not ledger.servers[place].up:
                     starting[place] = ledger.now + float(made.startup[compiled.fleet.of[place]])
