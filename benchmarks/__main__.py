@@ -28,11 +28,15 @@ BENCHMARKS = (
     "algorithms",
     "workflow_dags",
     "domain_models",
+    "inference_models",
     "sample_upload",
     "api_speed",
+    "report_path",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
+    "inference_speed",
+    "inference_agents",
 )
 Row = dict[str, Any]
 

@@ -13,7 +13,7 @@ import numpy as np
 from workers.estimators.base import Floats
 
 SMALLEST = 0.02  # of a usual capacity
-SUPERLINEAR = 1.1  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
+SUPERLINEAR = 1.25  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
 
 Law = Callable[[Floats, Floats], Floats]
 """Logs of a factor at relative sizes or cores [n], with logits of shares [n]."""

@@ -28,7 +28,7 @@ APART_SD = 0.3  # of a variant's logit about them
 CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # of the logs of server classes, and of variants on them
 MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # of the rest and of one batch before any sample, and what that is worth
 GROWTHS = (0.0, 1.0)  # of the variances of logs with the seconds: the samples choose
-LENGTH = 0.7  # of the rest, in logs of batch and cores
+LENGTH = 0.35  # of the rest, in logs of batch and cores
 STEP = 1e-4
 LEAST_SD = 1e-3
 WIDEST = 1.5
@@ -234,6 +234,13 @@ class ServiceTime:
         noise = self.noise_sd_[self._cells.points.variant]
         return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.number) * self.wider(self._cells.points)
 
+    def _trust(self) -> Floats:
+        """Weights of cells by Student's t: less where one is far from the laws, and so perhaps wrong, [c]."""
+        assert self._reference is not None  # noqa: S101 - fitted
+        mean = self._mean(self._reference.laws, self._reference.parameters, self._cells.points)
+        scaled = (self._cells.log - mean) / self._cell_sd()
+        return np.asarray((FREEDOM + 1) / (FREEDOM + scaled**2), np.float64)
+
     def _spreads(self, rows: Rows, fit: _Fit) -> None:
         """Noise of single batches, by variant, and what the laws miss; where nothing was repeated, half of each."""
         known = self._cells
@@ -257,7 +264,7 @@ class ServiceTime:
     def _rests(self, points: Rows, rng: np.random.Generator) -> Floats:
         """What the laws miss at ``points``, drawn for each member, [M, n]."""
         known, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
-        key = points.variant * self._servers + points.server
+        key, trust = points.variant * self._servers + points.server, self._trust()
         for group in np.unique(key).tolist():
             to, of = np.flatnonzero(key == group), np.flatnonzero(self._known == group)
             both = np.concatenate([_places(known.points.take(of)), _places(points.take(to))])
@@ -270,7 +277,7 @@ class ServiceTime:
             )
             root = np.linalg.cholesky(kernel + 1e-9 * np.eye(len(both)))
             prior = _opposite(len(self._drawn), len(both), rng) @ root.T
-            noise = self.noise_sd_[known.points.variant[of]] * wider[: len(of)] / np.sqrt(known.number[of])
+            noise = self.noise_sd_[known.points.variant[of]] * wider[: len(of)] / np.sqrt(known.number[of] * trust[of])
             means = [self._mean(one.laws, one.parameters, known.points.take(of)) for one in self._drawn]
             off = known.log[of] - np.reshape(means, (len(self._drawn), -1))
             off = off - prior[:, : len(of)] - noise * _opposite(len(off), len(of), rng)
