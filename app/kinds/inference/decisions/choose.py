@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,8 @@ class PerUser:
 
     def choose(self, state: State) -> list[int]:
         """See ``Chooser``."""
-        return [self._one(State(*(part[row : row + 1] for part in state))) for row in range(len(state.asked))]
+        rows: Sequence[Sequence[Any]] = [[part[row : row + 1] for part in state] for row in range(len(state.asked))]
+        return [self._one(State(*row)) for row in rows]
 
     def _one(self, state: State) -> int:
         control = state.asked[0] == CONTROL

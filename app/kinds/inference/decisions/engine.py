@@ -59,7 +59,9 @@ class InferenceEngine(DecidedInRuns):
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Decide all runs at once, in the order of ``pending``."""
-        asked = [Asked(*one.report, Subject(one.run, one.iteration, one.shadow)) for one in pending]
+        asked = [
+            Asked(one.report.state, one.report.dropped, Subject(one.run, one.iteration, one.shadow)) for one in pending
+        ]
         return answer(compiled, asked, now)
 
     def serialise(self, state: RunState) -> msgspec.Raw:
