@@ -34,6 +34,8 @@ BENCHMARKS = (
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
+    "inference_speed",
+    "inference_agents",
 )
 Row = dict[str, Any]
 

@@ -20,6 +20,7 @@ from app.kinds.inference.state import CONTROL, State
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities are taken
+HORIZON = 0.05  # short: the choice is made anew before much of what it foresees has come
 BUSY_SHARE = 0.7  # of the time, that autoscalers aim at
 
 
@@ -190,59 +191,71 @@ class QualityRate:
 
 
 class Lookahead:
-    """What leaves most quality in all: of the batch, of the requests that must wait for its end, less its time's price.
+    """Receding horizon: the variant and batch size that would be best if held for a while, chosen anew at each start.
 
-    The others are served by all servers that are on, at the highest rate of requests of any variant. Seconds beyond
-    those that the batch's requests take at that rate cost the requests that come meanwhile, times the load: the share
-    of the servers that these take at that rate.
+    Were they held, the queues would drain at their rate against arrivals at the present one; requests that wait then
+    wait for those before them, and new ones for what waits when they come. The user served is the one whose requests
+    lose most by one more batch.
+
+    Args:
+        horizon: for how long arrivals are counted, in units of the mean time until an answer is worth nothing.
     """
 
     name = "lookahead"
 
+    def __init__(self, horizon: float = HORIZON) -> None:
+        self.horizon = horizon
+
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
         """See ``Dispatcher``."""
+        layout = projector.layout
         each = expected(projector, state)
-        rate = _highest_rate(projector, each)
-        servers = np.maximum((state.idle + state.busy).sum(axis=1), 1)
-        arrivals = np.minimum(state.rate.sum(axis=1) / servers, rate)
-        price = arrivals * (arrivals / rate)  # requests that come in a second, times the chance that they wait for it
-        lost = each.seconds[:, None] - (each.size / rate[:, None, None])[:, :, None]
-        score = each.quality + postponed(projector, state, each, servers) - price[:, None, None, None] * lost
-        return best(projector, score, legal)
+        held = _held(projector, state, each, self.horizon)
+        mode = held.reshape(len(held), -1).argmax(axis=1)
+        variant, largest = np.unravel_index(mode, held.shape[1:])
+        fitting = np.searchsorted(layout.batches, state.waiting)  # the size that takes all of a user's, [B, U]
+        size = np.minimum(fitting, largest[:, None])
+        urgent = _urgency(projector, state, each, variant, size)
+        chosen = (np.arange(layout.shape[1])[:, None] == variant[:, None, None, None]) & (
+            np.arange(layout.shape[2]) == size[:, :, None, None]
+        )
+        return best(projector, np.where(chosen, urgent[:, :, None, None], -np.inf), legal)
 
 
-def _highest_rate(projector: Projector, each: Expected) -> Floats:
-    """Requests per second of the fastest variant in its best batch size, of one server, [B]."""
-    rates: Floats = (projector.layout.batches / each.seconds).reshape(len(each.seconds), -1).max(axis=1)
-    return rates
+def _held(projector: Projector, state: State, each: Expected, horizon: float) -> Floats:
+    """Σ weight · quality of what waits and comes within the horizon, if a variant and size were held, [B, V, K]."""
+    layout, quality = projector.layout, projector.layout.quality
+    servers = np.maximum((state.idle + state.busy).sum(axis=1), 1)[:, None, None]
+    rate = servers * layout.batches / each.seconds  # requests per second, [B, V, K]
+    waiting, arriving = state.waiting.sum(axis=1)[:, None, None], state.rate.sum(axis=1)[:, None, None]
+    span = horizon * quality.zero_at.mean()
+    queue = np.maximum(waiting[..., None] + (arriving - rate)[..., None] * span * POINTS, 0)
+    coming = queue / rate[..., None] + each.seconds[..., None]  # delays of what comes, [B, V, K, P]
+    ages = ages_of(state, np.zeros_like(state.waiting)[:, :, None], state.waiting[:, :, None])[:, :, 0]  # [B, U, P]
+    before = (waiting / rate)[..., None] * POINTS + each.seconds[..., None]  # [B, V, K, P]
+    users = np.arange(len(layout.users))[:, None, None, None]
+    kept_waiting = quality.by_delay(users, ages[:, :, None, None] + before[:, None]).mean(axis=-1)
+    kept_coming = quality.by_delay(users, coming[:, None]).mean(axis=-1)  # [B, U, V, K]
+    count_waiting, count_coming = (quality.weight * n for n in (state.waiting, state.rate * span))
+    total = count_waiting[:, :, None, None] * kept_waiting + count_coming[:, :, None, None] * kept_coming
+    held: Floats = quality.accuracy[:, None] * total.sum(axis=1)
+    return held
 
 
-def postponed(projector: Projector, state: State, each: Expected, servers: Integers) -> Floats:
-    """Σ weight · quality of the requests that a start leaves waiting, [B, U, V, K], up to what is the same for all.
-
-    Args:
-        servers: that are on, [B].
-    """
-    untouched = _postponed(projector, state, each, servers, np.zeros_like(each.size))
-    remaining = _postponed(projector, state, each, servers, each.size)
-    return untouched.sum(axis=1, keepdims=True) - untouched + remaining
-
-
-def _postponed(projector: Projector, state: State, each: Expected, servers: Integers, started: Integers) -> Floats:
-    """The same of each user's own requests but the first ``started`` [B, U, K]."""
-    quality, batches = projector.layout.quality, projector.layout.batches
-    quickest = each.seconds.min(axis=1)  # of the batch sizes, [B, K]
-    rate = _highest_rate(projector, each) * servers
-    left = state.waiting[:, :, None] - started
-    fitting = np.minimum(np.searchsorted(batches, left), len(batches) - 1)  # the batch size that takes them
-    own = np.take_along_axis(quickest[:, None], fitting, axis=2)  # [B, U, K]
-    ahead = (left.sum(axis=1, keepdims=True) / rate[:, None, None])[..., None] * POINTS
-    ages = ages_of(state, started, left) + ahead + own[..., None]
-    delay = ages[:, :, None] + (each.seconds / servers[:, None, None])[:, None, :, :, None]
-    users = np.arange(len(projector.layout.users))[:, None, None, None]
-    kept = quality.by_delay(users, delay).mean(axis=-1)
-    weighted: Floats = (quality.weight[:, None] * left)[:, :, None] * kept
-    return weighted
+def _urgency(projector: Projector, state: State, each: Expected, variant: Integers, size: Integers) -> Floats:
+    """Σ weight · quality that each user's batch loses if it is started one batch later, per second of it, [B, U]."""
+    rows, users = np.arange(len(variant))[:, None], np.arange(len(projector.layout.users))
+    seconds = each.seconds[rows, variant[:, None], size]  # [B, U]
+    count = each.size[rows, users, size]
+    ages = ages_of(state, np.zeros_like(count)[:, :, None], count[:, :, None])[:, :, 0]
+    now = ages + seconds[..., None]
+    quality = projector.layout.quality
+    lost = (
+        quality.by_delay(users[:, None], now)
+        - quality.by_delay(users[:, None], now + seconds.max(axis=1)[:, None, None])
+    ).mean(axis=-1)
+    oldest = 1e-6 * (ages[..., 0] + 1e-9) / quality.zero_at  # where nothing is lost yet
+    return np.where(state.waiting > 0, quality.weight * count * (lost + oldest) / seconds, -np.inf)
 
 
 class AllOn:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kinds.inference.quality import QualityTable
+from app.kinds.inference.state import CONTROL
 
 if TYPE_CHECKING:
     from gymnasium import spaces
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from app.kinds.inference.spec import InferenceSpec
 
 Integers = NDArray[np.int64]
+LARGEST_AGE = 2.0  # in units of the age at which an answer is worth nothing
 WAIT = 0
 """The action that starts nothing, or leaves the servers as they are."""
 
@@ -87,6 +89,45 @@ class Layout:
         of_class = [f"{name}.{server}" for name in ("idle", "busy", "starting") for server in self.servers]
         asked = ["control", *(f"asked.{server}" for server in self.servers)]
         return [*of_user, *of_class, "next_free", *asked, *(f"loaded.{variant}" for variant in self.variants)]
+
+    @cached_property
+    def factors(self) -> NDArray[np.float64]:
+        """What the numbers of a state are multiplied by, from ``waiting`` to ``next_free``, [5·U + 3·C + 1]."""
+        zero_at, ones = self.quality.zero_at, np.ones(len(self.users))
+        of_users = [ones, 1 / zero_at, 1 / zero_at, zero_at, ones]
+        return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()]])
+
+    @cached_property
+    def logarithmic(self) -> NDArray[np.bool_]:
+        """Which of them an observation has the logarithm of one more of, then: ``waiting`` and ``rate``."""
+        of_users = np.repeat([True, False, False, True, False], len(self.users))
+        return np.concatenate([of_users, np.zeros(3 * len(self.servers) + 1, np.bool_)])
+
+    @cached_property
+    def ceilings(self) -> NDArray[np.float64]:
+        """What they are at most, then: ages and ``next_free`` are bounded."""
+        of_users = np.repeat([np.inf, LARGEST_AGE, LARGEST_AGE, np.inf, np.inf], len(self.users))
+        return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE]])
+
+    @cached_property
+    def asked_for(self) -> Integers:
+        """What may be asked for: control, and a server of each class, [1 + C]."""
+        return np.arange(CONTROL, len(self.servers))
+
+    @cached_property
+    def loadable(self) -> Integers:
+        """What a server may have loaded, [V]."""
+        return np.arange(len(self.variants))
+
+    @cached_property
+    def user_of(self) -> Integers:
+        """Whose requests each start takes, [U·V·K]."""
+        return np.repeat(np.arange(len(self.users)), self.shape[1] * self.shape[2])
+
+    @cached_property
+    def needed(self) -> Integers:
+        """How many requests must wait for each start, [U·V·K]."""
+        return np.tile(np.concatenate([[1], self.batches[1:]]), self.shape[0] * self.shape[1])
 
     @cached_property
     def observation_space(self) -> spaces.Box:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 STEEPNESS = 4.0  # of the exponential: at a quarter of the way 35 % is left
+REMAINS = np.exp(-STEEPNESS)  # of it at the end, which is taken off
 
 
 class QualityTable:
@@ -41,10 +42,11 @@ class QualityTable:
             delay: seconds from arrival to answer.
         """
         users = np.asarray(user)
-        start, end = self.full_until[users], self.zero_at[users]
-        late = np.clip((np.asarray(delay, np.float64) - start) / (end - start), 0.0, 1.0)
-        falling = (np.exp(-STEEPNESS * late) - np.exp(-STEEPNESS)) / (1 - np.exp(-STEEPNESS))
-        return np.where(self.exponential[users], falling, 1 - late)
+        start, end, exponential = self.full_until[users], self.zero_at[users], self.exponential[users]
+        late = np.minimum(np.maximum((np.asarray(delay, np.float64) - start) / (end - start), 0.0), 1.0)
+        if not exponential.any():
+            return 1 - late
+        return np.where(exponential, (np.exp(-STEEPNESS * late) - REMAINS) / (1 - REMAINS), 1 - late)
 
     def quality(self, user: ArrayLike, variant: ArrayLike, delay: ArrayLike) -> Floats:
         """Normalised accuracy times ``by_delay``, in [0, 1]; broadcast."""

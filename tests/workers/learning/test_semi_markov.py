@@ -18,8 +18,8 @@ from workers.learning.components.advantage import GAE, VTrace
 from workers.learning.components.n_step import NStep
 from workers.learning.components.replay import TRANSITION, Replay
 from workers.learning.components.rollout import Rollout
-from workers.learning.spaces import reals
 from workers.learning.simulator import Step
+from workers.learning.spaces import reals
 
 XP = get_backend("numpy").xp
 STEP_SPACE = {

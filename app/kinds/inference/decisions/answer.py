@@ -59,8 +59,8 @@ def answer(
     compiled: Compiled, state: RunState, dropped: Sequence[Dropped], subject: Subject, now: datetime
 ) -> Answered:
     """The decision for a run, and its state with what the decision starts."""
-    ledger = compiled.ledger(state)
     if state.carried:
+        ledger = compiled.ledger(state)
         told = Told(NOTHING, compiled.responder.source, "carried", carried(ledger, compiled.version))
     else:
         ledger, told = _decided(compiled, state)
@@ -123,9 +123,10 @@ def _encoded(
         start=[_start(layout, compiled.fleet, start) for start in starts],
         drop=_drops(layout, dropped),
         servers=dict(zip(layout.servers, ledger.on(), strict=True)),
-        wake_at=_wake_at(ledger, carried=told.policy == "carried"),
+        wake_at=None if ledger.carried else ledger.next_look(),
         waiting=dict(zip(layout.users, ledger.waiting(), strict=True)),
         quality=dict(zip(layout.users, ledger.qualities(), strict=True)),
+        expected=compiled.expected() if told.reason.code == "begun" and ledger.carried else None,
         shadow=shadow,
     )
     return msgspec.json.encode(decision)
@@ -149,13 +150,3 @@ def _why(layout: Layout, user: int, why: str) -> str:
     if why == TOO_OLD:
         return f"an answer is worth nothing after {seconds_text(float(layout.quality.zero_at[user]))}"
     return f"more than {layout.spec.queue_limit:,} wait"
-
-
-def _wake_at(ledger: Ledger, *, carried: bool) -> float | None:
-    """The next decision on servers, or the next request to be given up, whatever is sooner."""
-    if carried:
-        return None
-    soonest = ledger.wake_at()
-    if not ledger.scalable:
-        return soonest
-    return ledger.control if soonest is None else min(ledger.control, soonest)

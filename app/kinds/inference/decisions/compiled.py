@@ -76,6 +76,14 @@ class Compiled:
             {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
         )
 
+    def expected(self) -> dict[str, dict[str, list[float]]] | None:
+        """Seconds that batches are expected to take, by class, variant and size; None without a domain model."""
+        if self.seconds is None:
+            return None
+        variants, table = self.layout.variants, self.seconds.tolist()
+        rows = [dict(zip(variants, of_class, strict=True)) for of_class in table]
+        return dict(zip(self.layout.servers, rows, strict=True))
+
     def ledger(self, state: RunState) -> Ledger:
         """A run's book."""
         return Ledger(self.layout, self.fleet, self.seconds, state)

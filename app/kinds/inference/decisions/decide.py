@@ -84,7 +84,9 @@ def _starts(ledger: Ledger, chooser: Chooser) -> Iterator[Start]:
 
 
 def _start(ledger: Ledger, place: int, action: int) -> Start:
-    user, variant, position = map(int, ledger.layout.dispatch_of(action))
+    _, variants, sizes = ledger.layout.shape
+    user, own = divmod(action - 1, variants * sizes)  # as `Layout.dispatch_of` has it, of one action
+    variant, position = divmod(own, sizes)
     size = ledger.layout.spec.batches[position]
     loaded = ledger.servers[place].loaded
     seconds, waiting = ledger.expected(place, loaded, variant, size), ledger.waiting()[user]

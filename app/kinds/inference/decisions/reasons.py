@@ -60,28 +60,30 @@ def _start(ledger: Ledger, start: Start) -> str:
     how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
     if start.seconds is None:
         return f"{what} {how}, after at most {seconds_text(waited)} of waiting"
+    worths = _worths(ledger, start)
     return (
         f"{what} {how}: {seconds_text(start.seconds)} after at most {seconds_text(waited)} of waiting, "
-        f"expected quality {worth_text(_worth(ledger, start, batch.variant))}{_instead(ledger, start)}"
+        f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
     )
 
 
-def _worth(ledger: Ledger, start: Start, variant: int) -> float:
-    """Mean quality of a batch's requests, were it started with a variant."""
-    batch = start.batch
-    seconds = ledger.expected(start.place, start.loaded, variant, start.size) or 0.0
-    delay = batch.started - np.array(batch.at) + seconds
-    return float(ledger.layout.quality.quality(batch.user, variant, delay).mean())
+def _worths(ledger: Ledger, start: Start) -> list[float]:
+    """Mean quality of a batch's requests, were it started with each variant."""
+    batch, variants = start.batch, range(len(ledger.layout.variants))
+    seconds = [ledger.expected(start.place, start.loaded, variant, start.size) or 0.0 for variant in variants]
+    delay = batch.started - np.array(batch.at) + np.array(seconds)[:, None]
+    each = ledger.layout.quality.quality(batch.user, np.array(variants)[:, None], delay)
+    worths: list[float] = each.mean(axis=1).tolist()
+    return worths
 
 
-def _instead(ledger: Ledger, start: Start) -> str:
+def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
     """The best of the other variants."""
-    others = [variant for variant in range(len(ledger.layout.variants)) if variant != start.batch.variant]
+    others = [variant for variant in range(len(worths)) if variant != chosen]
     if not others:
         return ""
-    worths = [_worth(ledger, start, variant) for variant in others]
-    best = int(np.argmax(worths))
-    return f"; {ledger.layout.variants[others[best]]} would come to {worth_text(worths[best])}"
+    best = max(others, key=lambda variant: worths[variant])
+    return f"; {ledger.layout.variants[best]} would come to {worth_text(worths[best])}"
 
 
 def _turns(ledger: Ledger, decided: Decided) -> str:

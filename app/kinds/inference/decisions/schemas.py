@@ -69,6 +69,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
     wake_at: float | None
     waiting: dict[str, int]
     quality: dict[str, float]
+    expected: dict[str, dict[str, list[float]]] | None = None
     shadow: EncodedShadow | None = None
 
 
@@ -112,6 +113,11 @@ class InferenceDecision(DecisionBase):
     wake_at: float | None = Field(description="When to report again at the latest; null: at the next event.")
     waiting: dict[str, int] = Field(description="Requests of each user that wait, after all this.")
     quality: dict[str, float] = Field(description="Mean response quality of each user lately; 1 before an answer.")
+    expected: dict[str, dict[str, list[float]]] | None = Field(
+        default=None,
+        description="Seconds that batches are expected to take, by class of servers, variant and size, for a client "
+        "that decides by itself: in the first decision of a carried run, where there is a domain model.",
+    )
     shadow: ShadowStarts | None = Field(default=None, description="The run's shadow, if it has one.")
 
 

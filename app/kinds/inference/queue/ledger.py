@@ -34,6 +34,7 @@ class Ledger:
         now: seconds since the run's start.
         dropped: requests that were given up since the ledger was made.
         servers: those that are on, by their place in the fleet.
+        carried: whether the client decides by itself.
     """
 
     def __init__(self, layout: Layout, fleet: Fleet, seconds: NDArray[np.float64] | None, state: RunState) -> None:
@@ -41,7 +42,7 @@ class Ledger:
         self.now, self.control, self.requests = state.now, state.control, state.requests
         self.dropped: list[Dropped] = []
         self.servers: dict[int, Server] = dict(state.servers)
-        self._seconds, self._carried = seconds, state.carried
+        self._seconds, self.carried = seconds, state.carried
         self._at = [deque(queue.at) for queue in state.queues]
         self._ids = [deque(queue.ids) for queue in state.queues]
         self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
@@ -63,7 +64,7 @@ class Ledger:
             tuple(self._answered),
             tuple(self._quality),
             self.requests,
-            self._carried,
+            self.carried,
         )
 
     def pass_time(self, now: float) -> None:
@@ -91,7 +92,7 @@ class Ledger:
         assert server.batch is not None  # noqa: S101 - who calls has made sure of it
         user, variant, ended = server.batch.user, server.batch.variant, np.array(server.batch.at)
         quality = self.layout.quality.quality(user, variant, at - ended)
-        self._count(user, len(ended), float(quality.sum()))
+        self._count(user, len(ended), float(quality.sum()), at)
         self._put(place, server._replace(batch=None))
 
     def turn(self, place: int, status: str) -> None:
@@ -129,9 +130,9 @@ class Ledger:
         limit = self.layout.spec.queue_limit
         for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
             while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit
-                self._drop(user, TOO_OLD)
+                self._drop(user, TOO_OLD, at[0] + zero)
             while len(at) > limit:
-                self._drop(user, TOO_MANY)
+                self._drop(user, TOO_MANY, self.now)
 
     def start(self, place: int, user: int, variant: int, size: int) -> Batch:
         """Start a batch of a user's oldest requests, at most ``size``, on an idle server."""
@@ -176,9 +177,10 @@ class Ledger:
         yield from (name for ids in self._ids for name in ids)
         yield from (name for server in self.servers.values() if server.batch for name in server.batch.ids)
 
-    def wake_at(self) -> float | None:
-        """When a request is to be given up next; None where none waits."""
-        return min((at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at), default=None)
+    def next_look(self) -> float | None:
+        """When there is a decision on servers or a request to be given up next, whatever comes; None: never."""
+        moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
+        return min([*moments, self.control] if self.scalable else moments, default=None)
 
     def seen(self, place: int) -> State:
         """What is known at a decision on a server, or with ``CONTROL`` on the number of servers; B is 1."""
@@ -213,14 +215,16 @@ class Ledger:
             self._counts[_status(server)][position] += 1
         self._soonest = None
 
-    def _count(self, user: int, requests: int, quality: float) -> None:
-        self._answered[user] += requests
-        self._quality[user] += quality
+    def _count(self, user: int, requests: int, quality: float, at: float) -> None:
+        """Requests that were answered or dropped at a moment, which is not after ``now``."""
+        known = exp((at - self.now) / self.layout.spec.episode_seconds)
+        self._answered[user] += requests * known
+        self._quality[user] += quality * known
 
-    def _drop(self, user: int, why: str) -> None:
+    def _drop(self, user: int, why: str, at: float) -> None:
         self._at[user].popleft()
         self.dropped.append(Dropped(user, self._ids[user].popleft(), why))
-        self._count(user, 1, 0.0)
+        self._count(user, 1, 0.0, at)
 
     def _return(self, batch: Batch) -> None:
         """Requests wait again, each in its place."""

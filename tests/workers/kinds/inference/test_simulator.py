@@ -145,7 +145,7 @@ def test_learners_go_on_with_a_new_episode() -> None:
 
 
 class Slow:
-    """The same system, one event after the other in plain Python: one variant's seconds are constant, requests given."""
+    """The same system, one event after the other in plain Python: seconds are constant, requests given."""
 
     def __init__(self, made: Layout, seconds: np.ndarray, requests: list[tuple[float, int]]) -> None:
         self.made, self.spec, self.seconds = made, made.spec, seconds
@@ -190,10 +190,10 @@ class Slow:
                 if free:
                     self.asked = free[0]
                     return
-            if self.now >= self.spec.episode_seconds and not any(self.queues):
-                if not any(s["state"] == "busy" for s in self.servers):
-                    self.over = True
-                    return
+            working = any(s["state"] == "busy" for s in self.servers)
+            if self.now >= self.spec.episode_seconds and not any(self.queues) and not working:
+                self.over = True
+                return
             self.happen()
 
     def happen(self) -> None:
@@ -205,19 +205,13 @@ class Slow:
         self.terms[2] += float(price[on].sum()) * (time - self.now) / whole
         self.now = time
         happened = [heapq.heappop(self.events) for _ in range(len(self.events)) if self.events[0][0] <= time]
-        for _, what, _, given in happened:
-            if what in {0, 1} and given["order"] == given["server"]["order"]:
-                server = given["server"]
+        for _, what, _, about in happened:
+            if what in {0, 1} and about["order"] == about["server"]["order"]:
+                about["server"]["state"] = "idle"
                 if what == 0:
-                    self.quality[given["user"]] += given["earned"]
-                server["state"] = "idle"
+                    self.quality[about["user"]] += about["earned"]
             if what == 2:
-                passed = time - self.rate_at[given]
-                self.rate[given] = smoothed(self.rate[given], passed, np.array(1), self.spec.control_seconds)
-                self.rate_at[given] = time
-                self.queues[given].append(time)
-                if len(self.queues[given]) > self.spec.queue_limit:
-                    self.drop(given)
+                self.arrive(about)
             if what == 4:
                 self.turns = 4
         for user, queue in enumerate(self.queues):
@@ -227,8 +221,15 @@ class Slow:
             for server in self.servers:
                 server["waited"] = False
 
+    def arrive(self, user: int) -> None:
+        passed = self.now - self.rate_at[user]
+        self.rate[user] = smoothed(self.rate[user], passed, np.array(1), self.spec.control_seconds)
+        self.rate_at[user] = self.now
+        self.queues[user].append(self.now)
+        if len(self.queues[user]) > self.spec.queue_limit:
+            self.drop(user)
+
     def act(self, action: int) -> None:
-        users, variants, batches = self.made.shape
         if self.asked is None:
             self.turns = self.turns - 1 if action != WAIT else 0
             if action != WAIT:

@@ -1,7 +1,7 @@
 """Requests, queues, batches and servers, event by event; compiled. B episodes stand at their next decisions.
 
 At one instant come ends of batches, started servers, arrivals, drops, control, dispatch, in this order. ``start``
-begins episodes, ``step`` takes the decisions that are asked for and goes on to the next, ``look`` tells what is known then.
+begins episodes, ``step`` takes the decisions that are asked for and goes on to the next, ``look`` tells what is known.
 Servers are numbered by class, then within it.
 """
 

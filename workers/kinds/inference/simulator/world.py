@@ -32,8 +32,8 @@ OUTCOMES = (
     Outcome("server_hours", "h"),
     Outcome("cost"),
 )
-HORIZON = 30.0  # seconds after which what is paid counts 1/e, for learners
-PAID_AT_ONCE = 10.0  # requests whose whole quality is a learner's reward of 1
+HORIZON = 3  # control intervals after which what is paid counts 1/e, for learners
+PAY = 10.0  # what they are paid in that time, times a return: of order 1 where a tenth is lost
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
 
 
@@ -146,13 +146,12 @@ class InferenceWorld(Disturbed):
         self._settle(before)
         self._look()
         done, final = self.worlds.count[:, kernels.ENDED] == 1, self.view
-        discount = np.exp(-elapsed / HORIZON).astype(np.float32)
-        pay = self.paid.astype(np.float32)
-        if self.renews:
-            pay = (self.paid * (self.worlds.count[:, kernels.REQUESTS].clip(1) / PAID_AT_ONCE)).astype(np.float32)
-            if done.any():
-                self._begin_anew(np.flatnonzero(done))
-        return Step(self.view.observation, self.view.mask, pay, done, final.observation, discount)
+        horizon = HORIZON * self.rules.window
+        pay = self.paid * (PAY * self.rules.until / horizon if self.renews else 1.0)
+        if self.renews and done.any():
+            self._begin_anew(np.flatnonzero(done))
+        discount = np.exp(-elapsed / horizon).astype(np.float32)
+        return Step(self.view.observation, self.view.mask, pay.astype(np.float32), done, final.observation, discount)
 
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)

@@ -36,6 +36,10 @@ from .gain_interval import GainInterval
 from .health import Health
 from .held_out import HeldOut
 from .inference_decision import InferenceDecision
+from .inference_decision_expected_type_0 import InferenceDecisionExpectedType0
+from .inference_decision_expected_type_0_additional_property import (
+    InferenceDecisionExpectedType0AdditionalProperty,
+)
 from .inference_decision_quality import InferenceDecisionQuality
 from .inference_decision_servers import InferenceDecisionServers
 from .inference_decision_source import InferenceDecisionSource
@@ -238,6 +242,8 @@ __all__ = (
     "Health",
     "HeldOut",
     "InferenceDecision",
+    "InferenceDecisionExpectedType0",
+    "InferenceDecisionExpectedType0AdditionalProperty",
     "InferenceDecisionQuality",
     "InferenceDecisionServers",
     "InferenceDecisionSource",

@@ -19,6 +19,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.batch_start import BatchStart
     from ..models.drop import Drop
+    from ..models.inference_decision_expected_type_0 import InferenceDecisionExpectedType0
     from ..models.inference_decision_quality import InferenceDecisionQuality
     from ..models.inference_decision_servers import InferenceDecisionServers
     from ..models.inference_decision_waiting import InferenceDecisionWaiting
@@ -67,11 +68,17 @@ class InferenceDecision:
     """ Requests of each user that wait, after all this. """
     quality: InferenceDecisionQuality
     """ Mean response quality of each user lately; 1 before an answer. """
+    expected: InferenceDecisionExpectedType0 | None | Unset = UNSET
+    """ Seconds that batches are expected to take, by class of servers, variant and size, for a client that decides
+    by itself: in the first decision of a carried run, where there is a domain model. """
     shadow: None | ShadowStarts | Unset = UNSET
     """ The run's shadow, if it has one. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.inference_decision_expected_type_0 import (
+            InferenceDecisionExpectedType0,  # noqa: PLC0415
+        )
         from ..models.shadow_starts import ShadowStarts  # noqa: PLC0415
 
         run: None | str
@@ -122,6 +129,14 @@ class InferenceDecision:
 
         quality = self.quality.to_dict()
 
+        expected: dict[str, Any] | None | Unset
+        if isinstance(self.expected, Unset):
+            expected = UNSET
+        elif isinstance(self.expected, InferenceDecisionExpectedType0):
+            expected = self.expected.to_dict()
+        else:
+            expected = self.expected
+
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
             shadow = UNSET
@@ -155,6 +170,8 @@ class InferenceDecision:
                 "quality": quality,
             }
         )
+        if expected is not UNSET:
+            field_dict["expected"] = expected
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -164,6 +181,9 @@ class InferenceDecision:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.batch_start import BatchStart  # noqa: PLC0415
         from ..models.drop import Drop  # noqa: PLC0415
+        from ..models.inference_decision_expected_type_0 import (
+            InferenceDecisionExpectedType0,  # noqa: PLC0415
+        )
         from ..models.inference_decision_quality import InferenceDecisionQuality  # noqa: PLC0415
         from ..models.inference_decision_servers import InferenceDecisionServers  # noqa: PLC0415
         from ..models.inference_decision_waiting import InferenceDecisionWaiting  # noqa: PLC0415
@@ -242,6 +262,23 @@ class InferenceDecision:
 
         quality = InferenceDecisionQuality.from_dict(d.pop("quality"))
 
+        def _parse_expected(data: object) -> InferenceDecisionExpectedType0 | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                expected_type_0 = InferenceDecisionExpectedType0.from_dict(data)
+
+                return expected_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(InferenceDecisionExpectedType0 | None | Unset, data)
+
+        expected = _parse_expected(d.pop("expected", UNSET))
+
         def _parse_shadow(data: object) -> None | ShadowStarts | Unset:
             if data is None:
                 return data
@@ -279,6 +316,7 @@ class InferenceDecision:
             wake_at=wake_at,
             waiting=waiting,
             quality=quality,
+            expected=expected,
             shadow=shadow,
         )
 
