@@ -4,6 +4,8 @@ from .agent_read import AgentRead
 from .agent_read_report import AgentReadReport
 from .arrived import Arrived
 from .backfill_window import BackfillWindow
+from .batch_prediction import BatchPrediction
+from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
 from .batch_start import BatchStart
 from .batches_read import BatchesRead
 from .criterion import Criterion
@@ -211,6 +213,8 @@ __all__ = (
     "Arrived",
     "BackfillWindow",
     "BatchesRead",
+    "BatchPrediction",
+    "BatchPredictionArrivalsType0",
     "BatchStart",
     "Criterion",
     "Decision",
