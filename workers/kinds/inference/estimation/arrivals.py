@@ -71,8 +71,13 @@ class Series(NamedTuple):
 
 
 def series(counts: Sequence[Counts], user: int) -> list[Series]:
-    """A user's rates in every log."""
-    return [Series(one.counts[user] / one.seconds, one.times, one.seconds, one.daily) for one in counts]
+    """A user's rates in the logs that tell of times of day, where these cover half a day together; else in all.
+
+    What runs leave begins at 0 whenever they were: beside a profile of the day it would count as of midnight.
+    """
+    every = [Series(one.counts[user] / one.seconds, one.times, one.seconds, one.daily) for one in counts]
+    daily = [one for one in every if one.daily]
+    return daily if sum(len(one.rate) * one.seconds for one in daily) >= DAY_SECONDS / 2 else every
 
 
 def fit_arrivals(logs: Sequence[Series]) -> Arrivals:
@@ -91,12 +96,10 @@ def hour_steps(seconds: float) -> int:
 
 
 def profile(logs: Sequence[Series]) -> Floats:
-    """Requests per second by part of the day, [P]; one part where no log tells of times of day."""
-    daily = [one for one in logs if one.daily]
-    every = np.concatenate([one.rate for one in logs])
-    if not daily or sum(len(one.rate) * one.seconds for one in daily) < DAY_SECONDS / 2:
-        return np.array([every.mean()])
-    sums, counts = _by_day(daily)
+    """Requests per second by part of the day, [P]; one part where logs do not tell of times of day, or of few."""
+    if not all(one.daily for one in logs) or sum(len(one.rate) * one.seconds for one in logs) < DAY_SECONDS / 4:
+        return np.array([np.concatenate([one.rate for one in logs]).mean()])
+    sums, counts = _by_day(logs)
     days = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)  # [days, P]
     seen = counts.sum(axis=0) > 0
     mean = sums.sum() / counts.sum()

@@ -15,10 +15,11 @@ from workers.kinds.inference.estimation.arrivals import (
     dispersion,
     fit_arrivals,
     profile,
+    series,
     smoothed,
     variation,
 )
-from workers.kinds.inference.estimation.counts import DATED, counted
+from workers.kinds.inference.estimation.counts import DATED, Counts, counted
 
 CONTROL = 60.0
 
@@ -131,6 +132,13 @@ class TestCounts:
         [found] = counted([log], 2, 10.0)
         assert found.counts.tolist() == [[1, 2, 0], [1, 0, 0]]
         assert (found.start, found.daily, found.times.tolist()) == (0.0, False, [0.0, 10.0, 20.0])
+
+    def test_what_runs_leave_counts_only_where_no_log_tells_of_times_of_day(self) -> None:
+        run = Counts(np.full((1, 5), 600.0), 0.0, CONTROL)
+        day = Counts(planted(1).rate[None] * CONTROL, DATED, CONTROL)
+        assert [one.daily for one in series([run, day], 0)] == [True]
+        assert len(series([run, run], 0)) == 2
+        assert fit_arrivals(series([run, run], 0)).rate == pytest.approx([10.0])
 
     def test_a_dated_log_tells_of_times_of_day_however_short(self) -> None:
         log = Requests(np.array([DATED * 17, DATED * 17 + 20], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))

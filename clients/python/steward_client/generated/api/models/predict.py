@@ -16,11 +16,11 @@ def _get_kwargs(
     workload: str,
     version: int,
     *,
-    variant: str,
-    batch: int,
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
-    allocation: list[str],
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> dict[str, Any]:
@@ -35,7 +35,9 @@ def _get_kwargs(
 
     params["at"] = at
 
-    json_allocation = allocation
+    json_allocation: list[str] | Unset = UNSET
+    if not isinstance(allocation, Unset):
+        json_allocation = allocation
 
     params["allocation"] = json_allocation
 
@@ -127,11 +129,11 @@ def sync_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str,
-    batch: int,
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
-    allocation: list[str],
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Response[BatchPrediction | Prediction | Problem]:
@@ -143,11 +145,11 @@ def sync_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str):
-        batch (int):
+        variant (str | Unset):
+        batch (int | Unset):
         server (str | Unset):
         at (float | Unset):
-        allocation (list[str]):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -183,11 +185,11 @@ def sync(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str,
-    batch: int,
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
-    allocation: list[str],
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> BatchPrediction | Prediction | Problem | None:
@@ -199,11 +201,11 @@ def sync(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str):
-        batch (int):
+        variant (str | Unset):
+        batch (int | Unset):
         server (str | Unset):
         at (float | Unset):
-        allocation (list[str]):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -234,11 +236,11 @@ async def asyncio_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str,
-    batch: int,
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
-    allocation: list[str],
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Response[BatchPrediction | Prediction | Problem]:
@@ -250,11 +252,11 @@ async def asyncio_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str):
-        batch (int):
+        variant (str | Unset):
+        batch (int | Unset):
         server (str | Unset):
         at (float | Unset):
-        allocation (list[str]):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -288,11 +290,11 @@ async def asyncio(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str,
-    batch: int,
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
-    allocation: list[str],
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> BatchPrediction | Prediction | Problem | None:
@@ -304,11 +306,11 @@ async def asyncio(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str):
-        batch (int):
+        variant (str | Unset):
+        batch (int | Unset):
         server (str | Unset):
         at (float | Unset):
-        allocation (list[str]):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
