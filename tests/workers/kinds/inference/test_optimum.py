@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from workers.inputs import Conditions
 from workers.kinds.inference.evaluation.optimum import Intractable, solve
 from workers.kinds.inference.simulator.world import InferenceWorld
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "users": 2,
     "variants": 2,
     "batches": [1, 2],
