@@ -2,8 +2,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from app.kinds.contract.policy import Policy
 from app.kinds.inference.heuristics import BASELINES, statics
+from app.kinds.inference.layout import Layout
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.levels import Level
@@ -24,7 +27,7 @@ SPEC: dict[str, Any] = {
 SECONDS = [[[0.3, 0.4], [0.7, 1.1]]]
 
 
-def returns(made, model, policy) -> np.ndarray:
+def returns(made: Layout, model: Any, policy: Policy) -> NDArray[np.floating]:
     return play(InferenceWorld(made, [model], Conditions(96, 0)), Level.SEEDS, 3, Bare(policy)).returns
 
 

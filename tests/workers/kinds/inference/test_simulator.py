@@ -159,7 +159,7 @@ class Slow:
         self.queues: list[deque[float]] = [deque() for _ in made.users]
         klass = [c for c, many in enumerate(made.maximum) for _ in range(many)]
         within = [i for many in made.maximum for i in range(many)]
-        self.servers = [
+        self.servers: list[dict[str, Any]] = [
             {
                 "class": c,
                 "state": "idle" if i < made.minimum[c] else "off",

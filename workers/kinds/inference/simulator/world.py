@@ -161,7 +161,8 @@ class InferenceWorld(Disturbed):
         fresh = _known(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
-        state = State(*(field.copy() for field in self.state))
+        before: Any = self.state
+        state = State(*(field.copy() for field in before))
         for old, new in zip(state, fresh, strict=True):
             old[rows] = new
         observation, mask = self.view.observation.copy(), self.view.mask.copy()
