@@ -199,6 +199,21 @@ class ProjectionTables:
         return self.minima + self.steps * levels
 
     @cached_property
+    def spans(self) -> tuple[Array, Array]:
+        """Squares of the offsets of an interval's ends within a run, and by how much those between runs are larger,
+        [2, 1, M] each: below, above.
+        """
+        table = self.table
+        residual = np.array([table.residual_low, table.residual_high])[:, None] ** 2
+        marginal = np.array([table.marginal_low, table.marginal_high])[:, None] ** 2
+        return residual, np.maximum(marginal - residual, 0)
+
+    @cached_property
+    def open_variance(self) -> Array:
+        """Of the log run effect before any report, [M]; more than 0."""
+        return np.maximum(self.effect_variance, 1e-12)
+
+    @cached_property
     def far(self) -> NDArray[np.bool_]:
         """Allocations of the grid that are more than a step from those of the samples, in any resource, [A]."""
         units, margin = self.units(self.grid_levels), self.steps * 1.5

@@ -156,7 +156,7 @@ def next_iteration(
     all stem from normal errors of the log. Loud iterations have wider ones. From report to report the run's own errors
     take the place of those that the samples' offsets were made of.
     """
-    table, coming, reach = projector.table, following(projector, state, chosen, told), _width(projector.table.level)
+    coming, reach = following(projector, state, chosen, told), _width(projector.table.level)
     centre, between = coming.logs + state.effect, coming.unknown
     if coming.offsets is not None:
         offsets, weights = coming.offsets, member_weights(state)[:, None]
@@ -164,28 +164,18 @@ def next_iteration(
         middle = (weights @ each)[:, 0]
         between = between + (weights @ each**2)[:, 0] - middle**2
         centre = centre + middle
-    unknown = state.variance + drift_variance(projector, state)
-    noise = projector.noise(state.iteration)
-    known = noise / projector.noise_variance, np.clip(unknown / np.maximum(projector.effect_variance, 1e-12), 0, 1)
+    unknown, noise = state.variance + drift_variance(projector, state), projector.noise(state.iteration)
     between = between * reach**2
     own = between + (unknown + noise) * reach**2
-    down = _half(between, table.residual_low, table.marginal_low, known)
-    up = _half(between, table.residual_high, table.marginal_high, known)
+    loud, open_share = noise / projector.noise_variance, np.minimum(unknown / projector.open_variance, 1)
+    residual, marginal = projector.spans
+    usual = between + loud * residual + open_share * marginal  # [low or high, B, M]
+    down, up = np.sqrt(own_scale(state, usual, own))
     mean = np.exp(centre + coming.noise / 2)
-    low = np.exp(centre - np.sqrt(own_scale(state, down, own)))
-    high = np.exp(centre + np.sqrt(own_scale(state, up, own)))
+    low, high = np.exp(centre - down), np.exp(centre + up)
     for values in (mean, low, high):
         values[:, projector.layout.seconds] += pause
     return mean, low, high
-
-
-def _half(between: Array, residual: Array, marginal: Array, known: tuple[Array, Array]) -> Array:
-    """Square of half an interval, [B, M], from offsets [M]; ``known`` is how loud the iteration is against the usual
-    one, and which share of the run effect's variance is still unknown.
-    """
-    loud, unknown = known
-    squared: Array = between + loud * residual**2 + unknown * np.maximum(marginal**2 - residual**2, 0)
-    return squared
 
 
 @lru_cache
