@@ -105,6 +105,16 @@ def test_a_plan_waits_for_the_better_node() -> None:
     assert set(found.node.tolist()) == {0}
 
 
+def test_where_nothing_waits_there_is_nothing_to_change() -> None:
+    left = Remaining(
+        parent_start=np.zeros(3, np.int64), parents=np.zeros(0, np.int64), data=np.zeros(0),
+        cost=np.array([[0.0, np.inf], [np.inf, 0.0]]), processors=np.ones(2, np.int64), end=np.array([5.0, 9.0]),
+        node=np.arange(2), order=np.arange(2), slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.zeros(2),
+    )  # fmt: skip
+    found = searched(left, attempts=1000)
+    assert (found.end.tolist(), found.node.tolist(), found.better) == ([5, 9], [0, 1], False)
+
+
 def test_the_plan_so_far_is_never_lost() -> None:
     random = np.random.default_rng(4)
     edges = {(0, k): 50.0 for k in range(1, 12)} | {(k, 12): 50.0 for k in range(1, 12)}
