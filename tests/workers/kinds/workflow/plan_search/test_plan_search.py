@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
-from app.kinds.workflow.scheduling.annealing import course, timed
+from app.kinds.workflow.scheduling.annealing import DRAWS, annealed, course, timed
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow.plan_search import beginnings
 from workers.kinds.workflow.plan_search.search import _begun, _free, base, by_rule, problem_of, searched
+from workers.kinds.workflow.simulator.planner import anneal
+from workers.kinds.workflow.simulator.search import SHORT, rest
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -89,6 +91,24 @@ def test_compiled_beginnings_are_the_plain_functions_own(
     length = beginnings.appended(by_heft, *problem[:3], _free(left, rule), rule.bias)
     assert length == by_rule(left, problem, rule).length
     assert by_heft.order.tolist() == by_rule(left, problem, rule).order.tolist()
+
+
+@settings(max_examples=15, deadline=None)
+@given(graph=layered(16), nodes=st.integers(1, 4), fixed=st.integers(0, 4), seed=SEEDS)
+def test_compiled_attempts_are_the_plain_functions_own_and_leave_fixed_tasks_alone(
+    graph: tuple[int, Edges], nodes: int, fixed: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    left = drawn(random, *graph, nodes, fixed)
+    problem = problem_of(left)
+    own, draws = base(left, problem), random.uniform(size=(100, DRAWS))
+    compiled, plain = (
+        search(_begun(left, own.order, own.node), *problem[:3], rest(problem), SHORT, draws)
+        for search in (anneal, annealed)
+    )
+    assert [part.tolist() for part in compiled[:2]] == [part.tolist() for part in plain[:2]]
+    assert compiled[2] == plain[2]
+    assert compiled[0][: left.fixed].tolist() == list(range(left.fixed))
 
 
 def test_a_plan_waits_for_the_better_node() -> None:
