@@ -1,6 +1,7 @@
 """Agents of kind `inference`: beside the exact optimum on small systems, and beside published rules on test loads.
 
-``STEWARD_DATA=… python -m benchmarks.inference_agents [small] [loads] [--seeds N] [--steps N] [--algorithms A …]``
+``STEWARD_DATA=… python -m benchmarks.inference_agents [small] [loads] [--seeds N] [--steps N] [--algorithms A …]
+[--loads L …]``
 
 **small**: one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told
 first: what the best static leaves of it: where that is nothing, a high score means nothing.
@@ -32,7 +33,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import SHARED
-from benchmarks.inference_peers import families
+from benchmarks.inference_peers import Warm, families
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
@@ -51,6 +52,7 @@ GOAL_SMALL, GOAL_SERVED, GOAL_QUALITY = 0.03, 0.01, 0.9
 WINDOWS, CHOOSING = 32, 12  # of test days, and of those that choose
 CORES, SLA = 4, 750
 ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # torchvision's first weights
+LOADS = ("twitter", "poisson", "bursty")
 Row = dict[str, Any]
 
 
@@ -196,7 +198,7 @@ def load(counts: NDArray[np.int64], ends: tuple[int, int, int], window: float, s
     )
 
 
-def on_loads(data: Path, seeds: int, steps: int) -> list[Row]:
+def on_loads(data: Path, seeds: int, steps: int, wanted: Sequence[str] = LOADS) -> list[Row]:
     """Players on test windows: return, quality, cost."""
     layout, seconds = serving(data)
     window, day = layout.spec.episode_seconds, 86_400
@@ -207,12 +209,13 @@ def on_loads(data: Path, seeds: int, steps: int) -> list[Row]:
         "bursty": load(planted("bursty", 12_000, 3), (4_500, 6_000, 12_000), window, 3),
     }
     rows: list[Row] = []
-    for name, parts in loads.items():
+    for name, parts in ((name, loads[name]) for name in wanted):
         model = ServiceModel(
             np.log(seconds)[None], np.zeros(3), parts.train.rate[:, None], np.zeros(2), np.ones((1, 3), np.bool_)
         )
-        players = {peer: _chosen(layout, model, parts.choose, found) for peer, found in families(layout, seconds)}
-        players["best rule"] = _chosen(layout, model, parts.choose, BASELINES)
+        peers = {**dict(families(layout, seconds)), "best rule": list(BASELINES)}
+        warm = {peer: [Warm(one, parts.train.rate) for one in found] for peer, found in peers.items()}
+        players: dict[str, Policy] = {peer: _chosen(layout, model, parts.choose, found) for peer, found in warm.items()}
         agents = []
         for seed in range(seeds):
             world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), parts.train)
@@ -284,6 +287,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--algorithms", nargs="*", default=list(names()))
+    parser.add_argument("--loads", nargs="*", default=list(LOADS))
     wanted = parser.parse_args()
     from benchmarks.__main__ import show
 
@@ -292,7 +296,7 @@ def main() -> None:
         show("inference_agents, small", on_small(wanted.seeds, wanted.steps, wanted.algorithms))
     if "loads" in wanted.parts:
         data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-        show("inference_agents, loads", on_loads(data, wanted.seeds, wanted.steps))
+        show("inference_agents, loads", on_loads(data, wanted.seeds, wanted.steps, wanted.loads))
     print(f"{time.perf_counter() - begin:.0f} s")
 
 

@@ -34,11 +34,15 @@ def register(cli: typer.Typer) -> None:
         raise typer.Exit(run(Options(output, iterations, compare)))
 
     @demo.command("inference")
-    def serving(output: Output = Path("demo-output"), compare: Compare = True) -> None:
+    def serving(
+        output: Output = Path("demo-output"),
+        seconds: Annotated[float, typer.Option(min=2, max=120, help="For how long requests come.")] = 20.0,
+        compare: Compare = True,
+    ) -> None:
         """Serve two users' requests by three real networks under Steward's decisions, in a burst (under 3 minutes)."""
         from app.startup import check_learning
 
         check_learning("steward demo inference")
-        from app.demo.serving.story import run
+        from app.demo.serving.story import Options, run
 
-        raise typer.Exit(run(output, compare=compare))
+        raise typer.Exit(run(Options(output, seconds, compare)))

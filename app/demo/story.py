@@ -130,7 +130,8 @@ class Demo:
         first, last = run_plan.disturbed.start, run_plan.disturbed.stop - 1
         self.show.step("Run live under Steward's decisions")
         neighbour = f"in iterations {first}–{last} [red]*[/] a neighbour takes CPU under the same limit"
-        self.show.say(f"deadline {run_plan.deadline:.1f} s; {neighbour}")
+        self.show.say(f"deadline {run_plan.deadline:.1f} s; costs are CPU-seconds reserved")
+        self.show.say(neighbour)
         controller = Managed(steward, plan.WORKLOAD, on_start=self.show.head)
         run = drive("Steward", controller, own, run_plan, self.show.row)
         controller.finish()

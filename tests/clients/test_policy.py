@@ -204,7 +204,7 @@ def test_events_are_handed_over_in_reports_of_a_bounded_size(policy: Policy) -> 
     assert sizes == [FULL, FULL]
 
 
-DECISION = {
+DECISION: dict[str, Any] = {
     "run": "r", "workload": "vision", "reported": None, "iteration": 0, "noop": True, "source": "heuristic",
     "agent": None, "policy": "carried", "reason": {"code": "carried", "text": "x"}, "valid_for_iterations": 1,
     "decided_at": "2026-01-01T00:00:00Z", "kind": "inference", "at": 0.0, "start": [], "drop": [], "servers": {},

@@ -36,7 +36,7 @@ def network(layout: Layout) -> bytes:
         "advantage.bias": np.arange(actions, dtype=np.float32),
     }
     config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
-    return save(NetworkPolicy(config, arrays), "inference", layout.entries, actions, {})
+    return save(NetworkPolicy.build(config, {**arrays}), "inference", layout.entries, actions, {})
 
 
 def publish(server: StewardServer, spec: dict[str, Any]) -> dict[str, bytes]:

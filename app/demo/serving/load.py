@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-SECONDS = 20.0
-BURST = (8.0, 13.0)
+BURST = (0.4, 0.65)
+"""From which share of the time to which more requests come."""
 USERS = {"search": 0.6, "archive": 0.4}
 """Shares of the requests: who searches waits for the answer, who files an archive has time."""
 
@@ -20,8 +20,8 @@ class Request(NamedTuple):
     page: int
 
 
-def schedule(usual: float, burst: float, seed: int, seconds: float = SECONDS) -> list[Request]:
-    """Poisson arrivals at ``usual`` requests a second, and at ``burst`` between the seconds of ``BURST``."""
+def schedule(usual: float, burst: float, seed: int, seconds: float) -> list[Request]:
+    """Poisson arrivals at ``usual`` requests a second, and at ``burst`` in the part of ``BURST``."""
     rng = np.random.default_rng(seed)
     requests: list[Request] = []
     at = 0.0
@@ -29,6 +29,6 @@ def schedule(usual: float, burst: float, seed: int, seconds: float = SECONDS) ->
         at += rng.exponential(1 / burst)  # thinned where there is no burst
         if at >= seconds:
             return requests
-        if BURST[0] <= at < BURST[1] or rng.random() < usual / burst:
+        if BURST[0] <= at / seconds < BURST[1] or rng.random() < usual / burst:
             user = str(rng.choice(list(USERS), p=list(USERS.values())))
             requests.append(Request(at, user, len(requests)))

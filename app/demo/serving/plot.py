@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import altair as alt
 
-from app.demo.serving.load import BURST, SECONDS
+from app.demo.serving.load import BURST
 from app.demo.serving.networks import SIZES
-from app.demo.serving.play import Played
+from app.demo.serving.play import Played, Response
 
 WIDTH = 760
-COLOURS = ["#0b7285", "#e8590c", "#495057", "#868e96", "#ced4da"]
+BAR = 18  # pixels
+COLOURS = ["#0b7285", "#e8590c", "#862e9c", "#2b8a3e", "#adb5bd"]
 SIZE_COLOURS = ["#ffd43b", "#ff922b", "#c2255c", "#212529"]
 GIVEN_UP = "given up"
 
 
-def save(played: Sequence[Played], folder: Path) -> list[Path]:
+def save(played: Sequence[Played], seconds: float, folder: Path) -> list[Path]:
     """Write ``inference.png`` and ``inference.html`` (all it needs inside it); the first run is Steward's."""
-    chart = picture(played)
+    chart = picture(played, seconds)
     folder.mkdir(parents=True, exist_ok=True)
     png, html = folder / "inference.png", folder / "inference.html"
     chart.save(str(png), scale_factor=1.5)
@@ -28,9 +29,12 @@ def save(played: Sequence[Played], folder: Path) -> list[Path]:
     return [png, html]
 
 
-def picture(played: Sequence[Played]) -> alt.VConcatChart:
+def picture(played: Sequence[Played], seconds: float) -> alt.VConcatChart:
     """Arrivals, then queues, then what Steward chose, then quality per user."""
-    panels = [_arrivals(played[0]), _queues(played), _chosen(played[0]), _quality(played)]
+    panels = [
+        alt.layer(_shade(seconds), marked).properties(width=WIDTH, height=140, title=title)
+        for marked, title in (_arrivals(played[0]), _queues(played), _chosen(played[0]), _quality(played))
+    ]
     return (
         alt.vconcat(*panels)
         .resolve_scale(color="independent")
@@ -39,46 +43,46 @@ def picture(played: Sequence[Played]) -> alt.VConcatChart:
     )
 
 
-def _arrivals(one: Played) -> alt.LayerChart:
-    values = [{"second": int(r.request.at), "user": r.request.user} for r in one.responses]
+def _arrivals(one: Played) -> tuple[alt.Chart, str]:
+    values = [{"second": _middle(r), "user": r.request.user} for r in one.responses]
     bars = (
         alt.Chart(alt.InlineData(values=values))
-        .mark_bar()
+        .mark_bar(size=BAR)
         .encode(
             x=_second(), y=alt.Y("count():Q", title="requests"), color=_colour("user", None, ["#1971c2", "#a5d8ff"])
         )
     )
-    return _panel(bars, "Requests that came in each second; shaded: the burst")
+    return bars, "Requests that came in each second; shaded: the burst"
 
 
-def _queues(played: Sequence[Played]) -> alt.LayerChart:
-    values = [{"second": at, "run": one.name, "waiting": n} for one in played for at, n in one.waiting if at <= SECONDS]
+def _queues(played: Sequence[Played]) -> tuple[alt.Chart, str]:
+    values = [{"second": at, "run": one.name, "waiting": n} for one in played for at, n in one.waiting]
     lines = (
         alt.Chart(alt.InlineData(values=values))
         .mark_line(interpolate="step-after")
         .encode(x=_second(), y=alt.Y("waiting:Q", title="requests"), color=_run_colour(played))
     )
-    return _panel(lines, "How many waited")
+    return lines, "How many waited"
 
 
-def _chosen(one: Played) -> alt.LayerChart:
-    values = [{"second": int(r.request.at), "network": r.variant or GIVEN_UP} for r in one.responses]
+def _chosen(one: Played) -> tuple[alt.Chart, str]:
+    values = [{"second": _middle(r), "network": r.variant or GIVEN_UP} for r in one.responses]
     order = [*SIZES, GIVEN_UP]
     bars = (
         alt.Chart(alt.InlineData(values=values))
-        .mark_bar()
+        .mark_bar(size=BAR)
         .encode(
             x=_second(),
             y=alt.Y("count():Q", title="requests"),
             color=_colour("network", order, SIZE_COLOURS),
         )
     )
-    return _panel(bars, f"Which network answered them, under {one.name}")
+    return bars, f"Which network answered them, under {one.name}"
 
 
-def _quality(played: Sequence[Played]) -> alt.LayerChart:
+def _quality(played: Sequence[Played]) -> tuple[alt.Chart, str]:
     values = [
-        {"second": int(r.request.at), "run": one.name, "user": r.request.user, "quality": r.quality}
+        {"second": _middle(r), "run": one.name, "user": r.request.user, "quality": r.quality}
         for one in played
         for r in one.responses
     ]
@@ -92,16 +96,16 @@ def _quality(played: Sequence[Played]) -> alt.LayerChart:
             strokeDash=alt.StrokeDash("user:N", title=None, legend=alt.Legend(orient="top")),
         )
     )
-    return _panel(lines, "Mean response quality of the requests that came in each second, by user")
+    return lines, "Mean response quality of the requests that came in each second, by user"
 
 
-def _panel(marked: Any, title: str) -> alt.LayerChart:
-    """A panel of a chart over the burst's shade."""
-    return cast("alt.LayerChart", alt.layer(_shade(), marked).properties(width=WIDTH, height=140, title=title))
+def _middle(response: Response) -> float:
+    """Of the second in which it came."""
+    return int(response.request.at) + 0.5
 
 
 def _second(field: str = "second") -> alt.X:
-    return alt.X(f"{field}:Q", title="second", scale=alt.Scale(domain=[0, SECONDS], nice=False))
+    return alt.X(f"{field}:Q", title="second", scale=alt.Scale(nice=False))
 
 
 def _colour(field: str, order: list[str] | None, colours: list[str]) -> alt.Color:
@@ -113,7 +117,7 @@ def _run_colour(played: Sequence[Played]) -> alt.Color:
     return _colour("run", [one.name for one in played], COLOURS[: len(played)])
 
 
-def _shade() -> alt.Chart:
-    values = [{"from": BURST[0], "to": BURST[1]}]
+def _shade(seconds: float) -> alt.Chart:
+    values = [{"from": BURST[0] * seconds, "to": BURST[1] * seconds}]
     marked = alt.Chart(alt.InlineData(values=values)).mark_rect(opacity=0.15, color="#fab005")
     return marked.encode(x=_second("from"), x2="to:Q")

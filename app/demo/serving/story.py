@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from app.demo.api import Json, Steward
 from app.demo.service import own_service
-from app.demo.serving.load import BURST, SECONDS, USERS, Request, schedule
+from app.demo.serving.load import BURST, USERS, Request, schedule
 from app.demo.serving.play import Played, Run
 from app.demo.serving.players import InfAdapter, Managed, Player, Static, spec
 from app.demo.serving.pool import PERCENT, SERVERS, Pool, servers
@@ -35,10 +36,19 @@ BUDGET = 300_000  # environment steps of each seed: whoever watches waits for it
 Profile = dict[tuple[str, int], list[float]]
 
 
-def run(output: Path, console: Console | None = None, *, compare: bool = True) -> int:
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line; ``seconds``: for how long requests come."""
+
+    output: Path = Path("demo-output")
+    seconds: float = 20.0
+    compare: bool = True
+
+
+def run(options: Options, console: Console | None = None) -> int:
     """Do the whole demo; the exit status."""
     show = Show(console)
-    return ended(ServingDemo(output, show, compare=compare).run, show)
+    return ended(ServingDemo(options, show).run, show)
 
 
 def capacity(profile: Profile) -> dict[str, float]:
@@ -62,8 +72,8 @@ def batch_sizes(profile: Profile) -> dict[str, int]:
 class ServingDemo:
     """The demo, step by step."""
 
-    def __init__(self, output: Path, show: Show, *, compare: bool) -> None:
-        self.output, self.show, self.compare = output, show, compare
+    def __init__(self, options: Options, show: Show) -> None:
+        self.options, self.show = options, show
         self.started = time.monotonic()
 
     def run(self) -> None:
@@ -123,14 +133,15 @@ class ServingDemo:
         self, pool: Pool, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float
     ) -> list[Played]:
         """The same load under Steward, under InfAdapter's rule, and with one network throughout."""
-        load = schedule(usual, BURST_FACTOR * usual, seed=0)
-        burst = f"{BURST_FACTOR * usual:.0f}/s from second {BURST[0]:g} to {BURST[1]:g}"
-        self.show.step(f"Serve {len(load)} requests of two users in {SECONDS:g} s: {usual:.0f}/s, and {burst}")
+        seconds = self.options.seconds
+        load = schedule(usual, BURST_FACTOR * usual, seed=0, seconds=seconds)
+        burst = f"{BURST_FACTOR * usual:.0f}/s from second {BURST[0] * seconds:g} to {BURST[1] * seconds:g}"
+        self.show.step(f"Serve {len(load)} requests of two users in {seconds:g} s: {usual:.0f}/s, and {burst}")
         worthless = {name: quality["zero_at"] for name, quality in QUALITY.items()}
         sizes, rates = batch_sizes(profile), capacity(profile)
         managed = Managed(steward, WORKLOAD)
         players: list[Player] = [managed]
-        if self.compare:
+        if self.options.compare:
             players += [InfAdapter(accuracy, rates, worthless, sizes, usual, CONTROL_SECONDS)]
             players += [Static(name, worthless, sizes) for name in reversed([*accuracy])]
         played = [self.one(pool, player, accuracy, load) for player in players]
@@ -142,7 +153,7 @@ class ServingDemo:
         """One run."""
         with self.show.bar(f"{player.name:18}") as progress:
             run = Run(pool, player, QUALITY, accuracy, load)
-            return run.play(lambda now: progress.update(min(now / SECONDS, 1.0)))
+            return run.play(lambda now: progress.update(min(now / self.options.seconds, 1.0)))
 
     def conclude(self, played: Sequence[Played]) -> None:
         """Summary and picture."""
@@ -152,8 +163,8 @@ class ServingDemo:
         self.show.table(["", *(one.name for one in played)], figures(played))
         for line in verdict(played):
             self.show.say(line)
-        files = plot.save(played, self.output)
-        record = self.output / "inference.json"
+        files = plot.save(played, self.options.seconds, self.options.output)
+        record = self.options.output / "inference.json"
         record.write_text(json.dumps([{"run": one.name, "responses": one.responses} for one in played], indent=1))
         self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, record])}")
         self.show.say(f"the whole demo took {time.monotonic() - self.started:.0f} s")

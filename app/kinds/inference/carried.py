@@ -145,7 +145,7 @@ class Carried:
         at = self._pass(at)
         ledger.drop()
         ledger.dropped.clear()
-        decided = decide(ledger, self._chooser)
+        [decided] = decide([ledger], self._chooser)
         for place, _ in decided.turns:
             server = ledger.servers.get(place)
             state = "down" if server is None else "up" if server.up else "starting"

@@ -98,14 +98,13 @@ class Layout:
         return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()]])
 
     @cached_property
-    def logarithmic(self) -> NDArray[np.bool_]:
-        """Which of them an observation has the logarithm of one more of, then: ``waiting`` and ``rate``."""
-        of_users = np.repeat([True, False, False, True, False], len(self.users))
-        return np.concatenate([of_users, np.zeros(3 * len(self.servers) + 1, np.bool_)])
+    def log_limit(self) -> float:
+        """What the logarithm of requests that wait is at most."""
+        return float(np.log1p(self.spec.queue_limit))
 
     @cached_property
     def ceilings(self) -> NDArray[np.float64]:
-        """What they are at most, then: ages and ``next_free`` are bounded."""
+        """What they are at most, once ``waiting`` and ``rate`` are logarithms: ages and ``next_free`` are bounded."""
         of_users = np.repeat([np.inf, LARGEST_AGE, LARGEST_AGE, np.inf, np.inf], len(self.users))
         return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE]])
 

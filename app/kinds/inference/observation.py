@@ -24,8 +24,10 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     """Observations of order 1, [B, D], as ``Layout.entries`` names them."""
     users, known = len(layout.users), np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
     known *= layout.factors
-    np.log1p(known, out=known, where=layout.logarithmic)
-    known[:, :users] /= np.log1p(layout.spec.queue_limit)
+    waiting, rate = known[:, :users], known[:, 3 * users : 4 * users]
+    np.log1p(waiting, out=waiting)
+    np.log1p(rate, out=rate)
+    waiting /= layout.log_limit
     np.minimum(known, layout.ceilings, out=known)
     last, asked = known.shape[1], known.shape[1] + 1 + len(layout.servers)
     seen_now = np.empty((len(known), asked + len(layout.variants)), np.float32)

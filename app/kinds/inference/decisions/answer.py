@@ -39,6 +39,14 @@ class Subject(NamedTuple):
     shadow: Shadow | None = None
 
 
+class Asked(NamedTuple):
+    """A run that waits for its decision: its state after a report, and what was given up in that."""
+
+    state: RunState
+    dropped: Sequence[Dropped]
+    subject: Subject
+
+
 class Told(NamedTuple):
     """What was decided, and who says why."""
 
@@ -55,30 +63,48 @@ def begun(compiled: Compiled, state: RunState, run: str, now: datetime) -> bytes
     return _encoded(compiled, compiled.ledger(state), [], Subject(run, None), told, None, now)
 
 
-def answer(
-    compiled: Compiled, state: RunState, dropped: Sequence[Dropped], subject: Subject, now: datetime
-) -> Answered:
-    """The decision for a run, and its state with what the decision starts."""
-    if state.carried:
-        ledger = compiled.ledger(state)
-        told = Told(NOTHING, compiled.responder.source, "carried", carried(ledger, compiled.version))
-    else:
-        ledger, told = _decided(compiled, state)
-    shadow = None if subject.shadow is None else _consulted(compiled, state, told.decided, subject.shadow)
-    return Answered(_encoded(compiled, ledger, dropped, subject, told, shadow, now), ledger.state())
+def answer(compiled: Compiled, asked: Sequence[Asked], now: datetime) -> list[Answered]:
+    """The decisions for several runs, in order, and their states with what the decisions start."""
+    deciding = [one.state for one in asked if not one.state.carried]
+    decided = iter(_decided(compiled, deciding))
+    answers = []
+    for state, dropped, subject in asked:
+        ledger, told = _carried(compiled, state) if state.carried else next(decided)
+        shadow = None if subject.shadow is None else _consulted(compiled, state, told.decided, subject.shadow)
+        answers.append(Answered(_encoded(compiled, ledger, dropped, subject, told, shadow, now), ledger.state()))
+    return answers
 
 
-def _decided(compiled: Compiled, state: RunState) -> tuple[Ledger, Told]:
-    """The book after the decision, and the decision."""
-    ledger, (chooser, source, failure) = compiled.ledger(state), compiled.responder
+def _carried(compiled: Compiled, state: RunState) -> tuple[Ledger, Told]:
+    """The client decides by itself."""
+    ledger = compiled.ledger(state)
+    return ledger, Told(NOTHING, compiled.responder.source, "carried", carried(ledger, compiled.version))
+
+
+def _decided(compiled: Compiled, states: Sequence[RunState]) -> list[tuple[Ledger, Told]]:
+    """The books of several runs after their decisions, and the decisions; where one fails, each run by itself."""
+    ledgers, (chooser, source, failure) = [compiled.ledger(state) for state in states], compiled.responder
     try:
-        decided = decide(ledger, chooser)
+        decided = decide(ledgers, chooser)
     except Exception as error:
+        if len(states) > 1:
+            return [one for state in states for one in _decided(compiled, [state])]
         logger.exception("workload %s: policy %s failed", compiled.snapshot.name, chooser.name)
-        ledger, source, chooser, known = compiled.ledger(state), "fallback", compiled.heuristic, chooser
-        failure = f"the policy {known.name} failed ({type(error).__name__}: {error}); {chooser.name} answers"
-        decided = decide(ledger, chooser)
-    return ledger, Told(decided, source, chooser.name, reason(ledger, decided, failure))
+        return [
+            _fallen_back(compiled, states[0], f"the policy {chooser.name} failed ({type(error).__name__}: {error})")
+        ]
+    return [
+        (ledger, Told(one, source, chooser.name, reason(ledger, one, failure)))
+        for ledger, one in zip(ledgers, decided, strict=True)
+    ]
+
+
+def _fallen_back(compiled: Compiled, state: RunState, failure: str) -> tuple[Ledger, Told]:
+    """By the heuristic."""
+    ledger, chooser = compiled.ledger(state), compiled.heuristic
+    [decided] = decide([ledger], chooser)
+    why = reason(ledger, decided, f"{failure}; {chooser.name} answers")
+    return ledger, Told(decided, "fallback", chooser.name, why)
 
 
 def _consulted(compiled: Compiled, state: RunState, done: Decided, shadow: Shadow) -> EncodedShadow:
@@ -87,7 +113,7 @@ def _consulted(compiled: Compiled, state: RunState, done: Decided, shadow: Shado
         return EncodedShadow(shadow.version, [], agrees=False, gain=None, problem=shadow.problem)
     try:
         check(shadow.artifact, compiled.layout)
-        decided = decide(compiled.ledger(state), compiled.consulted(shadow.artifact))
+        [decided] = decide([compiled.ledger(state)], compiled.consulted(shadow.artifact))
     except Exception as error:
         logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"

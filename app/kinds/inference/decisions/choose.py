@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.layout import WAIT, Layout
@@ -25,8 +28,8 @@ class Chooser(Protocol):
         """What decisions call it."""
         ...
 
-    def choose(self, state: State) -> int:
-        """An action of the workload's layout, for a state of one decision.
+    def choose(self, state: State) -> list[int]:
+        """Actions of the workload's layout, for a state of B decisions.
 
         Raises:
             IllegalAction: a policy chose one that is not legal.
@@ -48,19 +51,23 @@ class OneForAll:
         self._projector, self._policy = projector, policy
         self.name = policy.name
 
-    def choose(self, state: State) -> int:
+    def choose(self, state: State) -> list[int]:
         """See ``Chooser``."""
-        return self.opinion(state).action
+        return self._chosen(state)[0]
 
     def opinion(self, state: State) -> Opinion:
-        """Its choice; raises what ``choose`` does."""
+        """Its choice in a state of one decision; raises what ``choose`` does."""
+        [action], values = self._chosen(state)
+        return Opinion(action, None if values is None else float(values[0, action] - values[0, WAIT]))
+
+    def _chosen(self, state: State) -> tuple[list[int], NDArray[np.floating] | None]:
         view = seen(self._projector.layout, state)
         choice = self._policy.act(Situation(self._projector, state, view))
-        action = int(choice.action[0])
-        if not (0 <= action < view.mask.shape[1] and view.mask[0, action]):
-            raise IllegalAction(f"{self._policy.name} chose action {action}, which is not legal here")
-        values = choice.values
-        return Opinion(action, None if values is None else float(values[0, action] - values[0, WAIT]))
+        actions: list[int] = choice.action.tolist()
+        for row, action in enumerate(actions):
+            if not (0 <= action < view.mask.shape[1] and view.mask[row, action]):
+                raise IllegalAction(f"{self._policy.name} chose action {action}, which is not legal here")
+        return actions, choice.values
 
 
 class PerUser:
@@ -79,8 +86,12 @@ class PerUser:
         self._layout, self._members = layout, members
         self.name = "per_user: " + ", ".join(dict.fromkeys(member.name for member in members))
 
-    def choose(self, state: State) -> int:
+    def choose(self, state: State) -> list[int]:
         """See ``Chooser``."""
+        rows: Sequence[Sequence[Any]] = [[part[row : row + 1] for part in state] for row in range(len(state.asked))]
+        return [self._one(State(*row)) for row in rows]
+
+    def _one(self, state: State) -> int:
         control = state.asked[0] == CONTROL
         users = [user for user in range(len(self._members)) if control or state.waiting[0, user]]
         opinions = {user: self._members[user].opinion(of_user(state, user)) for user in users}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Generator, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.layout import WAIT
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import Batch
-from app.kinds.inference.state import CONTROL
+from app.kinds.inference.state import CONTROL, State
 
+T = TypeVar("T")
+Asking = Generator[State, int, T]
 MOST_TURNS = 4
 """Servers that are turned on or off at one instant."""
 
@@ -41,46 +45,66 @@ class Decided(NamedTuple):
     turns: list[tuple[int, bool]]
 
 
-def decide(ledger: Ledger, chooser: Chooser) -> Decided:
-    """Ask until nothing more is to be started; the book is kept.
+def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
+    """Ask until nothing more is to be started in any of several runs, in all of them at once; the books are kept.
 
     Raises:
         IllegalAction: a policy chose what it may not.
     """
-    turns = list(_turns(ledger, chooser)) if ledger.now >= ledger.control else []
-    return Decided(list(_starts(ledger, chooser)), turns)
+    asking, found = [_asking(ledger) for ledger in ledgers], [Decided([], [])] * len(ledgers)
+    actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
+    while actions:
+        states: dict[int, State] = {}
+        for run, action in actions.items():
+            try:
+                states[run] = next(asking[run]) if action is None else asking[run].send(action)
+            except StopIteration as done:
+                found[run] = done.value
+        actions = dict(zip(states, chooser.choose(stacked(list(states.values()))) if states else [], strict=True))
+    return found
 
 
-def _turns(ledger: Ledger, chooser: Chooser) -> Iterator[tuple[int, bool]]:
+def stacked(states: Sequence[State]) -> State:
+    """Several states as one, B of all together."""
+    return states[0] if len(states) == 1 else State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
+
+
+def _asking(ledger: Ledger) -> Asking[Decided]:
+    """One run's questions, each answered by an action."""
+    turns = (yield from _turns(ledger)) if ledger.now >= ledger.control else []
+    starts = yield from _starts(ledger)
+    return Decided(starts, turns)
+
+
+def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
     """One server after another, until the policy waits."""
-    seconds = ledger.layout.spec.control_seconds
+    seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds
-    if not ledger.scalable:
-        return
-    for _ in range(MOST_TURNS):
-        action = chooser.choose(ledger.seen(CONTROL))
+    while ledger.scalable and len(turns) < MOST_TURNS:
+        action = yield ledger.seen(CONTROL)
         if action == WAIT:
-            return
+            break
         position, off = divmod(action - 1 - ledger.layout.dispatches, 2)
-        place = ledger.turn_off(position) if off else ledger.turn_on(position)
-        yield place, not off
+        turns.append((ledger.turn_off(position) if off else ledger.turn_on(position), not off))
+    return turns
 
 
-def _starts(ledger: Ledger, chooser: Chooser) -> Iterator[Start]:
+def _starts(ledger: Ledger) -> Asking[list[Start]]:
     """A server that waits is not asked for again; nor is one like it while nothing else has changed."""
-    waited: set[tuple[int, int]] = set()
+    waited, starts = set[tuple[int, int]](), list[Start]()
     for place in ledger.idle():
         if not any(ledger.waiting()):
-            return
+            break
         alike = ledger.fleet.of[place], ledger.servers[place].loaded
         if alike in waited:
             continue
-        action = chooser.choose(ledger.seen(place))
+        action = yield ledger.seen(place)
         if action == WAIT:
             waited.add(alike)
             continue
-        yield _start(ledger, place, action)
+        starts.append(_start(ledger, place, action))
         waited.clear()
+    return starts
 
 
 def _start(ledger: Ledger, place: int, action: int) -> Start:

@@ -10,7 +10,7 @@ import msgspec
 
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.inference.decisions.answer import Subject, answer, begun
+from app.kinds.inference.decisions.answer import Asked, Subject, answer, begun
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.schemas import InferenceStart
 from app.kinds.inference.queue.advance import CARRIED, advance
@@ -58,11 +58,11 @@ class InferenceEngine(DecidedInRuns):
         return Read(ledger.state(), ledger.dropped)
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
-        """Decide run by run, in the order of ``pending``."""
-        return [
-            answer(compiled, one.report.state, one.report.dropped, Subject(one.run, one.iteration, one.shadow), now)
-            for one in pending
+        """Decide all runs at once, in the order of ``pending``."""
+        asked = [
+            Asked(one.report.state, one.report.dropped, Subject(one.run, one.iteration, one.shadow)) for one in pending
         ]
+        return answer(compiled, asked, now)
 
     def serialise(self, state: RunState) -> msgspec.Raw:
         """Queues and servers."""

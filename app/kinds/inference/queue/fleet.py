@@ -14,6 +14,7 @@ class Fleet:
         of: class of each, [S].
         first: the first server of each class, and S at the end, [C + 1].
         known: what a name of a server must be, in words.
+        scalable: whether there is a class of which more or fewer may be on.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -24,6 +25,7 @@ class Fleet:
             self.names += [f"{server.name}-{number}" for number in range(server.maximum)]
             self.of += [position] * server.maximum
             self.first.append(len(self.names))
+        self.scalable = any(server.maximum > server.minimum for server in layout.spec.servers)
         self.index = {name: at for at, name in enumerate(self.names)}
         ranges = [f"{server.name}-0 to {server.name}-{server.maximum - 1}" for server in layout.spec.servers]
         self.known = f"unknown server; known: {', '.join(ranges)}"

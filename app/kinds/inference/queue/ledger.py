@@ -110,7 +110,7 @@ class Ledger:
     @property
     def scalable(self) -> bool:
         """Whether there is a class of which more or fewer servers may be on."""
-        return bool((self.layout.maximum > self.layout.minimum).any())
+        return self.fleet.scalable
 
     def turn_on(self, position: int) -> int:
         """Turn on the first server of a class that is off; its place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from typing import Any
@@ -12,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.kinds.contract.engine import Shadow
+from app.kinds.contract.engine import Pending, Shadow
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.state import CONTROL
 from app.policies.artifact import Artifact
-from tests.app.kinds.inference.runs import Live, arrivals, compiled
+from tests.app.kinds.inference.runs import NOW, Live, arrivals, compiled
 from tests.app.kinds.inference.workloads import QUALITY, spec
 
 
@@ -267,3 +268,40 @@ class TestPerUser:
         both = self.run(Scripted(control=on), Scripted(control=on), servers=servers)
         assert both.report(0.0).servers == {"cpu": 2}
         assert self.run(Scripted(control=on), Scripted(), servers=servers).report(0.0).servers == {"cpu": 1}
+
+
+def test_runs_that_are_decided_together_get_what_each_gets_by_itself() -> None:
+    wanted = spec(servers=[{"name": "cpu", "minimum": 1, "maximum": 3}])
+    together = [Live(compiled(wanted)) for _ in range(4)]
+    on = together[0].on
+    pending, alone = [], []
+    for number, run in enumerate(together):
+        times = np.linspace(0.1, 0.2, 1 + 3 * number)
+        report = KIND.engine.decode(json.dumps({"at": 0.2, "arrived": arrivals("web", *times)}).encode())
+        read = KIND.engine.read(on, run.state, 0, report)
+        pending.append(Pending(f"r{number}", 0, run.state, read, {}, None))
+        alone.append(KIND.engine.answer(on, [pending[-1]], NOW)[0])
+    answered = KIND.engine.answer(on, pending, NOW)
+    assert [one.decision for one in answered] == [one.decision for one in alone]
+    assert [one.state for one in answered] == [one.state for one in alone]
+
+
+def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
+    class Moody(Scripted):
+        def act(self, situation: Situation) -> Choice:
+            if (situation.state.waiting == 7).any():
+                raise RuntimeError("seven")
+            rows = len(situation.state.asked)
+            return Choice(np.where(situation.view.mask[:, 1], 1, WAIT)[:rows])
+
+    wanted = spec(servers=[{"name": "cpu", "maximum": 1}])
+    on = compiled(wanted, {"default": agent(Moody(), KIND.layout(wanted))})
+    pending = []
+    for number in (3, 7, 5):
+        body = json.dumps({"at": 0.2, "arrived": arrivals("web", *[0.2] * number)}).encode()
+        state = Live(on).state
+        read = KIND.engine.read(on, state, 0, KIND.engine.decode(body))
+        pending.append(Pending(str(number), 0, state, read, {}, None))
+    answers = [json.loads(one.decision) for one in KIND.engine.answer(on, pending, NOW)]
+    assert [one["source"] for one in answers] == ["agent", "fallback", "agent"]
+    assert "seven" in answers[1]["reason"]["text"]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from workers.kinds.inference.evaluation.hindsight import bounded
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "users": 2,
     "variants": 2,
     "batches": [1, 4],

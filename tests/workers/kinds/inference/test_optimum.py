@@ -1,7 +1,12 @@
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from app.kinds.contract.policy import Policy
 from app.kinds.inference.heuristics import BASELINES, statics
+from app.kinds.inference.layout import Layout
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.levels import Level
@@ -9,7 +14,7 @@ from workers.inputs import Conditions
 from workers.kinds.inference.evaluation.optimum import Intractable, solve
 from workers.kinds.inference.simulator.world import InferenceWorld
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "users": 2,
     "variants": 2,
     "batches": [1, 2],
@@ -22,7 +27,7 @@ SPEC = {
 SECONDS = [[[0.3, 0.4], [0.7, 1.1]]]
 
 
-def returns(made, model, policy) -> np.ndarray:
+def returns(made: Layout, model: Any, policy: Policy) -> NDArray[np.floating]:
     return play(InferenceWorld(made, [model], Conditions(96, 0)), Level.SEEDS, 3, Bare(policy)).returns
 
 

@@ -43,7 +43,7 @@ def test_counts_of_modulated_requests_are_dispersed_as_the_model_says() -> None:
     made = layout(episode_seconds=10, control_seconds=10)
     given = world(made, service(made, 1e-3, [20.0], variation=0.5), 4_000)
     given.reset()
-    counts = given.worlds.count[:, kernels.REQUESTS]
+    counts = given.worlds.counts[:, kernels.REQUESTS]
     mean, variance = 200.0, 200.0 + 0.5 * 200.0**2
     assert abs(counts.mean() - mean) < 4 * (variance / len(counts)) ** 0.5
     assert abs(counts.var() / variance - 1) < 0.15
@@ -97,7 +97,7 @@ def test_requests_are_answered_dropped_or_waiting_and_nothing_is_answered_before
         if step.done.all():
             break
     assert step.done.all()
-    count = given.worlds.count
+    count = given.worlds.counts
     np.testing.assert_array_equal(count[:, kernels.REQUESTS], given.worlds.user_count[..., kernels.SETTLED].sum(axis=1))
     assert (given.worlds.clock[:, kernels.NOW] >= 12).all()
 
@@ -116,7 +116,7 @@ def test_what_comes_does_not_depend_on_what_is_decided() -> None:
     busy, lazy = world(made, model, 6, 3), world(made, model, 6, 3)
     played(busy, first_legal)
     played(lazy, lambda mask: np.zeros(len(mask), np.int64))
-    np.testing.assert_array_equal(busy.worlds.count[:, kernels.REQUESTS], lazy.worlds.count[:, kernels.REQUESTS])
+    np.testing.assert_array_equal(busy.worlds.counts[:, kernels.REQUESTS], lazy.worlds.counts[:, kernels.REQUESTS])
 
 
 def test_an_illegal_action_is_refused() -> None:
@@ -138,7 +138,7 @@ def test_learners_go_on_with_a_new_episode() -> None:
         mask, ended = step.mask, ended + step.done
         assert step.discount is not None
         assert (step.discount <= 1).all()
-        assert (given.worlds.count[:, kernels.ENDED] == 0).all()
+        assert (given.worlds.counts[:, kernels.ENDED] == 0).all()
         same = step.observation == step.final_observation
         assert same[~step.done].all()
     assert (ended > 1).all()
@@ -158,8 +158,8 @@ class Slow:
         self.requests, self.now = len(requests), 0.0
         self.queues: list[deque[float]] = [deque() for _ in made.users]
         klass = [c for c, many in enumerate(made.maximum) for _ in range(many)]
-        number = [i for many in made.maximum for i in range(many)]
-        self.servers = [
+        within = [i for many in made.maximum for i in range(many)]
+        self.servers: list[dict[str, Any]] = [
             {
                 "class": c,
                 "state": "idle" if i < made.minimum[c] else "off",
@@ -167,7 +167,7 @@ class Slow:
                 "waited": False,
                 "job": None,
             }
-            for c, i in zip(klass, number, strict=True)
+            for c, i in zip(klass, within, strict=True)
         ]
         self.rate, self.rate_at = np.zeros(len(made.users)), np.zeros(len(made.users))
         self.terms, self.settled, self.quality = np.zeros(4), 0, [[] for _ in made.users]  # type: ignore[var-annotated]

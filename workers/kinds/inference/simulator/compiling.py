@@ -1,7 +1,7 @@
 """How this kind's loops are compiled.
 
 Numba looks only at the file of the function that it compiles, not at those of the functions that are called: so the
-compiled code is kept in a folder that is named for what all the sources say.
+compiled code is kept in a folder that is named for what all those sources say.
 """
 
 import hashlib
@@ -16,14 +16,20 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+import app.kinds.inference
+
 Function = TypeVar("Function", bound=Callable[..., object])
 OWN = Path(__file__).parent
+COMPILED = (
+    *(OWN / f"{name}.py" for name in ("arrivals", "compiling", "kernels")),
+    *(Path(app.kinds.inference.__file__).parent / f"{name}.py" for name in ("model", "quality")),
+)
 
 
 def _folder() -> str:
     """Beside this file, or where that cannot be written, in the user's own corner of the temporary folder."""
     texts = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(OWN.glob("*.py")):
+    for path in COMPILED:
         texts.update(path.read_bytes())
     owner = os.getuid() if hasattr(os, "getuid") else "user"
     kept = OWN / "__pycache__" if os.access(OWN, os.W_OK) else Path(tempfile.gettempdir()) / f"steward-kernels-{owner}"

@@ -28,7 +28,7 @@ from workers.kinds.inference.simulator.compiling import borrowed, inlined, kerne
 MOST_ASKED = 4  # decisions about servers at one instant
 NOBODY = -1
 
-# columns of Worlds.clock [B, 3], .count [B, 7], .user_time [B, U, 4], .user_count [B, U, 4], .server_time [B, S, 3],
+# columns of Worlds.clock [B, 3], .counts [B, 7], .user_time [B, U, 4], .user_count [B, U, 4], .server_time [B, S, 3],
 # .server_count [B, S, 5]; of the amounts [B, 7] that a step adds up
 NOW, BURN, CONTROL_AT = range(3)
 EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING = range(7)
@@ -108,7 +108,7 @@ class Worlds(NamedTuple):
     """B episodes on their way; changed in place. The columns are named above.
 
     Attributes:
-        clock, count: of each, [B, 3] and [B, 7].
+        clock, counts: of each, [B, 3] and [B, 7].
         user_time, user_count: [B, U, 4] each.
         server_time, server_count: [B, S, 3] and [B, S, 5].
         queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
@@ -116,7 +116,7 @@ class Worlds(NamedTuple):
     """
 
     clock: Floats
-    count: Integers
+    counts: Integers
     user_time: Floats
     user_count: Integers
     server_time: Floats
@@ -168,7 +168,7 @@ def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: 
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
-    worlds.count[b, WAITING] -= 1
+    worlds.counts[b, WAITING] -= 1
     amounts[b, LOST] += given.weight[b, u]
     amounts[b, DROPPED] += 1.0
 
@@ -181,7 +181,7 @@ def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
     worlds.queue[b, u, (counts[b, u, HEAD] + counts[b, u, LENGTH]) % room] = now
     counts[b, u, LENGTH] += 1
     counts[b, u, CAME] += 1
-    worlds.count[b, WAITING] += 1
+    worlds.counts[b, WAITING] += 1
     times[b, u, RATE] = times[b, u, RATE] * np.exp((times[b, u, RATE_AT] - now) / rules.window) + 1.0 / rules.window
     times[b, u, RATE_AT] = now
     if counts[b, u, LENGTH] > rules.queue_limit:
@@ -220,7 +220,7 @@ def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int
         earned += worth(rules, given, b, user, variant, delay)
         amounts[b, DELAY] += delay
     counts[b, user, LENGTH] -= taken
-    worlds.count[b, WAITING] -= taken
+    worlds.counts[b, WAITING] -= taken
     amounts[b, LOST] += given.weight[b, user] * (taken - earned)
     amounts[b, GAINED] += earned
     worlds.server_time[b, s, UNTIL] = end
@@ -267,10 +267,10 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
 def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
     """Do what was decided; False where that is not legal."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
-    asked, dispatches = worlds.count[b, ASKED], given.zero_at.shape[1] * variants * sizes
-    worlds.count[b, DECISIONS] += 1
+    asked, dispatches = worlds.counts[b, ASKED], given.zero_at.shape[1] * variants * sizes
+    worlds.counts[b, DECISIONS] += 1
     if asked == CONTROLLING:
-        worlds.count[b, TURNS] = worlds.count[b, TURNS] - 1 if action > 0 else 0
+        worlds.counts[b, TURNS] = worlds.counts[b, TURNS] - 1 if action > 0 else 0
         if action == 0:
             return True
         turn = action - dispatches - 1
@@ -281,7 +281,7 @@ def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, act
             return turn_on(rules, given, worlds, b, turn // 2)
         return turn_off(rules, given, worlds, b, turn // 2)
     if action == 0:
-        worlds.server_count[b, asked, PASSED] = worlds.count[b, EVENT]
+        worlds.server_count[b, asked, PASSED] = worlds.counts[b, EVENT]
         return True
     if action < 0 or action > dispatches:
         return False
@@ -318,7 +318,7 @@ def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
                     if rules.klass[other] == klass and worlds.server_count[b, other, STATUS] == IDLE:
                         usable += 1
             usable -= 1
-            if usable >= 0 and worlds.server_count[b, s, PASSED] != worlds.count[b, EVENT]:
+            if usable >= 0 and worlds.server_count[b, s, PASSED] != worlds.counts[b, EVENT]:
                 return s
     return NOBODY
 
@@ -339,7 +339,7 @@ def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
             time = min(time, worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + given.zero_at[b, u])
     if now < rules.until:
         return min(time, rules.until)
-    return time if busy or worlds.count[b, WAITING] > 0 else NEVER
+    return time if busy or worlds.counts[b, WAITING] > 0 else NEVER
 
 
 @inlined
@@ -365,16 +365,16 @@ def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
             drop_oldest(rules, given, worlds, amounts, b, u)
     if worlds.clock[b, CONTROL_AT] <= now:
         worlds.clock[b, CONTROL_AT] = (np.floor(now / rules.window + 1e-9) + 1.0) * rules.window
-        worlds.count[b, TURNS] = MOST_ASKED if rules.controlled else 0
+        worlds.counts[b, TURNS] = MOST_ASKED if rules.controlled else 0
         event = True
     if event:
-        worlds.count[b, EVENT] += 1
+        worlds.counts[b, EVENT] += 1
 
 
 @inlined
 def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
     """To the next decision, or to the end of the episode."""
-    count = worlds.count
+    count = worlds.counts
     while True:
         if count[b, TURNS] > 0:
             count[b, ASKED] = CONTROLLING
@@ -399,7 +399,7 @@ def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Float
 @kernel
 def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> None:
     """Episode ``b`` at time 0: the fewest servers on, idle, nothing loaded, nobody waiting."""
-    worlds.clock[b], worlds.count[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
+    worlds.clock[b], worlds.counts[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
     worlds.user_time[b], worlds.user_count[b] = 0.0, 0
     klass, number = NOBODY, 0
     for s in range(len(rules.klass)):
@@ -412,7 +412,7 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
             worlds.clock[b, BURN] += given.price[b, klass]
     streams, rates, places = worlds.streams, worlds.rates, worlds.places
     for u in range(given.zero_at.shape[1]):
-        worlds.count[b, REQUESTS] += counted(load, streams, rates, places, b, u, given.seed[b])
+        worlds.counts[b, REQUESTS] += counted(load, streams, rates, places, b, u, given.seed[b])
         worlds.user_time[b, u, NEXT] = opened(load, streams, rates, places, b, u, given.seed[b])
 
 
@@ -443,7 +443,7 @@ def step(
     rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
     for b in range(len(actions)):
         elapsed[b] = 0.0
-        if worlds.count[b, ENDED] == 0:
+        if worlds.counts[b, ENDED] == 0:
             before = worlds.clock[b, NOW]
             if not act(rules, given, worlds, amounts, b, actions[b]):
                 return b
@@ -512,7 +512,7 @@ def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integer
         b = rows[i]
         look_at_users(rules, worlds, known, b, i)
         look_at_servers(rules, given, worlds, known, b, i)
-        asked = worlds.count[b, ASKED]
+        asked = worlds.counts[b, ASKED]
         known.asked[i] = rules.klass[asked] if asked >= 0 else -1
         known.loaded[i] = worlds.server_count[b, asked, LOADED] if asked >= 0 else NOBODY
 
@@ -523,7 +523,7 @@ def fairness(given: Given, worlds: Worlds, unfair: Floats) -> None:
     users = given.zero_at.shape[1]
     for b in range(len(unfair)):
         unfair[b], total, squares = 0.0, 0.0, 0.0
-        if worlds.count[b, ENDED] == 1:
+        if worlds.counts[b, ENDED] == 1:
             for u in range(users):
                 settled = worlds.user_count[b, u, SETTLED]
                 mean = worlds.user_time[b, u, QUALITY] / settled if settled > 0 else 1.0

@@ -62,6 +62,8 @@ class InferenceWorld(Disturbed):
     outcomes = OUTCOMES
     terms_of = TERMS
     advice: slice | None = None
+    parameters: Sequence[str]
+    view: View
 
     def __init__(
         self, layout: Layout, models: Sequence[ServiceModel], conditions: Conditions, recorded: Recorded | None = None
@@ -137,7 +139,7 @@ class InferenceWorld(Disturbed):
         Raises:
             ValueError: an action is not legal.
         """
-        elapsed, before = np.empty(self.batch), self.worlds.count[:, kernels.ENDED].copy()
+        elapsed, before = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
         self.amounts = np.zeros((self.batch, 7))
         chosen = np.ascontiguousarray(actions, np.int64)
         wrong = kernels.step(self.rules, self.given, self.load, self.worlds, self.amounts, chosen, elapsed)
@@ -145,7 +147,7 @@ class InferenceWorld(Disturbed):
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         self._settle(before)
         self._look()
-        done, final = self.worlds.count[:, kernels.ENDED] == 1, self.view
+        done, final = self.worlds.counts[:, kernels.ENDED] == 1, self.view
         horizon = HORIZON * self.rules.window
         pay = self.paid * (PAY * self.rules.until / horizon if self.renews else 1.0)
         if self.renews and done.any():
@@ -159,7 +161,8 @@ class InferenceWorld(Disturbed):
         fresh = _known(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
-        state = State(*(field.copy() for field in self.state))
+        before: Any = self.state
+        state = State(*(field.copy() for field in before))
         for old, new in zip(state, fresh, strict=True):
             old[rows] = new
         observation, mask = self.view.observation.copy(), self.view.mask.copy()
@@ -178,7 +181,7 @@ class InferenceWorld(Disturbed):
         kernels.fairness(self.given, self.worlds, unfair)
         if ended is not None:
             unfair[ended == 1] = 0.0
-        requests = np.maximum(self.worlds.count[:, kernels.REQUESTS], 1)
+        requests = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1)
         part = self.amounts
         self.terms = np.stack(
             [
@@ -194,7 +197,7 @@ class InferenceWorld(Disturbed):
     @property
     def counted(self) -> Floats:
         """See ``World``; the mean delay is of the requests that are answered."""
-        requests, part = np.maximum(self.worlds.count[:, kernels.REQUESTS], 1), self.amounts
+        requests, part = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1), self.amounts
         columns = (
             part[:, kernels.GAINED] / requests,
             part[:, kernels.DROPPED] / requests,
@@ -282,7 +285,7 @@ class InferenceWorld(Disturbed):
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the future depends on."""
-        parts = {"given": self.given, "load": self.load, "worlds": self.worlds}
+        parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
         arrays = {name: {k: _copied(v) for k, v in part._asdict().items()} for name, part in parts.items()}
         return {**arrays, "same": self.same, "random": self.random.bit_generator.state}
 
@@ -327,7 +330,7 @@ def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
     users, servers, room = len(layout.users), int(layout.maximum.sum()), layout.spec.queue_limit + 1
     return kernels.Worlds(
         clock=np.zeros((batch, 3)),
-        count=np.zeros((batch, 7), np.int64),
+        counts=np.zeros((batch, 7), np.int64),
         user_time=np.zeros((batch, users, 4)),
         user_count=np.zeros((batch, users, 4), np.int64),
         server_time=np.zeros((batch, servers, 3)),
@@ -339,7 +342,7 @@ def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
     )
 
 
-def _known(batch: int, layout: Layout) -> kernels.Known:
+def _known(batch: int, layout: Layout) -> Any:
     users, classes = (batch, len(layout.users)), (batch, len(layout.servers))
     return kernels.Known(
         waiting=np.empty(users, np.int64),

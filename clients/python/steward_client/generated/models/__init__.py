@@ -198,6 +198,7 @@ from .weights import Weights
 from .workflow_patch import WorkflowPatch
 from .workflow_patch_prices import WorkflowPatchPrices
 from .workflow_patch_weights import WorkflowPatchWeights
+from .workflow_plan import WorkflowPlan
 from .workflow_spec import WorkflowSpec
 from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
 from .workflow_spec_backfilling import WorkflowSpecBackfilling
@@ -388,6 +389,7 @@ __all__ = (
     "WorkflowPatch",
     "WorkflowPatchPrices",
     "WorkflowPatchWeights",
+    "WorkflowPlan",
     "WorkflowSpec",
     "WorkflowSpecBackfilling",
     "WorkflowSpecBackfillOrder",
