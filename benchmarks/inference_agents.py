@@ -213,7 +213,7 @@ def on_loads(data: Path, seeds: int, steps: int, wanted: Sequence[str] = LOADS) 
         model = ServiceModel(
             np.log(seconds)[None], np.zeros(3), parts.train.rate[:, None], np.zeros(2), np.ones((1, 3), np.bool_)
         )
-        peers: dict[str, Sequence[Policy]] = {**dict(families(layout, seconds)), "best rule": BASELINES}
+        peers: dict[str, Sequence[Policy]] = {**dict(families(layout, seconds)), "best rule": list(BASELINES)}
         warm = {peer: [Warm(one, parts.train.rate) for one in found] for peer, found in peers.items()}
         players: dict[str, Policy] = {peer: _chosen(layout, model, parts.choose, found) for peer, found in warm.items()}
         agents = []

@@ -32,7 +32,8 @@ OUTCOMES = (
     Outcome("server_hours", "h"),
     Outcome("cost"),
 )
-HORIZON = 3  # control intervals after which what is paid counts 1/e, for learners
+# The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s.
+HORIZON = 5  # control intervals after which what is paid counts 1/e, for learners
 PAY = 10.0  # what they are paid in that time, times a return: of order 1 where a tenth is lost
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
 
