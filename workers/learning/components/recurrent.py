@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from app.policies import functions
 from workers.learning.components.base import Arrays, Component, SpaceError, Variable
-from workers.learning.components.network import dense
+from workers.learning.components.network import apply, dense
 from workers.learning.spaces import Spaces, reals
 
 
@@ -44,9 +44,10 @@ class GRU(Component):
         """Step by step."""
         sequence, memory = inputs["sequence"], inputs["memory"]
         kept = 1.0 - xp.astype(inputs["begins"], memory.dtype)
+        given = apply("input", variables, sequence)
         found = []
         for step in range(sequence.shape[1]):
-            memory = functions.gated(sequence[:, step], memory * kept[:, step, None], variables)
-            found.append(xp.concat([sequence[:, step], memory], axis=1))
-        rows = xp.stack(found, axis=1)
+            memory = functions.gated_by(given[:, step], memory * kept[:, step, None], variables)
+            found.append(memory)
+        rows = xp.concat([sequence, xp.stack(found, axis=1)], axis=2)
         return {"observation": xp.reshape(rows, (-1, rows.shape[2])), "memory": memory}

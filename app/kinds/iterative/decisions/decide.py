@@ -24,7 +24,7 @@ from app.kinds.iterative.decisions.forecast import Forecast, forecast
 from app.kinds.iterative.decisions.notices import NONE, codes
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
-from app.kinds.iterative.decisions.shadow import consulted
+from app.kinds.iterative.decisions.shadow import Consulted, consulted
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import guard
@@ -32,6 +32,7 @@ from app.kinds.iterative.policies.guard import Verdict
 from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
+from app.policies.memory import NOTHING, Memories, Memory, kept, recalled
 
 logger = logging.getLogger(__name__)
 Levels = NDArray[np.integer]
@@ -46,6 +47,7 @@ class Steps(NamedTuple):
         verdict: what the guard made of it, [B].
         outside: for each way of being outside of the experience, which runs are, [B].
         shadows: what each run's shadow would have done; empty when no run has one.
+        memory: what the policy remembers of each run from now on, [B, H]; None where it remembers nothing.
         gain: by which the chosen step's return exceeds that of staying, as the policy values them, [B]; not a number
             where it doesn't; empty where the guard finds no step within the noise.
         required: what a change must gain.
@@ -55,7 +57,8 @@ class Steps(NamedTuple):
     chosen: Levels
     verdict: list[int]
     outside: dict[str, NDArray[np.bool_]]
-    shadows: list[EncodedShadow | None]
+    shadows: list[Consulted | None]
+    memory: Memory | None
     gain: list[float]
     required: float
 
@@ -67,19 +70,27 @@ class Subject(NamedTuple):
         run: None for a state given in full.
         reported: the last reported iteration.
         notices: codes of what its last decision said beside the reason.
+        memories: what agents remember of it.
     """
 
     run: str | None
     reported: int | None
     shadow: Shadow | None = None
     notices: frozenset[int] = frozenset()
+    memories: Memories = NOTHING
 
 
 class Answer(NamedTuple):
-    """An encoded decision, and codes of what it has to say beside its reason, be it said or not."""
+    """An encoded decision.
+
+    Attributes:
+        notices: codes of what it has to say beside its reason, be it said or not.
+        memories: what agents remember of the run from now on.
+    """
 
     decision: bytes
     notices: frozenset[int]
+    memories: Memories = NOTHING
 
 
 def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answer]:
@@ -122,17 +133,19 @@ def _answered(
 
 
 def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
-    situation = Situation(compiled.projector, state, view(compiled.projector, state))
+    memories = [subject.memories for subject in subjects]
+    memory = None if artifact is None else recalled(memories, compiled.snapshot.agent_version)
+    situation = Situation(compiled.projector, state, view(compiled.projector, state), memory)
     decided = guard.decide(situation, artifact)
     levels = step(compiled.layout, state.levels, decided.action)
     same = decided.chosen is decided.action
     chosen = levels if same else step(compiled.layout, state.levels, decided.chosen)
     wanted = [subject.shadow for subject in subjects]
-    shadows = consulted(compiled, situation, decided.action, wanted) if any(wanted) else []
+    shadows = consulted(compiled, situation, decided.action, wanted, memories) if any(wanted) else []
     required = guard.hysteresis(artifact)
     verdict = decided.verdict.tolist()
     gain = _gain(compiled, decided) if Verdict.WITHIN_NOISE in verdict else []
-    return Steps(levels, chosen, verdict, decided.outside, shadows, gain, required)
+    return Steps(levels, chosen, verdict, decided.outside, shadows, decided.memory, gain, required)
 
 
 def _gain(compiled: Compiled, decided: guard.Decided) -> list[float]:
@@ -193,10 +206,29 @@ def _render(
             chances={} if done else chances[i],
             valid_for_iterations=0 if done else 1,
             decided_at=moment,
-            shadow=steps.shadows[i] if steps.shadows else None,
+            shadow=_shadow(steps, i),
         )
-        out.append(Answer(msgspec.json.encode(decision), notices))
+        out.append(Answer(msgspec.json.encode(decision), notices, _memories(compiled, steps, i, subject)))
     return out
+
+
+def _shadow(steps: Steps, i: int) -> EncodedShadow | None:
+    said = steps.shadows[i] if steps.shadows else None
+    return None if said is None else said.encoded
+
+
+def _memories(compiled: Compiled, steps: Steps, i: int, subject: Subject) -> Memories:
+    """What champion and shadow remember of a run from now on; who failed at this report, what it did before."""
+    if steps.memory is None and not steps.shadows and not subject.memories:
+        return NOTHING
+    champion, shadow = compiled.snapshot.agent_version, subject.shadow
+    found = kept(subject.memories, (champion, None if shadow is None else shadow.version))
+    said = steps.shadows[i] if steps.shadows else None
+    if said is not None and said.memory is not None:
+        found[said.encoded.agent] = said.memory
+    if champion is not None and steps.memory is not None:
+        found[champion] = steps.memory[i]
+    return found
 
 
 class _Said(NamedTuple):
@@ -353,4 +385,4 @@ def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, tex
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return Answer(msgspec.json.encode(decision), frozenset())
+    return Answer(msgspec.json.encode(decision), frozenset(), subject.memories)

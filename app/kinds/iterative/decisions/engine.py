@@ -21,6 +21,7 @@ from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
 from app.kinds.iterative.upcoming import encode_upcoming, padded
+from app.policies import memory
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
@@ -38,12 +39,13 @@ class Read(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A run's state: one packed row, [S], after the notices of its last decision, and the announced features of the
-    iterations ahead, [U, F].
+    """A run's state: one packed row, [S], after the notices of its last decision, the announced features of the
+    iterations ahead, [U, F], and what recurrent agents remember of it.
     """
 
     row: Array
     upcoming: Array
+    memories: memory.Memories = memory.NOTHING
 
 
 class IterativeEngine:
@@ -62,9 +64,9 @@ class IterativeEngine:
             InvalidInput: targets, probabilities or features that the workload hasn't.
         """
         state = queries.beginning(compiled, start.targets, start.features, start.probabilities, upcoming=start.upcoming)
-        (decision, notices), levels = begin_with(compiled, state, run, now)
-        row = with_codes(pack(state._replace(levels=levels[None]))[0], notices)
-        return Answered(decision, Kept(row, state.upcoming[0]))
+        answer, levels = begin_with(compiled, state, run, now)
+        row = with_codes(pack(state._replace(levels=levels[None]))[0], answer.notices)
+        return Answered(answer.decision, Kept(row, state.upcoming[0]))
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -105,31 +107,41 @@ class IterativeEngine:
             np.array(metrics),
             np.array(features).reshape(batch, len(layout.features)),
         )._replace(upcoming=padded(upcoming, len(layout.features)))
-        subjects = [Subject(p.run, p.iteration, p.shadow, known) for p, known in zip(pending, notices, strict=True)]
+        subjects = [
+            Subject(p.run, p.iteration, p.shadow, known, p.state.memories)
+            for p, known in zip(pending, notices, strict=True)
+        ]
         answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
         return [
-            Answered(answer.decision, Kept(with_codes(row, answer.notices), announced))
+            Answered(answer.decision, Kept(with_codes(row, answer.notices), announced, answer.memories))
             for answer, row, announced in answers
         ]
 
     def serialise(self, state: Kept) -> msgspec.Raw:
-        """The row [S] as a JSON array of numbers, null for NaN; its last entry is what is announced, if anything is."""
+        """The row [S] as a JSON array of numbers, null for NaN; then what is announced, an array, and what is
+        remembered, an object, if anything is.
+        """
         stored: list[Any] = state.row.tolist()
         if len(state.upcoming):
             stored.append(state.upcoming.tolist())
+        if state.memories:
+            stored.append(memory.stored(state.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> Kept:
         """What ``serialise`` gave, float64; NaN for null."""
-        upcoming = NOTHING
+        upcoming, memories = NOTHING, memory.NOTHING
+        if stored and isinstance(stored[-1], dict):
+            *stored, remembered = stored
+            memories = memory.restored(remembered)
         if stored and isinstance(stored[-1], list):
             *stored, announced = stored
             upcoming = np.array(announced, np.float64)
-        return Kept(np.array(stored, np.float64), upcoming)
+        return Kept(np.array(stored, np.float64), upcoming, memories)
 
     def weight(self, state: Kept) -> int:
         """Bytes of its numbers."""
-        return state.row.nbytes + state.upcoming.nbytes
+        return state.row.nbytes + state.upcoming.nbytes + memory.weight(state.memories)
 
     def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:
         """The last iteration of some run, or a run that has not begun."""
