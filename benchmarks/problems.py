@@ -202,6 +202,31 @@ def stages() -> Problem:
     return Problem("stages", Spec.model_validate(fields), replace(problem.table, courses=courses.astype(np.float32)))
 
 
+def kinds() -> Problem:
+    """Runs of four kinds end in one long iteration, whose size nobody sees before it is over.
+
+    A run shows its kind in its first three iterations, by a feature that changes nothing else, and never again.
+    """
+    resource = {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "change_seconds": 2.0}
+    features = [{"name": "size", "minimum": 1, "maximum": 4}, {"name": "kind", "minimum": 0, "maximum": 3}]
+    spec = _spec("kinds", [resource], 24, 240.0, features=features)
+    gpus, sizes = Layout(spec).allocations[:, 0, None], np.linspace(1, 4, 7)
+    seconds = 2 + 12 * sizes**1.3 / gpus + 0.15 * gpus  # [A, sizes]
+    logs = np.log(np.stack([seconds, 10 * seconds], axis=2))[None, :, :, None].repeat(2, axis=3)
+    place, kind = np.arange(24), np.arange(4.0)[:, None]
+    size = np.where(place < 23, 2.0, np.array([1.0, 4.0, 2.0, 3.0])[:, None])
+    table = replace(
+        _planted(Layout(spec), logs[0, :, 0, 0, 0]),
+        log_mean=logs.reshape(1, len(gpus), -1, 2).astype(np.float32),
+        iteration_bin=(place == 23).astype(np.int32),
+        feature_nodes=(sizes, np.array([0.0, 3.0])),
+        feature_low=np.array([1.0, 0.0]),
+        feature_high=np.array([4.0, 3.0]),
+        courses=np.stack([size, np.where(place < 3, kind, 1.5)], axis=2).astype(np.float32),
+    )
+    return Problem(spec.name, spec, table)
+
+
 def _disturbed(name: str, problem: Problem, disturbances: dict[str, Any]) -> Problem:
     fields = problem.spec.model_dump() | {"name": name, "disturbances": disturbances}
     return Problem(name, Spec.model_validate(fields), problem.table)
@@ -227,12 +252,13 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "lost-capacity": lost_capacity,
     "pace-shifts": pace_shifts,
     "stages": stages,
+    "kinds": kinds,
 }
 EXACT = (*(f"ellis-{app}" for app in ELLIS), *(f"pollux-{app}" for app in POLLUX), "planted-1")
 """Those of which, under one model, the exact optimum can be had."""
 WITHOUT_TABLE = (
     *("pollux-cifar10-2", "planted-2", "planted-3", "features", "two-metrics", "regimes", "drift-2"),
-    *("lost-capacity", "pace-shifts", "stages"),
+    *("lost-capacity", "pace-shifts", "stages", "kinds"),
 )
 """Those of which it can't."""
 
