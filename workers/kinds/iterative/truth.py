@@ -1,5 +1,6 @@
 """What is true of simulated runs, and no policy may know."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +26,11 @@ class Truth(NamedTuple):
     """
 
     effect: Array
-    member: Indices
-    course: Indices
-    lost: Indices
+    member: Array
+    course: Array
+    lost: Array
     left: Array
-    shifted: Indices
+    shifted: Array
     shift: Array
 
     def at(self, iteration: Indices) -> "Truth":
@@ -37,14 +38,14 @@ class Truth(NamedTuple):
         now = (iteration == self.shifted) * self.shift
         return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
 
-    def within(self, layout: Layout, levels: Indices, iteration: Indices) -> Indices:
+    def within(self, layout: Layout, levels: Indices, iteration: Indices) -> NDArray[np.int16]:
         """What can be had of ``levels`` [B, R] in ``iteration`` [B]."""
         share = np.where(iteration >= self.lost, self.left, 1.0)
         most = np.floor(layout.tops * share[:, None] + 1e-9)
-        return np.minimum(levels, most).astype(levels.dtype)
+        return np.minimum(levels, most).astype(np.int16)
 
 
-def undisturbed(layout: Layout, effect: Array, member: Indices, course: Indices) -> Truth:
+def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
     """Runs of which nothing is lost, and whose pace stays."""
     never, ones = np.full(len(effect), layout.iterations), np.ones(len(effect), np.float32)
     return Truth(effect, member, course, never, ones, never, ones * 0)
@@ -64,6 +65,7 @@ def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Ge
     if wanted.pace_shift is not None:
         shifted = random.integers(1, layout.iterations + 1, count)
         happens = (random.random(count) < wanted.pace_shift.probability) & (shifted > begun)
-        shift = random.uniform(*np.log(wanted.pace_shift.factor), count).astype(np.float32)
+        low, high = map(math.log, wanted.pace_shift.factor)
+        shift = random.uniform(low, high, count).astype(np.float32)
         truth = truth._replace(shifted=np.where(happens, shifted, layout.iterations), shift=shift)
     return truth
