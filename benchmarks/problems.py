@@ -208,20 +208,20 @@ def kinds() -> Problem:
     A run shows its kind in its first three iterations, by a feature that changes nothing else, and never again.
     """
     resource = {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "change_seconds": 2.0}
-    features = [{"name": "size", "minimum": 1, "maximum": 4}, {"name": "kind", "minimum": 0, "maximum": 3}]
-    spec = _spec("kinds", [resource], 24, 240.0, features=features)
-    gpus, sizes = Layout(spec).allocations[:, 0, None], np.linspace(1, 4, 7)
+    features = [{"name": "size", "minimum": 1, "maximum": 8}, {"name": "kind", "minimum": 0, "maximum": 3}]
+    spec = _spec("kinds", [resource], 24, 350.0, features=features)
+    gpus, sizes = Layout(spec).allocations[:, 0, None], np.linspace(1, 8, 15)
     seconds = 2 + 12 * sizes**1.3 / gpus + 0.15 * gpus  # [A, sizes]
-    logs = np.log(np.stack([seconds, 10 * seconds], axis=2))[None, :, :, None].repeat(2, axis=3)
+    logs = np.log(np.stack([seconds, 6 * seconds], axis=2))[None, :, :, None].repeat(2, axis=3)
     place, kind = np.arange(24), np.arange(4.0)[:, None]
-    size = np.where(place < 23, 2.0, np.array([1.0, 4.0, 2.0, 3.0])[:, None])
+    size = np.where(place < 23, 1.5, np.array([1.0, 8.0, 1.0, 8.0])[:, None])
     table = replace(
         _planted(Layout(spec), logs[0, :, 0, 0, 0]),
         log_mean=logs.reshape(1, len(gpus), -1, 2).astype(np.float32),
         iteration_bin=(place == 23).astype(np.int32),
         feature_nodes=(sizes, np.array([0.0, 3.0])),
         feature_low=np.array([1.0, 0.0]),
-        feature_high=np.array([4.0, 3.0]),
+        feature_high=np.array([8.0, 3.0]),
         courses=np.stack([size, np.where(place < 3, kind, 1.5)], axis=2).astype(np.float32),
     )
     return Problem(spec.name, spec, table)
