@@ -1,12 +1,15 @@
 """Run every benchmark, print what it finds, and write it to ``results.json`` beside this file.
 
 ``python -m benchmarks`` runs all; ``python -m benchmarks api_speed …`` runs those named, keeping the others' figures.
+A long one names its ``PARTS``, each of which is recorded when it is done, so that a stop loses one at most;
+``python -m benchmarks agent_quality:pollux-bert`` runs one of them.
 """
 
 import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,18 +37,41 @@ BENCHMARKS = (
 Row = dict[str, Any]
 
 
-def main(names: list[str]) -> None:
-    """Run ``names`` (all without any) and record their rows."""
-    unknown = sorted(set(names) - set(BENCHMARKS))
-    if unknown:
-        sys.exit(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
-    recorded = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"results": []}
-    for name in names or BENCHMARKS:
-        rows = importlib.import_module(f"benchmarks.{name}").results()
-        show(name, rows)
-        kept = [row for row in recorded["results"] if row["benchmark"] != name]
-        recorded = {"results": kept + [{"benchmark": name, "machine": machine(), **row} for row in rows]}
-        RESULTS.write_text(json.dumps(recorded, indent=1) + "\n")
+def main(chosen: list[str]) -> None:
+    """Run ``chosen``, each a benchmark or one part of it (all without any), and record their rows."""
+    for name in chosen or BENCHMARKS:
+        if name.partition(":")[0] not in BENCHMARKS:
+            sys.exit(f"no benchmark is called {name.partition(':')[0]}; there are {', '.join(BENCHMARKS)}")
+    for name in chosen or BENCHMARKS:
+        benchmark, _, part = name.partition(":")
+        module = importlib.import_module(f"benchmarks.{benchmark}")
+        parts = getattr(module, "PARTS", ())
+        if part and part not in parts:
+            sys.exit(f"{benchmark} has no part {part}; there are {', '.join(parts) or 'none'}")
+        for each in [part] if part else parts:
+            record(benchmark, each, module.results([each]))
+        if not parts:
+            record(benchmark, None, module.results())
+
+
+def record(benchmark: str, part: str | None, rows: list[Row]) -> None:
+    """Print rows, and put them in the place of those of the same benchmark and part."""
+    show(benchmark, rows)
+    recorded = json.loads(RESULTS.read_text())["results"] if RESULTS.exists() else []
+    kept = [row for row in recorded if (row["benchmark"], row.get("part")) != (benchmark, part)]
+    where = {"benchmark": benchmark, "machine": machine(), "commit": commit()} | ({"part": part} if part else {})
+    RESULTS.write_text(json.dumps({"results": kept + [where | row for row in rows]}, indent=1) + "\n")
+
+
+def commit() -> str:
+    """The commit that is checked out; `+` where the code was changed since."""
+    return git("rev-parse", "--short=7", "HEAD") + ("+" if git("status", "--porcelain", "--", "*.py") else "")
+
+
+def git(*asked: str) -> str:
+    """What git answers of this tree."""
+    folder = str(RESULTS.parent.parent)
+    return subprocess.run(["git", "-C", folder, *asked], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def machine() -> str:

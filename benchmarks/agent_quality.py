@@ -37,6 +37,7 @@ GAP, SECONDS = 0.02, 60.0
 SEEDS = range(1, 6)
 LEARNED = "ppo"
 EPISODE_SEED = 9_000  # what is reported on is drawn from this, trainings and their choices are not
+PARTS = (*EXACT, *WITHOUT_TABLE)
 Row = dict[str, Any]
 Returns = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ Returns = NDArray[np.float64]
 def results(names: list[str] | None = None) -> list[Row]:
     """Per problem: the gap to the exact optimum, or the lead over the best that needs no learning; and the seconds."""
     rows: list[Row] = []
-    for name in names or [*EXACT, *WITHOUT_TABLE]:
+    for name in names or PARTS:
         rows += exact(alone(name)) if name in EXACT else untabled(problem(name))
     return rows
 
@@ -129,5 +130,5 @@ def _row(name: str, value: float, unit: str, peer: str | None, peer_value: float
 if __name__ == "__main__":
     from benchmarks.__main__ import show
 
-    for chosen in sys.argv[1:] or [*EXACT, *WITHOUT_TABLE]:
+    for chosen in sys.argv[1:] or PARTS:
         show(chosen, results([chosen]))

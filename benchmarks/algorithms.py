@@ -1,10 +1,12 @@
-"""Every algorithm on every shared problem: return beside the best heuristic and the exact optimum, with intervals.
+"""A table, a value-based network and two actor-critics on every shared problem: return beside the best heuristic's.
 
-``STEWARD_DATA=… python -m benchmarks.algorithms [PROBLEM …]``. Each algorithm learns by itself (nothing else competes)
-for 250,000 environment steps, with five seeds; the exported policy is judged behind the guard on fresh episodes, of
-each seed its own. The interval is that of the mean over seeds of the paired difference to the best heuristic (95 %, by
-Student's t over the seeds, whose episodes differ too): *at least as good* while it ends above 1 % of the heuristic's
-return below it. More seeds make it narrower, and none passes by having fewer.
+``STEWARD_DATA=… python -m benchmarks algorithms`` (25 minutes on a core; ``algorithms:PROBLEM`` runs and records one
+problem). Each algorithm learns by itself (nothing else competes) for 250,000 environment steps, with five seeds; the
+exported policy is judged behind the guard on fresh episodes, of each seed its own, beside heuristics and, where one
+can be had, the exact optimum. PPO, which agents are trained with, has a benchmark of its own: ``agent_quality``.
+The interval is that of the mean over seeds of the paired difference to the best heuristic (95 %, by Student's t over
+the seeds, whose episodes differ too): *at least as good* while it ends above 1 % of the heuristic's return below it.
+More seeds make it narrower, and none passes by having fewer.
 """
 
 import os
@@ -23,14 +25,15 @@ from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.training.train import training
 from workers.learning.training.request import Request
 
-ALGORITHMS = ("tabular_q", "dueling_double_dqn", "quantile_dqn", "a2c", "ppo", "vtrace")
+ALGORITHMS = ("tabular_q", "dueling_double_dqn", "a2c", "vtrace")
 SEEDS, BUDGET = 5, 250_000
+PARTS = tuple(PROBLEMS)
 Row = dict[str, Any]
 
 
 def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORITHMS) -> list[Row]:
     """One row for each algorithm on each problem."""
-    return [row(name, algorithm) for name in names or PROBLEMS for algorithm in algorithms]
+    return [row(name, algorithm) for name in names or PARTS for algorithm in algorithms]
 
 
 def trained(name: str, algorithm: str, seed: int) -> dict[str, Any]:
@@ -77,5 +80,5 @@ def spread(values: list[float], unit: str) -> str:
 if __name__ == "__main__":
     from benchmarks.__main__ import show
 
-    for chosen in sys.argv[1:] or PROBLEMS:
+    for chosen in sys.argv[1:] or PARTS:
         show(f"algorithms on {chosen}", results([chosen]))

@@ -42,6 +42,7 @@ ENVIRONMENTS, EPOCHS, ENTROPY = 128, 8, 0.01
 LOOK = 7_680  # environment steps between two looks: whole rollouts of either length
 LIMIT_SECONDS, LIMIT_STEPS = 60.0, 2_000_000
 GOAL = 5.0
+PARTS = CHOSEN
 Row = dict[str, Any]
 
 
@@ -80,7 +81,7 @@ def results(names: list[str] | None = None) -> list[Row]:
     """Per problem: ours beside the peer's, both with the settings that were the soonest on another problem."""
     other = Bar(problem(TUNED_ON))
     chosen: dict[Timed, Settings] = {learner: tuned(learner, other) for learner in (our_time, peer_time)}
-    return [compared(Bar(alone(name)), chosen) for name in names or CHOSEN]
+    return [compared(Bar(alone(name)), chosen) for name in names or PARTS]
 
 
 def tuned(learner: Timed, bar: Bar) -> Settings:

@@ -195,6 +195,13 @@ class ProjectionTables:
         """``levels`` [B, R] in physical units."""
         return self.minima + self.steps * levels
 
+    @cached_property
+    def far(self) -> NDArray[np.bool_]:
+        """Allocations of the grid that are more than a step from those of the samples, in any resource, [A]."""
+        units, margin = self.units(self.grid_levels), self.steps * 1.5
+        beyond = (units < self.table.seen_low - margin) | (units > self.table.seen_high + margin)
+        return np.asarray(beyond.any(axis=1), np.bool_)
+
     def share_moved(self, steps: Array) -> Array:
         """``steps`` taken over the most that could be taken in a run."""
         return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)

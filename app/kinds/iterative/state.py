@@ -262,7 +262,8 @@ def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArra
     common = sum(_widths(projector.layout, 0)[:-2])
     members = projector.members if projector.members > 1 else 0
     size = common + members * (len(projector.layout.metrics) + 1)
-    return np.array([row if len(row) == size else _anew(projector, row, common, members) for row in rows])
+    aligned = [row if len(row) == size else _anew(projector, row, common, members) for row in rows]
+    return np.concatenate(aligned).reshape(len(rows), size)  # several times faster than an array of rows
 
 
 def _anew(projector: Projector, row: NDArray[np.float64], common: int, members: int) -> NDArray[np.float64]:

@@ -190,9 +190,10 @@ def test_whoever_fails_remembers_what_it_did_before(
 def test_a_state_is_restored_to_the_bit_and_weighed(announced: int) -> None:
     engine, random = IterativeEngine(), np.random.default_rng(0)
     memories = {v: random.normal(size=UNITS).astype(np.float32) for v in (3, 11)}
-    state = Kept(random.normal(size=9), random.normal(size=(announced, 2)), memories)
+    state = Kept(random.random(9), random.normal(size=(announced, 2)), frozenset({7}), memories)
     found = engine.restore(msgspec.json.decode(engine.serialise(state)))
     np.testing.assert_array_equal(found.row, state.row)
+    assert found.notices == {7}
     np.testing.assert_array_equal(found.upcoming.reshape(-1), state.upcoming.reshape(-1))
     assert found.memories.keys() == memories.keys()
     for version, memory in memories.items():

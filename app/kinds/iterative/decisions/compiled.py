@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER
-from app.kinds.iterative.decisions.reasons import AllocationText, in_words
+from app.kinds.iterative.decisions.reasons import AllocationText, in_words, wording
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Resource
 from app.kinds.iterative.state import State, begin
@@ -29,6 +30,7 @@ class Compiled:
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
         preface: code and words of why no agent answers; empty when one does.
         unknown: not a number for each metric.
+        words: how each metric is spoken of.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -39,10 +41,11 @@ class Compiled:
         self.source, self.preface = self._responder()
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
+        self.words = [wording(metric) for metric in self.layout.spec.metrics]
         self.unknown = [float("nan")] * len(self.layout.metrics)
         self.allocation_text = lru_cache(maxsize=4096)(self._allocation_text)
-        self.terms = lru_cache(maxsize=128)(self._workload_terms)
         self.fresh = lru_cache(maxsize=128)(self._fresh)
+        self._usual = lru_cache(maxsize=128)(lambda batch: preferences_of(self.projector, self.fresh(batch)))
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
     def _responder(self) -> tuple[str, tuple[str, str]]:
@@ -96,13 +99,15 @@ class Compiled:
         grid = self.projector.grid_levels
         return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
 
-    def _workload_terms(self, batch: int) -> tuple[Array, Array]:
-        """The workload's weights and prices for each of B runs, [B, 3] and [B, R]; not to be written to."""
-        return np.tile(self.layout.weights, (batch, 1)), np.tile(self.layout.prices, (batch, 1))
-
     def _fresh(self, batch: int) -> State:
         """B runs that have reported nothing; not to be written to."""
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
+
+    def preferences(self, state: State) -> Preferences | None:
+        """What targets, weights and prices come to, where they are ``fresh``'s and no feature changes a run's cost."""
+        batch = len(state.iteration)
+        known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
+        return self._usual(batch) if known else None
 
     def pause(self, moved: NDArray[np.integer], started: NDArray[np.bool_]) -> Array:
         """Seconds that changing the resources by ``moved`` [B, R] steps takes, [B]; nothing before a run's start."""

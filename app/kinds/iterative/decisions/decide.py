@@ -6,8 +6,10 @@ allocation is held. So no run's trouble is another's, and there is always an ans
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,18 +23,18 @@ from app.kinds.iterative.chance import asked, assured
 from app.kinds.iterative.decisions import reasons
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
-from app.kinds.iterative.decisions.notices import NONE, codes
+from app.kinds.iterative.decisions.notices import NONE, noted
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
-from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
+from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason
 from app.kinds.iterative.decisions.shadow import Consulted, consulted
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import guard
-from app.kinds.iterative.policies.guard import Verdict
+from app.kinds.iterative.policies.guard import Decided, Verdict
 from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
-from app.policies.memory import NOTHING, Memories, Memory, kept, recalled
+from app.policies.memory import NOTHING, Memories, kept, recalled
 
 logger = logging.getLogger(__name__)
 Levels = NDArray[np.integer]
@@ -43,24 +45,15 @@ class Steps(NamedTuple):
 
     Attributes:
         levels: the allocation to take, [B, R].
-        chosen: the allocation that the policy had chosen, [B, R].
-        verdict: what the guard made of it, [B].
-        outside: for each way of being outside of the experience, which runs are, [B].
-        shadows: what each run's shadow would have done; empty when no run has one.
-        memory: what the policy remembers of each run from now on, [B, H]; None where it remembers nothing.
-        gain: by which the chosen step's return exceeds that of staying, as the policy values them, [B]; not a number
-            where it doesn't; empty where the guard finds no step within the noise.
+        decided: what the guard made of the policy's actions.
         required: what a change must gain.
+        shadows: what each run's shadow would have done; None where it has none.
     """
 
     levels: Levels
-    chosen: Levels
-    verdict: list[int]
-    outside: dict[str, NDArray[np.bool_]]
-    shadows: list[Consulted | None]
-    memory: Memory | None
-    gain: list[float]
+    decided: Decided
     required: float
+    shadows: list[Consulted | None]
 
 
 class Subject(NamedTuple):
@@ -81,11 +74,8 @@ class Subject(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An encoded decision.
-
-    Attributes:
-        notices: codes of what it has to say beside its reason, be it said or not.
-        memories: what agents remember of the run from now on.
+    """An encoded decision, codes of what it has to say beside its reason, be it said or not, and what agents remember
+    of the run from now on.
     """
 
     decision: bytes
@@ -135,27 +125,15 @@ def _answered(
 def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
     memories = [subject.memories for subject in subjects]
     memory = None if artifact is None else recalled(memories, compiled.snapshot.agent_version)
-    situation = Situation(compiled.projector, state, view(compiled.projector, state), memory)
+    seen = view(compiled.projector, state, compiled.preferences(state))
+    situation = Situation(compiled.projector, state, seen, memory)
     decided = guard.decide(situation, artifact)
     levels = step(compiled.layout, state.levels, decided.action)
-    same = decided.chosen is decided.action
-    chosen = levels if same else step(compiled.layout, state.levels, decided.chosen)
     wanted = [subject.shadow for subject in subjects]
-    shadows = consulted(compiled, situation, decided.action, wanted, memories) if any(wanted) else []
-    required = guard.hysteresis(artifact)
-    verdict = decided.verdict.tolist()
-    gain = _gain(compiled, decided) if Verdict.WITHIN_NOISE in verdict else []
-    return Steps(levels, chosen, verdict, decided.outside, shadows, decided.memory, gain, required)
-
-
-def _gain(compiled: Compiled, decided: guard.Decided) -> list[float]:
-    batch = len(decided.action)
-    if decided.values is None:
-        return [float("nan")] * batch
-    taken, held = decided.values[np.arange(batch), decided.chosen], decided.values[:, compiled.layout.noop]
-    known = np.isfinite(taken) & np.isfinite(held)
-    gain: list[float] = np.subtract(taken, held, out=np.full(batch, np.nan), where=known).tolist()
-    return gain
+    shadows: list[Consulted | None] = [None] * len(wanted)
+    if any(wanted):
+        shadows = consulted(compiled, situation, decided.action, wanted, memories)
+    return Steps(levels, decided, guard.hysteresis(artifact), shadows)
 
 
 def row(state: State, index: int) -> State:
@@ -180,95 +158,84 @@ def _render(
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause)
     contexts = decision_contexts(compiled, state, seen, hold, after)
-    moves, iterations = list(zip(hold.tolist(), after.tolist(), strict=True)), state.iteration.tolist()
-    intended = (after if steps.chosen is steps.levels else compiled.layout.index(steps.chosen)).tolist()
-    moment = timestamp(now)
-    predictions, chances = _predictions(compiled, seen), _chances(compiled, seen)
+    said = _reasons(compiled, state, steps, contexts, responder)
+    moves, iterations = zip(hold.tolist(), after.tolist(), strict=True), state.iteration.tolist()
+    promised = _predictions(compiled, seen), _chances(compiled, seen)
+    remembered = _memories(compiled, steps, subjects)
+    rows = zip(subjects, contexts, said, moves, iterations, steps.shadows, remembered, *promised, strict=True)
+    workload, agent, moment = compiled.snapshot.name, compiled.snapshot.agent_version, timestamp(now)
     out = []
-    for i, (subject, context) in enumerate(zip(subjects, contexts, strict=True)):
-        said = _reason(compiled, steps, i, context, responder, intended[i])
-        reason, notices = said.told(subject.notices, context.decided.beyond, responder.notice)
-        done = steps.verdict[i] == Verdict.FINISHED
+    for subject, context, (source, code, reason, notice), move, iteration, shadow, memories, predicted, chances in rows:
+        text, notices = noted(reason, notice, context.decided.beyond, subject.notices, responder.notice)
+        done = iteration >= compiled.layout.iterations
         decision = EncodedDecision(
             run=subject.run,
-            workload=compiled.snapshot.name,
+            workload=workload,
             kind="iterative",
             reported=subject.reported,
-            iteration=iterations[i],
+            iteration=iteration,
             allocation=context.decided.encoded,
-            delta=compiled.delta(*moves[i]),
+            delta=compiled.delta(*move),
             noop=not context.moved,
-            source=said.source,
-            agent=compiled.snapshot.agent_version,
+            source=source,
+            agent=agent,
             policy=responder.policy,
-            reason=EncodedReason(reason.code, reason.text),
-            predicted={} if done else predictions[i],
-            chances={} if done else chances[i],
+            reason=EncodedReason(code, text),
+            predicted={} if done else predicted,
+            chances={} if done else chances,
             valid_for_iterations=0 if done else 1,
             decided_at=moment,
-            shadow=_shadow(steps, i),
+            shadow=None if shadow is None else shadow.encoded,
         )
-        out.append(Answer(msgspec.json.encode(decision), notices, _memories(compiled, steps, i, subject)))
+        out.append(Answer(msgspec.json.encode(decision), notices, memories))
     return out
 
 
-def _shadow(steps: Steps, i: int) -> EncodedShadow | None:
-    said = steps.shadows[i] if steps.shadows else None
-    return None if said is None else said.encoded
+def _memories(compiled: Compiled, steps: Steps, subjects: Sequence[Subject]) -> Sequence[Memories]:
+    """What champion and shadow remember of each run from now on; who failed at this report, what it did before."""
+    own, champion = steps.decided.memory, compiled.snapshot.agent_version
+    if own is None and not any(subject.memories for subject in subjects) and not any(steps.shadows):
+        return [NOTHING] * len(subjects)
+    out = []
+    for i, (subject, shadow) in enumerate(zip(subjects, steps.shadows, strict=True)):
+        found = kept(subject.memories, (champion, None if subject.shadow is None else subject.shadow.version))
+        if shadow is not None and shadow.memory is not None:
+            found[shadow.encoded.agent] = shadow.memory
+        if own is not None and champion is not None:
+            found[champion] = own[i]
+        out.append(found)
+    return out
 
 
-def _memories(compiled: Compiled, steps: Steps, i: int, subject: Subject) -> Memories:
-    """What champion and shadow remember of a run from now on; who failed at this report, what it did before."""
-    if steps.memory is None and not steps.shadows and not subject.memories:
-        return NOTHING
-    champion, shadow = compiled.snapshot.agent_version, subject.shadow
-    found = kept(subject.memories, (champion, None if shadow is None else shadow.version))
-    said = steps.shadows[i] if steps.shadows else None
-    if said is not None and said.memory is not None:
-        found[said.encoded.agent] = said.memory
-    if champion is not None and steps.memory is not None:
-        found[champion] = steps.memory[i]
-    return found
+def _reasons(
+    compiled: Compiled, state: State, steps: Steps, contexts: Sequence[DecisionContext], responder: _Responder
+) -> list[tuple[str, str, str, str]]:
+    """Of each decision: who answers (the guard if it spoke), code and text of the reason, and why no agent answers."""
+    source, ways = responder.source, steps.decided.outside
+    outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
+    out = []
+    for i, (verdict, context) in enumerate(zip(steps.decided.verdict.tolist(), contexts, strict=True)):
+        if verdict == Verdict.FINISHED:
+            out.append((source, *reasons.complete(compiled.layout), ""))
+            continue
+        code, text = own = reasons.explain(compiled.words, context)
+        if verdict == Verdict.WITHIN_NOISE:
+            out.append(("guard", *_within_noise(compiled, state, steps, i, own), ""))
+        elif verdict == Verdict.OUTSIDE_EXPERIENCE:
+            notice = reasons.outside_experience(tuple(compress(ways, outside[i])), compiled.heuristic)
+            out.append(("guard", "outside_experience", text, notice))
+        else:
+            out.append((source, responder.code or code, text, responder.notice))
+    return out
 
 
-class _Said(NamedTuple):
-    """Who answers, the reason, and why it is not the agent that does."""
-
-    source: str
-    reason: Reason
-    notice: str = ""
-
-    def told(self, known: frozenset[int], beyond: str, lasting: str) -> tuple[Reason, frozenset[int]]:
-        """The reason with those notices that aren't ``known``, and the codes of all.
-
-        What is ``lasting`` stays known while the guard speaks: it is as true as before.
-        """
-        if not (self.notice or beyond or known):
-            return self.reason, NONE
-        present = codes(self.notice, beyond) | (known & codes(lasting))
-        if present <= known:
-            return self.reason, present
-        before = "" if codes(self.notice) <= known else f"{self.notice}: "
-        after = "" if codes(beyond) <= known else f"; {beyond}"
-        return Reason(self.reason.code, f"{before}{self.reason.text}{after}"), present
-
-
-def _reason(
-    compiled: Compiled, steps: Steps, i: int, context: DecisionContext, responder: _Responder, intended: int
-) -> _Said:
-    """The reason: of the guard if it spoke, else of the policy; ``intended`` is the row of its own choice."""
-    verdict = steps.verdict[i]
-    if verdict == Verdict.FINISHED:
-        return _Said(responder.source, reasons.complete(compiled.layout))
-    own = reasons.explain(compiled.layout, context)
-    if verdict == Verdict.WITHIN_NOISE:
-        words = compiled.allocation_text(intended).words
-        return _Said("guard", reasons.within_noise(own, words, steps.gain[i], steps.required))
-    if verdict == Verdict.OUTSIDE_EXPERIENCE:
-        causes = [cause for cause, runs in steps.outside.items() if runs[i]]
-        notice = reasons.outside_experience(causes, compiled.heuristic)
-        return _Said("guard", Reason("outside_experience", own.text), notice)
-    return _Said(responder.source, Reason(responder.code or own.code, own.text), responder.notice)
+def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: Reason) -> Reason:
+    """The reason of run ``i``, with what its policy had chosen, and the gain that it had expected, if it had."""
+    chosen, values = steps.decided.chosen[i : i + 1], steps.decided.values
+    intended = compiled.layout.index(step(compiled.layout, state.levels[i : i + 1], chosen))
+    taken, held = (np.nan, np.nan) if values is None else values[i, [chosen[0], compiled.layout.noop]].tolist()
+    gain = taken - held if math.isfinite(taken) and math.isfinite(held) else math.nan
+    return reasons.within_noise(own, compiled.allocation_text(int(intended[0])).words, gain, steps.required)
 
 
 def decision_contexts(
@@ -313,22 +280,20 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
 
 
 def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, EncodedInterval]]:
-    names, level = compiled.layout.metrics, compiled.projector.table.level
-    rows = np.array([seen.mean, seen.low, seen.high]).transpose(1, 2, 0).tolist()
-    return [
-        {
-            name: EncodedInterval(values[0], values[1], values[2], level)
-            for name, values in zip(names, metrics, strict=True)
-        }
-        for metrics in rows
-    ]
+    """What each metric is expected to be in the next iteration, of each run."""
+    level = repeat(compiled.projector.table.level)
+    columns = zip(seen.mean.T.tolist(), seen.low.T.tolist(), seen.high.T.tolist(), strict=True)
+    intervals = [map(EncodedInterval, *column, level) for column in columns]
+    return [dict(zip(compiled.layout.metrics, row, strict=True)) for row in zip(*intervals, strict=True)]
 
 
 def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     """How likely each target is to be met at the decided allocation, where that can be told."""
-    names = compiled.layout.metrics
-    rows = seen.chance[1].round(4).tolist()
-    return [{name: chance for name, chance in zip(names, row, strict=True) if chance == chance} for row in rows]
+    names, rows = compiled.layout.metrics, seen.chance[1].round(4)
+    if not np.isnan(rows).any():
+        return [dict(zip(names, row, strict=True)) for row in rows.tolist()]
+    told = (zip(names, row, strict=True) for row in rows.tolist())
+    return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
 
 
 def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime) -> tuple[Answer, Levels]:
@@ -340,9 +305,11 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
     context = decision_contexts(compiled, state, seen, hold, after)[0]
     informed = projector.table.informed
     first = (
-        reasons.first(layout, context) if informed else reasons.first_without_model(context, compiled.snapshot.problem)
+        reasons.first(compiled.words, context)
+        if informed
+        else reasons.first_without_model(context, compiled.snapshot.problem)
     )
-    reason, notices = _Said("heuristic", first).told(frozenset(), context.decided.beyond if informed else "", "")
+    text, notices = noted(first.text, "", context.decided.beyond if informed else "", NONE, "")
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,
@@ -355,7 +322,7 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
         source="heuristic",
         agent=compiled.snapshot.agent_version,
         policy="static_best" if informed else "initial",
-        reason=EncodedReason(reason.code, reason.text),
+        reason=EncodedReason(first.code, text),
         predicted=_predictions(compiled, seen)[0] if informed else {},
         chances=_chances(compiled, seen)[0],
         valid_for_iterations=1,
@@ -385,4 +352,4 @@ def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, tex
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return Answer(msgspec.json.encode(decision), frozenset(), subject.memories)
+    return Answer(msgspec.json.encode(decision), NONE, subject.memories)

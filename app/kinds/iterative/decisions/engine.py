@@ -16,7 +16,7 @@ from app.kinds.iterative.decisions import query as queries
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.given_state import GivenState, states
-from app.kinds.iterative.decisions.notices import with_codes, without_codes
+from app.kinds.iterative.decisions.notices import NONE, with_codes, without_codes
 from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
@@ -39,12 +39,13 @@ class Read(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A run's state: one packed row, [S], after the notices of its last decision, the announced features of the
-    iterations ahead, [U, F], and what recurrent agents remember of it.
+    """A run's state: one packed row, [S], the announced features of the iterations ahead, [U, F], codes of what its
+    last decision said beside its reason, and what recurrent agents remember of it.
     """
 
     row: Array
     upcoming: Array
+    notices: frozenset[int] = NONE
     memories: memory.Memories = memory.NOTHING
 
 
@@ -64,9 +65,9 @@ class IterativeEngine:
             InvalidInput: targets, probabilities or features that the workload hasn't.
         """
         state = queries.beginning(compiled, start.targets, start.features, start.probabilities, upcoming=start.upcoming)
-        answer, levels = begin_with(compiled, state, run, now)
-        row = with_codes(pack(state._replace(levels=levels[None]))[0], answer.notices)
-        return Answered(answer.decision, Kept(row, state.upcoming[0]))
+        (decision, notices, _), levels = begin_with(compiled, state, run, now)
+        row = pack(state._replace(levels=levels[None]))[0]
+        return Answered(decision, Kept(row, state.upcoming[0], notices))
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -90,13 +91,13 @@ class IterativeEngine:
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Advance each run by its report and decide, all at once."""
         batch, layout = len(pending), compiled.layout
-        weights, prices = compiled.terms(batch)
-        rows, notices = zip(*(without_codes(one.state.row) for one in pending), strict=True)
-        state = unpack(layout, aligned(compiled.projector, rows))._replace(
-            targets=_own("targets", layout.targets, compiled, pending),
-            probabilities=_own("probabilities", layout.probabilities, compiled, pending),
-            weights=weights,
-            prices=prices,
+        usual = compiled.fresh(batch)
+        targets, probabilities = _goals(compiled, pending)
+        state = unpack(layout, aligned(compiled.projector, [one.state.row for one in pending]))._replace(
+            targets=targets,
+            probabilities=probabilities,
+            weights=usual.weights,
+            prices=usual.prices,
         )
         levels, metrics, features, _ = zip(*(one.report for one in pending), strict=True)
         upcoming = [_upcoming(one) for one in pending]
@@ -107,21 +108,18 @@ class IterativeEngine:
             np.array(metrics),
             np.array(features).reshape(batch, len(layout.features)),
         )._replace(upcoming=padded(upcoming, len(layout.features)))
-        subjects = [
-            Subject(p.run, p.iteration, p.shadow, known, p.state.memories)
-            for p, known in zip(pending, notices, strict=True)
-        ]
+        subjects = [Subject(p.run, p.iteration, p.shadow, p.state.notices, p.state.memories) for p in pending]
         answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
         return [
-            Answered(answer.decision, Kept(with_codes(row, answer.notices), announced, answer.memories))
-            for answer, row, announced in answers
+            Answered(decision, Kept(row, announced, said, remembered))
+            for (decision, said, remembered), row, announced in answers
         ]
 
     def serialise(self, state: Kept) -> msgspec.Raw:
-        """The row [S] as a JSON array of numbers, null for NaN; then what is announced, an array, and what is
-        remembered, an object, if anything is.
+        """Notices and the row [S] as a JSON array of numbers, null for NaN; then, if there is any, what is announced,
+        an array, and what is remembered, an object.
         """
-        stored: list[Any] = state.row.tolist()
+        stored = with_codes(state.row.tolist(), state.notices)
         if len(state.upcoming):
             stored.append(state.upcoming.tolist())
         if state.memories:
@@ -137,7 +135,8 @@ class IterativeEngine:
         if stored and isinstance(stored[-1], list):
             *stored, announced = stored
             upcoming = np.array(announced, np.float64)
-        return Kept(np.array(stored, np.float64), upcoming, memories)
+        row, notices = without_codes(stored)
+        return Kept(np.array(row, np.float64), upcoming, notices, memories)
 
     def weight(self, state: Kept) -> int:
         """Bytes of its numbers."""
@@ -165,11 +164,15 @@ def _upcoming(one: Pending) -> Array:
     return one.state.upcoming[1:] if given is None else given
 
 
-def _own(part: str, default: Array, compiled: Compiled, pending: Sequence[Pending]) -> Array:
-    """What each run has of ``part``, by metric, [B, M]: its own where given, else the workload's as it stands."""
-    values = default[None].repeat(len(pending), axis=0)
-    for i, one in enumerate(pending):
-        given = one.start.get(part)
-        for name, value in given.items() if given else ():
-            values[i, compiled.layout.metrics.index(name)] = np.nan if value is None else value
-    return values
+def _goals(compiled: Compiled, pending: Sequence[Pending]) -> tuple[Array, Array]:
+    """Targets and probabilities of each run, [B, M] each: its own where given, else the workload's as they stand."""
+    usual = compiled.fresh(len(pending))
+    targets, probabilities = usual.targets, usual.probabilities
+    own = [(i, one.start) for i, one in enumerate(pending) if one.start]
+    if own:
+        targets, probabilities = targets.copy(), probabilities.copy()
+    for i, start in own:
+        for part, values in (("targets", targets), ("probabilities", probabilities)):
+            for name, value in start.get(part, {}).items():
+                values[i, compiled.layout.metrics.index(name)] = np.nan if value is None else value
+    return targets, probabilities

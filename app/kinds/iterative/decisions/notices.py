@@ -1,17 +1,15 @@
 """What a decision says beside its reason: once, and again when it has changed.
 
-A run's kept row begins with the notices of its last decision, −1 − CRC-32 of each; what follows begins with the number
-of reports, which is never negative.
+A run's stored row begins with the notices of its last decision, −1 − CRC-32 of each; what follows begins with the
+number of reports, which is never negative.
 """
 
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import takewhile
+from typing import Any
 from zlib import crc32
 
-import numpy as np
-from numpy.typing import NDArray
-
-Row = NDArray[np.float64]
 NONE: frozenset[int] = frozenset()
 
 
@@ -21,14 +19,27 @@ def codes(*notices: str) -> frozenset[int]:
     return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 
-def with_codes(row: Row, known: Collection[int]) -> Row:
-    """A packed row with the notices of the decision that it was answered with."""
-    return np.concatenate([[-1.0 - number for number in sorted(known)], row]) if known else row
+def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
+    """A reason with those of ``notice`` and ``beyond`` that aren't ``known``, and the codes of all.
+
+    What is ``lasting`` stays known while another notice is given: it is as true as before.
+    """
+    if not (notice or beyond or known):
+        return text, NONE
+    present = codes(notice, beyond) | (known & codes(lasting))
+    if present <= known:
+        return text, present
+    before = "" if codes(notice) <= known else f"{notice}: "
+    after = "" if codes(beyond) <= known else f"; {beyond}"
+    return f"{before}{text}{after}", present
 
 
-def without_codes(row: Row) -> tuple[Row, frozenset[int]]:
-    """The packed row, and the notices before it."""
-    if row[0] >= 0:
-        return row, NONE
-    count = int((row >= 0).argmax())
-    return row[count:], frozenset(int(-1 - number) for number in row[:count].tolist())
+def with_codes(row: list[Any], known: Collection[int]) -> list[Any]:
+    """A stored row with the notices of the decision that it was answered with."""
+    return [-1.0 - number for number in sorted(known)] + row if known else row
+
+
+def without_codes(row: list[Any]) -> tuple[list[Any], frozenset[int]]:
+    """The stored row, and the notices before it."""
+    before = list(takewhile(lambda number: number < 0, row))
+    return row[len(before) :], frozenset(int(-1 - number) for number in before)

@@ -21,6 +21,7 @@ Codes, by who answers:
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -79,36 +80,56 @@ class Reason(NamedTuple):
     text: str
 
 
-def explain(layout: Layout, context: DecisionContext) -> Reason:
-    """The reason of a policy's own step."""
+class Wording(NamedTuple):
+    """What sentences about a metric have in common: “latency projected at”, “a target of”, “ ms”, “ in the next
+    iteration”, and the code of a target at risk.
+    """
+
+    subject: str
+    bound: str
+    unit: str
+    when: str
+    risk: str
+
+
+def wording(metric: Metric) -> Wording:
+    """How a metric is spoken of."""
+    whole = metric.scope == "run"
+    return Wording(
+        "projected" if metric.name == SECONDS and whole else f"{metric.name} projected at",
+        _BOUNDS[metric.goal],
+        f" {metric.unit}" if metric.unit else "",
+        "" if whole else " in the next iteration",
+        "deadline_at_risk" if whole else "target_at_risk",
+    )
+
+
+def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
+    """The reason of a policy's own step, in each metric's ``words``."""
     if context.metric < 0:
         return _untargeted(context)
-    metric = layout.spec.metrics[context.metric]
-    opening = against(metric, context, 0)
+    own = words[context.metric]
+    opening = against(own, context, 0)
+    if not context.attainable:
+        opening += "; no allocation is as sure as is asked for, so the weights decide"
     if not context.moved:
-        return Reason(_code(metric, context), f"{opening}{_unattainable(context)}; {_stay(context)}")
-    reached = f"{context.decided.words} bring it to {_outcome(metric, context, 1)} if held"
-    return Reason(_code(metric, context), f"{opening}{_unattainable(context)}; {reached}; {_price(context)}")
+        return Reason(_code(own, context), f"{opening}; {_stay(context)}")
+    reached = f"{number(context.projected[1])}{own.unit}{_sure(own, context.chance[1])}"
+    text = f"{opening}; {context.decided.words} bring it to {reached} if held; {_price(context)}"
+    return Reason(_code(own, context), text)
 
 
-def _code(metric: Metric, context: DecisionContext) -> str:
+def _code(own: Wording, context: DecisionContext) -> str:
     if not context.attainable:
         return "out_of_reach"
     if context.missed(0):
-        risk = "deadline_at_risk" if metric.scope == "run" else "target_at_risk"
         surer = context.chance[1] > context.chance[0] or context.excess[1] < context.excess[0]
-        return risk if surer or not context.moved else "trade_off"
+        return own.risk if surer or not context.moved else "trade_off"
     if not context.moved:
         return "on_track"
     if context.cost[1] < context.cost[0]:
         return "trade_off" if context.missed(1) else "slack_to_save_cost"
     return "margin"
-
-
-def _unattainable(context: DecisionContext) -> str:
-    if context.attainable:
-        return ""
-    return "; no allocation is as sure as is asked for, so the weights decide"
 
 
 def _untargeted(context: DecisionContext) -> Reason:
@@ -118,24 +139,20 @@ def _untargeted(context: DecisionContext) -> Reason:
     return Reason(code, f"no metric has a target; {context.decided.words} if held: {_price(context)}")
 
 
-def against(metric: Metric, context: DecisionContext, option: int) -> str:
+def against(own: Wording, context: DecisionContext, option: int) -> str:
     """“projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”."""
-    subject = "projected" if metric.name == SECONDS and metric.scope == "run" else f"{metric.name} projected at"
-    projected = quantity(context.projected[option], metric)
     asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
-    sure = _sure(metric, context.chance[option], asked)
-    return f"{subject} {projected} against {_BOUNDS[metric.goal]} {quantity(context.target, metric)}{sure}"
+    sure = _sure(own, context.chance[option], asked)
+    projected, target = number(context.projected[option]), _target(context.target)
+    return f"{own.subject} {projected}{own.unit} against {own.bound} {target}{own.unit}{sure}"
 
 
-def _outcome(metric: Metric, context: DecisionContext, option: int) -> str:
-    return quantity(context.projected[option], metric) + _sure(metric, context.chance[option])
+_target = lru_cache(maxsize=1024)(number)
+"""Targets recur from report to report."""
 
 
-def _sure(metric: Metric, chance: float, asked: str = "") -> str:
-    if math.isnan(chance):
-        return ""
-    when = "" if metric.scope == "run" else " in the next iteration"
-    return f" ({percent(chance)} sure{when}{asked})"
+def _sure(own: Wording, chance: float, asked: str = "") -> str:
+    return "" if math.isnan(chance) else f" ({percent(chance)} sure{own.when}{asked})"
 
 
 def percent(share: float) -> str:
@@ -162,12 +179,12 @@ def _longer(before: float, after: float) -> str:
     return f"{change} % longer" if change > 0 else f"{-change} % less time"
 
 
-def first(layout: Layout, context: DecisionContext) -> Reason:
-    """The reason of a run's initial allocation, chosen by the model."""
+def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
+    """The reason of a run's initial allocation, chosen by the model, in each metric's ``words``."""
     decided, cost = context.decided.words, f"the run costs {number(context.cost[1])}"
     if context.metric < 0:
         return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
-    projection = f"{against(layout.spec.metrics[context.metric], context, 1)}; {cost}"
+    projection = f"{against(words[context.metric], context, 1)}; {cost}"
     if not context.attainable:
         return Reason(
             "initial", f"no allocation is as sure as is asked for, so the weights decide on {decided}: {projection}"
@@ -206,14 +223,10 @@ _OUTSIDE = {
 }
 
 
-def outside_experience(causes: Sequence[str], heuristic: str) -> str:
+@lru_cache(maxsize=1024)
+def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
     """Why ``heuristic`` answers for a state outside of the policy's experience, by ``causes``."""
     return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
-
-
-def quantity(value: float, metric: Metric) -> str:
-    """A number with its unit, as a person would write it."""
-    return f"{number(value)} {metric.unit}" if metric.unit else number(value)
 
 
 def in_words(allocation: dict[str, float]) -> str:

@@ -24,7 +24,7 @@ class Experience:
         hysteresis: a change must promise at least this much more return than staying.
     """
 
-    targets: dict[str, float] = field(default_factory=dict)
+    targets: dict[str, float] = field(default_factory=dict, hash=False)
     weights: tuple[float, ...] = ()
     prices: tuple[float, ...] = ()
     target_ratio: tuple[float, float] = (0.5, 2.0)

@@ -1,6 +1,7 @@
 """The guard: replaces a policy's action whose gain is within the noise, or whose state is outside of its experience."""
 
 from enum import IntEnum
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -47,27 +48,28 @@ class Decided(NamedTuple):
 
 def decide(situation: Situation, artifact: Artifact | None) -> Decided:
     """Ask the artifact's policy (without one: the default heuristic), and guard what it says."""
-    heuristic = default_heuristic(situation.projector)
+    heuristic, layout = default_heuristic(situation.projector), situation.projector.layout
     policy: Policy = artifact.policy if artifact else heuristic
     choice = policy.act(situation)
     action, values = choice.action, choice.values
     verdict = np.zeros(len(action), np.int8)
     outside: dict[str, NDArray[np.bool_]] = {}
+    strange = verdict != 0
     if artifact:
         outside = beyond(situation, artifact.experience)
-        strange = np.logical_or.reduce(list(outside.values()))
+        strange = reduce(np.logical_or, outside.values())
         if strange.any():
             verdict[strange] = Verdict.OUTSIDE_EXPERIENCE
             action = np.where(strange, heuristic.act(situation).action, action)
+    over = situation.state.iteration >= layout.iterations
+    stays = over
     if values is not None:
-        values = np.where(np.isnan(values), -np.inf, values)
-        still = _unconvincing(situation, action, values, hysteresis(artifact))
-        still &= verdict == Verdict.FOLLOWED
+        values = np.fmax(values, -np.inf)  # no number is worth nothing
+        still = _unconvincing(situation, action, values, hysteresis(artifact)) & ~strange
         verdict[still] = Verdict.WITHIN_NOISE
-        action = np.where(still, situation.projector.layout.noop, action)
-    over = situation.state.iteration >= situation.projector.layout.iterations
+        stays = over | still
     verdict[over] = Verdict.FINISHED
-    action = np.where(over, situation.projector.layout.noop, action)
+    action = np.where(stays, layout.noop, action)
     return Decided(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
 
 
@@ -80,30 +82,29 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
     """Where each run is outside of what the model and the policy have seen, by reason, [B] each."""
     projector, state = situation.projector, situation.state
     table, layout = projector.table, projector.layout
-    values = projector.minima + projector.steps * state.levels
-    margin = projector.steps * 1.5
-    limit = UNEXPLAINED * projector.effect_scale
+    unusual = (state.features < table.feature_low) | (state.features > table.feature_high)
+    low, high = _made_for(tuple(layout.metrics), experience)
+    terms = np.concatenate([state.targets, state.weights, state.prices], axis=1)
+    targets, weights = len(layout.metrics), len(layout.weights)
+    starts = (0, targets, targets + weights)
+    off = np.logical_or.reduceat((terms < low) | (terms > high), starts, axis=1).T  # no number is never off
     return {
-        "allocation": ((values < table.seen_low - margin) | (values > table.seen_high + margin)).any(axis=1),
-        "features": ((state.features < table.feature_low) | (state.features > table.feature_high)).any(axis=1),
-        "run_effect": (np.abs(state.effect) > limit).any(axis=1),
-        "targets": _off(state.targets, _targets(layout.metrics, experience), experience.target_ratio),
-        "weights": _off(state.weights, np.array(experience.weights), experience.weight_ratio),
-        "prices": _off(state.prices, np.array(experience.prices), experience.weight_ratio),
+        "allocation": projector.far.take(layout.index(state.levels)),
+        "features": np.logical_or.reduce(unusual, axis=1),
+        "run_effect": np.logical_or.reduce(np.abs(state.effect) > UNEXPLAINED * projector.effect_scale, axis=1),
+        **dict(zip(("targets", "weights", "prices"), off, strict=True)),
         "probabilities": np.logical_or.reduce(asked(state), axis=1),
     }
 
 
-def _targets(metrics: list[str], experience: Experience) -> NDArray[np.float64]:
-    return np.array([experience.targets.get(name, np.nan) for name in metrics])
-
-
-def _off(values: NDArray[np.floating], made_for: NDArray[np.float64], ratio: tuple[float, float]) -> NDArray[np.bool_]:
-    """Rows in which a value's ratio to what was trained for leaves the range; no number is never off."""
-    low, high = ratio
-    inside = np.isnan(values) | np.isnan(made_for) | ((values >= low * made_for) & (values <= high * made_for))
-    result: NDArray[np.bool_] = ~np.logical_and.reduce(inside, axis=1)
-    return result
+@lru_cache(maxsize=1024)
+def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lowest and highest targets, weights and prices that a policy was trained for, [M + 3 + R] each."""
+    targets = [experience.targets.get(name, np.nan) for name in metrics]
+    rest = [*experience.weights, *experience.prices]
+    ratios = np.array([experience.target_ratio] * len(targets) + [experience.weight_ratio] * len(rest))
+    low, high = ratios.T * np.array(targets + rest)
+    return low, high
 
 
 def _unconvincing(

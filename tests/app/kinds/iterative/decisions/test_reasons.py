@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from app.kinds.contract.text import number
-from app.kinds.iterative.decisions.reasons import AllocationText, DecisionContext, explain, first, percent
+from app.kinds.iterative.decisions.reasons import AllocationText, DecisionContext, explain, first, percent, wording
 from app.kinds.iterative.example import SPEC as EXAMPLE
-from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
 
-RUN = Layout(Spec.model_validate(EXAMPLE))
-LATENCY = Layout(
-    Spec.model_validate(
+RUN = [wording(metric) for metric in Spec.model_validate(EXAMPLE).metrics]
+LATENCY = [
+    wording(metric)
+    for metric in Spec.model_validate(
         EXAMPLE | {"metrics": [{"name": "latency", "unit": "ms", "target": 20}, {"name": "iteration_seconds"}]}
-    )
-)
+    ).metrics
+]
 FOUR, SIX = (AllocationText(msgspec.Raw(b"{}"), f"{n} gpus") for n in (4, 6))
 UNKNOWN = (math.nan, math.nan)
 
