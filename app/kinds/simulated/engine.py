@@ -142,7 +142,7 @@ class NumberedEngine(DecidedInRuns):
             action = int(choice.action[i])
             shadow, memories = _consulted(compiled, situation, i, action, one)
             if version is not None and choice.memory is not None:
-                memories = {**memories, version: choice.memory[i]}
+                memories = {**memories, version: choice.memory[i].copy()}
             kept = Kept(one.iteration + 1, one.report.action, tuple(rows[i]), memories)
             reason = _reason(layout.explain(layout.state(*rows[i]), action), responder)
             decision = self._encoded(compiled, one.run, kept, action, responder, reason, now, shadow)

@@ -202,7 +202,7 @@ def _memories(compiled: Compiled, steps: Steps, subjects: Sequence[Subject]) -> 
         if shadow is not None and shadow.memory is not None:
             found[shadow.encoded.agent] = shadow.memory
         if own is not None and champion is not None:
-            found[champion] = own[i]
+            found[champion] = own[i].copy()
         out.append(found)
     return out
 

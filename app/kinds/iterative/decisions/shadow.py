@@ -89,4 +89,4 @@ def _steps(
         )
         for row, same, won in zip(rows, action == done, gain, strict=True)
     ]
-    return [Consulted(one, None if memory is None else memory[i]) for i, one in enumerate(encoded)]
+    return [Consulted(one, None if memory is None else memory[i].copy()) for i, one in enumerate(encoded)]
