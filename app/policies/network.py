@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
-from app.policies.functions import ACTIVATIONS, dueling, gated, linear, masked
+from app.policies.functions import ACTIVATIONS, dueling, gated, linear, masked, tanh
 
 CORE = "core."
 GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
@@ -23,7 +23,8 @@ class NetworkPolicy:
     ``[start, stop]`` of the observation that is added to the head's output, or null. ``arrays`` are
     ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling
     head ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gated``,
-    its arrays under ``core.``) reads each observation, and the trunk reads what it then remembers, too.
+    its arrays under ``core.``) reads each observation, and the trunk reads what it then remembers, too; both read
+    observations through ``tanh``, so that no large entry saturates a gate.
     """
 
     config: dict[str, Any]
@@ -62,7 +63,7 @@ class NetworkPolicy:
     def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """What it remembers after ``observation`` [B, D], having remembered ``before`` [B, H], [B, H]."""
         memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
-        found: NDArray[np.float32] = gated(observation.astype(np.float32, copy=False), memory, self._core)
+        found: NDArray[np.float32] = gated(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
         return found
 
     def q_values(
@@ -72,7 +73,7 @@ class NetworkPolicy:
         it, [B, H].
         """
         observation = observation.astype(np.float32, copy=False)
-        hidden = observation if memory is None else np.concatenate([observation, memory], axis=1)
+        hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
         activation = ACTIVATIONS[self.config["activation"]]
         for i in range(len(self.config["layers"])):
             hidden = activation(linear(hidden, self.arrays[f"trunk.{i}.weight"], self.arrays[f"trunk.{i}.bias"]))

@@ -9,7 +9,7 @@ import torch
 
 from app.kinds.contract.policy import Situation, View
 from app.policies.base import RETURN_SCALE
-from app.policies.functions import gated
+from app.policies.functions import gated, tanh
 from app.policies.network import NetworkPolicy
 from tests.workers.learning import games
 from tests.workers.learning.suite import trained
@@ -47,9 +47,9 @@ def test_the_core_equals_torchs() -> None:
     given = {"sequence": sequence, "begins": np.zeros((5, 9), np.bool_), "memory": memory}
     found = GRU(6).run(XP, arrays, given)
     with torch.no_grad():
-        wanted, last = peer(torch.from_numpy(sequence), torch.from_numpy(memory)[None])
+        wanted, last = peer(torch.tanh(torch.from_numpy(sequence)), torch.from_numpy(memory)[None])
     rows = found["observation"].reshape(5, 9, 10)
-    np.testing.assert_array_equal(rows[:, :, :4], sequence)
+    np.testing.assert_allclose(rows[:, :, :4], torch.tanh(torch.from_numpy(sequence)), rtol=1e-6)
     np.testing.assert_allclose(rows[:, :, 4:], wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found["memory"], last[0], rtol=1e-5, atol=1e-6)
 
@@ -64,7 +64,7 @@ def test_nothing_is_remembered_from_before_an_episode() -> None:
     cut = GRU(6).run(XP, arrays, {"sequence": sequence, "begins": begins, "memory": memory})["memory"]
     state = np.zeros((3, 6), np.float32)
     for step in range(4, 7):
-        state = gated(sequence[:, step], state, arrays)
+        state = gated(tanh(sequence[:, step]), state, arrays)
     np.testing.assert_allclose(cut, state, rtol=1e-6)
 
 

@@ -83,7 +83,8 @@ NAMED: dict[str, ActorCritic] = {
     "a2c": A2C,
     "a3c": msgspec.structs.replace(A2C, asynchronous=True),
     "ppo": PPO,
-    "recurrent_ppo": msgspec.structs.replace(PPO, recurrent=32),
+    # the critic shares the core: its squared errors, of returns in hundredths, would be all that the core learns from
+    "recurrent_ppo": msgspec.structs.replace(PPO, recurrent=32, value_weight=0.005),
     "vtrace": msgspec.structs.replace(A2C, estimator="vtrace", trace=1.0, normalise=False),
 }
 """The members of the family by the names that requests use."""
