@@ -15,8 +15,8 @@ class GRU(Component):
     """sequence [T, D], begins [T], memory [H] → observation [D + H] of each of the T steps, and the memory after them.
 
     A gated recurrent unit (Cho et al., 2014; its gates as torch.nn.GRU has them) appends what it remembers, the present
-    step included, to each observation. All is read through tanh, so that no large entry saturates a gate. Where `begins`
-    is set, an episode begins, and nothing is remembered from before.
+    step included, to each observation. All is read through tanh, so that no large entry saturates a gate. Where
+    `begins` is set, an episode begins, and nothing is remembered from before.
     The outputs' examples are steps: B sequences in, B·T observations out, those of a sequence in a row.
     """
 
