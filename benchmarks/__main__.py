@@ -1,4 +1,4 @@
-"""Run every benchmark, print what it finds, and write it to ``results.json`` beside this file.
+"""Run every benchmark, print what it finds, and write it to ``results.json`` and ``RESULTS.md`` beside this file.
 
 ``python -m benchmarks`` runs all; ``python -m benchmarks api_speed …`` runs those named, keeping the others' figures.
 A long one names its ``PARTS``, each of which is recorded when it is done, so that a stop loses one at most;
@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page import cells, write
+
 RESULTS = Path(__file__).with_name("results.json")
 BENCHMARKS = (
     "footprint",
@@ -27,12 +29,18 @@ BENCHMARKS = (
     "held_out",
     "algorithms",
     "workflow_dags",
+    "workflow_live",
     "domain_models",
+    "inference_models",
     "sample_upload",
     "api_speed",
+    "report_path",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
+    "inference_serving",
+    "inference_speed",
+    "inference_agents",
 )
 Row = dict[str, Any]
 
@@ -42,6 +50,7 @@ def main(chosen: list[str]) -> None:
     for name in chosen or BENCHMARKS:
         if name.partition(":")[0] not in BENCHMARKS:
             sys.exit(f"no benchmark is called {name.partition(':')[0]}; there are {', '.join(BENCHMARKS)}")
+    at = commit()
     for name in chosen or BENCHMARKS:
         benchmark, _, part = name.partition(":")
         module = importlib.import_module(f"benchmarks.{benchmark}")
@@ -49,18 +58,19 @@ def main(chosen: list[str]) -> None:
         if part and part not in parts:
             sys.exit(f"{benchmark} has no part {part}; there are {', '.join(parts) or 'none'}")
         for each in [part] if part else parts:
-            record(benchmark, each, module.results([each]))
+            record(benchmark, each, module.results([each]), at)
         if not parts:
-            record(benchmark, None, module.results())
+            record(benchmark, None, module.results(), at)
 
 
-def record(benchmark: str, part: str | None, rows: list[Row]) -> None:
-    """Print rows, and put them in the place of those of the same benchmark and part."""
+def record(benchmark: str, part: str | None, rows: list[Row], at: str) -> None:
+    """Print rows, and put them in the place of those of the same benchmark and part; ``at``: the commit that ran."""
     show(benchmark, rows)
     recorded = json.loads(RESULTS.read_text())["results"] if RESULTS.exists() else []
     kept = [row for row in recorded if (row["benchmark"], row.get("part")) != (benchmark, part)]
-    where = {"benchmark": benchmark, "machine": machine(), "commit": commit()} | ({"part": part} if part else {})
+    where = {"benchmark": benchmark, "machine": machine(), "commit": at} | ({"part": part} if part else {})
     RESULTS.write_text(json.dumps({"results": kept + [where | row for row in rows]}, indent=1) + "\n")
+    write()
 
 
 def commit() -> str:
@@ -83,15 +93,8 @@ def show(name: str, rows: list[Row]) -> None:
     """Print a table of one benchmark's rows."""
     print(f"\n{name} ({machine()})")
     for row in rows:
-        peer = f"{row['peer']}: {figure(row['peer_value'])}" if row.get("peer") else ""
-        ratio = f"ratio {figure(row['ratio'])}" if row.get("ratio") is not None else ""
-        value = f"{figure(row['value']):>12} {row['unit']:<12}"
-        print(f"  {row['name']:<58} {value} {peer:<44} {ratio:<16} {row.get('goal') or ''}")
-
-
-def figure(value: float | str | None) -> str:
-    """Four significant digits."""
-    return f"{value:,.4g}" if isinstance(value, (int, float)) else str(value)
+        label, value, peer, ratio, goal = cells(row)
+        print(f"  {label:<58} {value:>25} {peer:<44} {ratio:<16} {goal}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What networks reach alone: beside the exact optimum, and where there is none, beside all that needs no learning.
 
-``STEWARD_DATA=… python -m benchmarks.agent_quality [PROBLEM …]``. Every training is that of ``POST …/agents`` with
+``STEWARD_DATA=… python -m benchmarks agent_quality`` (an hour and a half on a core; ``agent_quality:PROBLEM`` runs and
+records one problem, two to eight minutes). Every training is that of ``POST …/agents`` with
 ``{"algorithm": "ppo"}``: 2,000,000 environment steps, the same ones for the same seed on any machine. No plan competes,
 nothing is imitated, and no projection of a model is part of a network's values. Bare policies are scored, nothing
 guards them; all on the same 4,096 fresh episodes (1,024 under a belief).

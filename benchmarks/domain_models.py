@@ -30,8 +30,7 @@ from benchmarks.exported_tables import answers, fitted
 from benchmarks.problems import data
 from workers.estimators.base import Floats, Inputs
 from workers.estimators.ernest import ernest_parameters, ernest_terms
-from workers.estimators.residuals import decompose
-from workers.estimators.selection import Selection, select
+from workers.estimators.selection import select
 from workers.estimators.throughput import fit_parameters, step_seconds
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.estimation.executions import Flat
@@ -118,11 +117,11 @@ def judge(m: Measurements, peers: dict[str, Peer]) -> Score:
 
 
 def judge_runs(app: str, repeats: int) -> Score:
-    """Runs of an application held out by fives; “known pace” is one iteration ahead, from what the run did so far."""
+    """Runs of an application held out by fives."""
     spec, executions = domain_data.ellis(data(), app)
     flat = executions.flat(Layout(spec))
     seconds = flat.metrics[:, 0]
-    found: dict[str, list[float]] = {"ours": [], "Ernest per stage": [], "Ernest": [], "ours, known pace": [], "in": []}
+    found: dict[str, list[float]] = {"ours": [], "Ernest per stage": [], "Ernest": [], "in": []}
     chosen, start = Counter[str](), time.perf_counter()
     for seed in range(repeats):
         for part in np.array_split(np.random.default_rng(seed).permutation(len(executions.items)), 5):
@@ -132,35 +131,16 @@ def judge_runs(app: str, repeats: int) -> Score:
             rows = flat.X[learn], seconds[learn], flat.groups[learn]
             selection = select(EXECUTORS, *rows, bins[learn], bin_count=spec.iterations, seed=seed)
             mean, low, high = selection.predict(flat.X[test], bins[test])
-            pace = _known_pace(selection, flat.take(np.flatnonzero(learn)), flat.take(np.flatnonzero(test)), mean)
             found["ours"].append(_mape(mean, seconds[test]))
-            found["ours, known pace"].append(_mape(pace, seconds[test]))
             found["in"].append(100 * float(((seconds[test] >= low) & (seconds[test] <= high)).mean()))
             found["Ernest per stage"].append(_mape(_per_stage(flat, learn)[test], seconds[test]))
             found["Ernest"].append(_mape(_ernest_seconds(flat.X, seconds, learn)[test], seconds[test]))
             chosen[f"{selection.form} {selection.family}"] += 1
     errors = {name: np.array(values) for name, values in found.items()}
     duration = (time.perf_counter() - start) / len(errors["ours"])
-    peers = {name: errors[name] for name in ("Ernest per stage", "Ernest", "ours, known pace")}
+    peers = {name: errors[name] for name in ("Ernest per stage", "Ernest")}
     protocol = f"{len(errors['ours'])} folds by run, failures included"
     return Score(f"Ellis {app}", protocol, errors["ours"], peers, {}, errors["in"], chosen, duration)
-
-
-def _known_pace(selection: Selection, learned: Flat, run: Flat, mean: Floats) -> Floats:
-    """The prediction one iteration ahead: the run effect as far as the run's earlier iterations show it."""
-    fitted = np.log(learned.metrics[:, 0]) - selection.log_mean(learned.X, learned.iterations)
-    spreads = decompose(selection.residuals, fitted, learned.groups, learned.iterations, selection.folds, 0)
-    noise, drift = spreads.noise_sd**2, spreads.drift_sd**2
-    residual, pace = np.log(run.metrics[:, 0] / mean), np.empty(len(mean))
-    for group in np.unique(run.groups):
-        effect, variance = 0.0, spreads.effect_sd**2
-        rows = np.flatnonzero(run.groups == group)
-        for row in rows[np.argsort(run.iterations[rows])]:
-            pace[row] = mean[row] * np.exp(effect)
-            gain = variance / (variance + noise)
-            effect += gain * (residual[row] - effect)
-            variance = (1 - gain) * variance + drift
-    return pace
 
 
 def _mape(predicted: Floats, measured: Floats, rate: bool = False) -> float:

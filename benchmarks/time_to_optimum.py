@@ -1,10 +1,11 @@
 """How soon PPO is within 5 % of the exact optimum, ours beside stable-baselines3's: like for like.
 
-``STEWARD_DATA=… taskset -c 0 python -m benchmarks.time_to_optimum [PROBLEM …]``. Seconds of processor time on one core,
-median of ten seeds, until the greedy policy's mean return over 2,048 fresh episodes is within 5 % of the exact
-optimum's. Building counts, evaluation does not. Both see the same observations and masks, are paid in expectation
-(`ExpectedSimulator`), have two 64-64 networks, go over each rollout eight times, are looked at after as many steps, and
-are set by the same twelve trials: the settings of ``TRIALS``, each with one seed on a problem that is not reported on.
+``STEWARD_DATA=… taskset -c 0 python -m benchmarks time_to_optimum`` (``time_to_optimum:PROBLEM`` for one problem).
+Seconds of processor time on one core, median of ten seeds, until the greedy policy's mean return over 2,048 fresh
+episodes is within 5 % of the exact optimum's. Building counts, evaluation does not. Both see the same observations and
+masks, are paid in expectation (`ExpectedSimulator`), have two 64-64 networks, go over each rollout eight times, are
+looked at after as many steps, and are set by the same twelve trials: the settings of ``TRIALS``, each with one seed on
+a problem that is not reported on.
 A learner that does not get there is counted at its limit, so that its ratio is a bound.
 """
 
@@ -18,6 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -79,13 +81,13 @@ Timed = Callable[[Bar, Settings, int], float]
 
 def results(names: list[str] | None = None) -> list[Row]:
     """Per problem: ours beside the peer's, both with the settings that were the soonest on another problem."""
-    other = Bar(problem(TUNED_ON))
-    chosen: dict[Timed, Settings] = {learner: tuned(learner, other) for learner in (our_time, peer_time)}
-    return [compared(Bar(alone(name)), chosen) for name in names or PARTS]
+    return [compared(Bar(alone(name)), {learner: tuned(learner) for learner in LEARNERS}) for name in names or PARTS]
 
 
-def tuned(learner: Timed, bar: Bar) -> Settings:
-    """The settings with which a learner is the soonest."""
+@cache
+def tuned(learner: Timed) -> Settings:
+    """The settings with which a learner is the soonest on the problem that is not reported on."""
+    bar = Bar(problem(TUNED_ON))
     return min(TRIALS, key=lambda settings: learner(bar, settings, TUNING_SEED))
 
 
@@ -168,6 +170,9 @@ def peer_time(bar: Bar, settings: Settings, seed: int) -> float:
         if bar.reached(PeerPolicy(peer)):
             return spent
     return LIMIT_SECONDS
+
+
+LEARNERS: tuple[Timed, ...] = (our_time, peer_time)
 
 
 class PeerPolicy:

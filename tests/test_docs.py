@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli.main import cli
+from app.kinds.inference.kind import KIND as INFERENCE
 from app.kinds.iterative.spec import Spec
 
 ROOT = Path(__file__).parents[1]
@@ -58,3 +59,11 @@ def test_every_command_named_is_there() -> None:
 def test_the_tours_workload_is_accepted() -> None:
     spec = Spec.model_validate(json.loads((ROOT / "docs/tour/workload.json").read_text()))
     assert spec.name == "resnet18"
+
+
+def test_what_serving_sends_is_accepted() -> None:
+    blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs/serving.md").read_text(), re.DOTALL)
+    spec, report, decision = map(json.loads, blocks)
+    assert INFERENCE.spec.model_validate(spec).name == "vision"
+    assert INFERENCE.report.model_validate(report).at == 12.5
+    assert decision.keys() <= INFERENCE.decision.model_fields.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response, status
+from fastapi import APIRouter, Header, Query, Request, Response, status
 
 from app.agents import service
 from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
@@ -12,6 +12,7 @@ from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, p
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.schemas import JobRead
+from app.kinds.fields import Slug
 
 router = APIRouter(prefix="/workloads/{workload}/agents", tags=["agents"])
 
@@ -117,10 +118,11 @@ def policy(
     version: Version,
     database: FromDatabase,
     tenant: Tenant,
+    role: Annotated[Slug | None, Query(description="Of policies that were trained together, this role's.")] = None,
     if_none_match: Annotated[str | None, Header(description="An `ETag` of before.")] = None,
 ) -> Response:
     """The artifact that answers decisions, for a client that decides locally."""
-    found = service.policy(database, tenant, workload, version)
+    found = service.policy(database, tenant, workload, version, role)
     headers = {"ETag": found.etag, "Content-Disposition": f'attachment; filename="{found.filename}"'}
     if if_none_match is not None and _matches(if_none_match, found.etag):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)

@@ -13,7 +13,7 @@ from app.agents.algorithms import Algorithm
 from app.domain_models.schemas import Seed
 from app.evaluations.schemas import EquivalenceMargin
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.fields import Name
+from app.kinds.fields import Slug
 from app.kinds.registry import KINDS
 
 EXPERTS = sorted({name for kind in KINDS.values() for name in kind.training.experts})
@@ -120,7 +120,7 @@ class PromotionRequest(BaseModel):
 
     reason: Annotated[str, Field(max_length=500)] = ""
     require: Requirements = []
-    role: Name = Field(default=DEFAULT_ROLE, description="Which of the workload's policies, where it has several.")
+    role: Slug = Field(default=DEFAULT_ROLE, description="Which of the workload's policies, where it has several.")
 
 
 class PromotionRead(BaseModel):

@@ -23,6 +23,7 @@ from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
+from app.policies.artifact import by_role
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
@@ -155,12 +156,29 @@ class PolicyFile(NamedTuple):
     filename: str
 
 
-def policy(database: Database, tenant: str, name: str, version: int) -> PolicyFile:
-    """The artifact of one version, for a client that decides locally."""
+def policy(database: Database, tenant: str, name: str, version: int, role: str | None) -> PolicyFile:
+    """The artifact of one version, for a client that decides locally; all of it, or what answers in one role.
+
+    Raises:
+        Invalid: the workload has no such role.
+        NotFound: the agent has policies by role, and none of this one.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         data = require(session, workload, version).artifact
-    return PolicyFile(data, f'"{hashlib.sha256(data).hexdigest()}"', f"{workload.name}-{version}.safetensors")
+        if role is not None:
+            data = _of_role(data, version, _role(workload, role))
+    of_role = "" if role is None else f"-{role}"
+    filename = f"{workload.name}-{version}{of_role}.safetensors"
+    return PolicyFile(data, f'"{hashlib.sha256(data).hexdigest()}"', filename)
+
+
+def _of_role(data: bytes, version: int, role: str) -> bytes:
+    """What of an artifact answers in a role; all of it, where it is one policy."""
+    parts = by_role(data)
+    if parts and role not in parts:
+        raise NotFound(f"agent {version} has no policy of role {role!r}; it has {', '.join(parts)}")
+    return parts.get(role, data)
 
 
 def promote(database: Database, tenant: str, name: str, version: int, request: PromotionRequest) -> PromotionRead:

@@ -5,20 +5,44 @@ from typing import Annotated
 
 import typer
 
+Output = Annotated[Path, typer.Option(help="Folder for the picture and the figures.")]
+Compare = Annotated[bool, typer.Option(help="Also play it without Steward.")]
+
 
 def register(cli: typer.Typer) -> None:
-    """Add the demo to the ``steward`` command."""
+    """Add the demos to the ``steward`` command."""
+    demo = typer.Typer(
+        invoke_without_command=True,
+    )
+    cli.add_typer(demo, name="demo")
 
-    @cli.command()
-    def demo(
-        output: Annotated[Path, typer.Option(help="Folder for the picture and the figures.")] = Path("demo-output"),
+    @demo.callback()
+    def training(
+        context: typer.Context,
+        output: Output = Path("demo-output"),
         iterations: Annotated[int, typer.Option(min=8, max=200, help="Iterations of the training.")] = 24,
-        compare: Annotated[bool, typer.Option(help="Also run the training at static allocations.")] = True,
+        compare: Compare = True,
     ) -> None:
         """Profile a real training, learn from it, and run it live under Steward's decisions (under 3 minutes)."""
+        if context.invoked_subcommand is not None:
+            return
         from app.startup import check_learning
 
         check_learning("steward demo")
         from app.demo.story import Options, run
 
         raise typer.Exit(run(Options(output, iterations, compare)))
+
+    @demo.command("inference")
+    def serving(
+        output: Output = Path("demo-output"),
+        seconds: Annotated[float, typer.Option(min=2, max=120, help="For how long requests come.")] = 20.0,
+        compare: Compare = True,
+    ) -> None:
+        """Serve two users' requests by three real networks under Steward's decisions, in a burst (under 3 minutes)."""
+        from app.startup import check_learning
+
+        check_learning("steward demo inference")
+        from app.demo.serving.story import Options, run
+
+        raise typer.Exit(run(Options(output, seconds, compare)))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 class Writer:
     """A unit of work like `Database.session()`, without taking a connection each time: that costs as much as it writes.
 
-    It is given back by ``close``, when no other batch waits, and when a batch fails: so none is kept that the server
+    It is given back by ``close``, soon after the last batch, and when a batch fails: so none is kept that the server
     may cut meanwhile. It serves one thread at a time.
 
     Args:

@@ -14,9 +14,11 @@ class Steward(Service):
         """Register a workload."""
         return self.call("POST", "/workloads", json=spec)
 
-    def upload(self, workload: str, csv: str) -> Json:
-        """Upload executions as CSV."""
-        return self.call("POST", f"/workloads/{workload}/samples", content=csv, headers={"content-type": "text/csv"})
+    def upload(self, workload: str, csv: str, name: str | None = None) -> Json:
+        """Upload executions as CSV; ``name`` is that of the one, where it says none itself."""
+        query = {} if name is None else {"execution": name}
+        headers = {"content-type": "text/csv"}
+        return self.call("POST", f"/workloads/{workload}/samples", content=csv, headers=headers, params=query)
 
     def aim(self, workload: str, seconds: float) -> Json:
         """Set the deadline of a workload's runs."""

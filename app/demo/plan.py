@@ -13,7 +13,7 @@ REFERENCE_SECONDS = 0.6  # of one iteration at the reference: what an iteration'
 FETCH_SECONDS = 0.2  # of each iteration go by until its data are there, whatever CPU there is
 DEADLINE_SLACK = 1.2  # the deadline leaves this much over the time that the reference needs undisturbed
 SAFETY = 1.1  # a careful person's margin under the deadline
-PRICE_PER_CORE_HOUR = 0.05
+PRICE_PER_CORE_HOUR = 3600.0  # a CPU-second costs 1: an amount that can be read
 
 
 @dataclass(frozen=True)

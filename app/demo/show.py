@@ -44,6 +44,15 @@ class Show:
         """Draw a job's progress from its events; the job at its end."""
         return follow(self.console, f"   {title}", events, remaining)
 
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """A table, the first of whose columns are names."""
+        table = Table(box=None, padding=(0, 1))
+        for number, title in enumerate(head):
+            table.add_column(title, justify="right" if number else "left", max_width=18)
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(Padding(table, (0, 0, 0, 3)))
+
     def profile(self, executions: Sequence[Execution]) -> None:
         """The samples, by allocation."""
         table = Table(box=None, padding=(0, 2), show_header=True)

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +34,16 @@ class Options:
 
 
 def run(options: Options, console: Console | None = None) -> int:
-    """Do the whole demo; the exit status. Ctrl-C and SIGTERM end it in order: no process, no control group stays."""
+    """Do the whole demo; the exit status."""
     show = Show(console)
+    return ended(Demo(options, show).run, show)
+
+
+def ended(demo: Callable[[], None], show: Show) -> int:
+    """Do a demo; the exit status. Ctrl-C and SIGTERM end it in order: no process, no control group stays."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        Demo(options, show).run()
+        demo()
     except KeyboardInterrupt:
         show.say("[red]interrupted[/]; everything that was started is stopped")
         return 130
@@ -124,7 +130,8 @@ class Demo:
         first, last = run_plan.disturbed.start, run_plan.disturbed.stop - 1
         self.show.step("Run live under Steward's decisions")
         neighbour = f"in iterations {first}–{last} [red]*[/] a neighbour takes CPU under the same limit"
-        self.show.say(f"deadline {run_plan.deadline:.1f} s; {neighbour}")
+        self.show.say(f"deadline {run_plan.deadline:.1f} s; costs are CPU-seconds reserved")
+        self.show.say(neighbour)
         controller = Managed(steward, plan.WORKLOAD, on_start=self.show.head)
         run = drive("Steward", controller, own, run_plan, self.show.row)
         controller.finish()

@@ -55,6 +55,7 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
 PREDICTIONS = [kind.prediction for kind in KINDS.values() if kind.prediction is not None]
 ANSWERS = {one.answer.__name__: one.answer for one in PREDICTIONS}
 PARAMETERS = {parameter.name: parameter for one in PREDICTIONS for parameter in one.parameters}
+ALWAYS = [{parameter.name for parameter in one.parameters if parameter.required} for one in PREDICTIONS]
 openapi_schemas = components(list(ANSWERS.values()))
 
 
@@ -62,7 +63,13 @@ openapi_schemas = components(list(ANSWERS.values()))
     "/{version}/predict",
     operation_id="predict",
     summary="Predict",
-    openapi_extra={"parameters": [parameter.documented() for parameter in PARAMETERS.values()]},
+    openapi_extra={
+        "parameters": [
+            # what one kind requires another refuses: it can be required by all of them alone
+            one._replace(required=all(one.name in names for names in ALWAYS)).documented()
+            for one in PARAMETERS.values()
+        ]
+    },
     response_model=None,
     responses={
         200: {

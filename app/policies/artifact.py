@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
@@ -14,6 +15,7 @@ from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy
 
 FORMAT = 1
+BY_ROLE = "by_role"
 Families = Mapping[str, type[Published]]
 SHARED: Families = {"network": NetworkPolicy, "table": TablePolicy}
 """Families of policies that any kind can publish; a kind may have others beside them."""
@@ -27,6 +29,7 @@ class Artifact:
         observation: names of the entries that it reads; none where it reads any number of candidates.
         actions: how many it chooses among; 0: any number of candidates.
         experience: what it was made for, in the kind's own terms.
+        roles: policies that were trained together, by role; where there are any, `policy` is None, and so on.
     """
 
     policy: Any
@@ -34,6 +37,7 @@ class Artifact:
     actions: int
     experience: Any
     kind: str
+    roles: Mapping[str, "Artifact"] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
         """Make sure that the policy reads what a workload has to show.
@@ -70,6 +74,31 @@ def save(
     return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
+def save_roles(parts: Mapping[str, bytes]) -> bytes:
+    """Artifacts of one kind that were trained together, by role, as one; ``by_role`` gives each back as it was.
+
+    Raises:
+        ValueError: they are of several kinds, or there is none.
+    """
+    kinds = {kind_of(part) for part in parts.values()}
+    if len(kinds) != 1:
+        raise ValueError(f"policies that answer together must be of one kind, not {', '.join(sorted(kinds)) or 'none'}")
+    header = {"kind": kinds.pop(), "policy": BY_ROLE}
+    arrays = {role: np.frombuffer(part, np.uint8) for role, part in parts.items()}
+    return written(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+
+
+def by_role(data: bytes) -> dict[str, bytes]:
+    """What ``save_roles`` put together; empty where an artifact is one policy.
+
+    Raises:
+        IncompatibleArtifact: the bytes are no artifact.
+    """
+    if parts(data)[1].get("policy") != BY_ROLE:
+        return {}
+    return {role: array.tobytes() for role, array in sorted(safetensors_numpy.load(data).items())}
+
+
 def kind_of(data: bytes) -> str:
     """The kind of workloads that an artifact was made for.
 
@@ -86,6 +115,9 @@ def load(data: bytes, families: Families = SHARED) -> Artifact:
         IncompatibleArtifact: another format, an unknown family of policies, or bytes that are no artifact.
     """
     version, header = parts(data)
+    if version == str(FORMAT) and header.get("policy") == BY_ROLE:
+        each = {role: load(part, families) for role, part in by_role(data).items()}
+        return Artifact(None, (), 0, {}, header["kind"], each)
     if version != str(FORMAT) or header.get("policy") not in families:
         raise IncompatibleArtifact(
             f"format {version}, policy {header.get('policy')!r}; this version reads format {FORMAT} and "

@@ -25,16 +25,15 @@ def tanh(x: Array) -> Array:
 
 def dueling(value: Array, advantage: Array, mask: Array) -> Array:
     """Value [B, 1] plus advantage [B, N] less its mean over the legal ``mask`` [B, N] (Wang et al. 2016, eq. 9)."""
-    xp = array_namespace(advantage)
-    legal = xp.astype(mask, advantage.dtype)
-    mean = xp.sum(advantage * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True)
+    count = mask.sum(axis=1, keepdims=True, dtype=advantage.dtype)
+    mean = (advantage * mask).sum(axis=1, keepdims=True) / count
     return value + advantage - mean
 
 
 def masked(values: Array, mask: Array) -> Array:
     """``values`` [B, N] with −∞ where ``mask`` [B, N] forbids."""
     xp = array_namespace(values)
-    return xp.where(mask, values, xp.full_like(values, -xp.inf))
+    return xp.where(mask, values, -xp.inf)
 
 
 ACTIVATIONS = {"relu": relu, "tanh": tanh}

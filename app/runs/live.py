@@ -83,12 +83,13 @@ class LiveCache:
 
     def put(self, live: Live) -> None:
         """Keep a run; the least recently reported ones go when all together are too large."""
-        self.drop(live.id)
         weight = OVERHEAD + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)
         if weight > self._size // 2:
+            self.drop(live.id)
             return
+        self.weight += weight - self._weights.get(live.id, 0)
         self._runs[live.id], self._weights[live.id] = live, weight
-        self.weight += weight
+        self._runs.move_to_end(live.id)
         while self.weight > self._size:
             self.drop(next(iter(self._runs)))
 

@@ -45,8 +45,12 @@ T = TypeVar("T")
 ATTEMPTS = 4
 CONCURRENT = 2  # batches on their way to PostgreSQL, which flushes its log for both at once
 SWITCH_SECONDS = 0.0002
+REST_SECONDS = 1.0  # without reports, after which connections are given back
 CREATED, REPEATED = 201, 200
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
+
+
+UNDECIDED = Answered(b"", None)
 
 
 class Verdict(Enum):
@@ -58,43 +62,23 @@ class Verdict(Enum):
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """A report that waits; ``answered`` where its kind takes too long to be decided for on the event loop."""
+    """A report that waits: to be decided, then for the disk; as its kind's engine takes it, and as it is answered."""
 
     live: Live
     compiled: CompiledWorkload
-    iteration: int
-    report: Any
+    pending: Pending
     digest: str
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
-    answered: Answered | None = None
-
-    def as_pending(self) -> Pending:
-        """What its kind's engine answers."""
-        live = self.live
-        return Pending(live.id, self.iteration, live.kept, self.report, live.start, live.shadow)
-
-
-@dataclass(eq=False, slots=True)
-class Ready:
-    """A report that is decided, and waits for the disk."""
-
-    item: Item
-    decision: bytes
-    state: Any
+    answered: Answered = UNDECIDED
 
     def entry(self) -> Entry:
         """What is written of it."""
-        item, raw = self.item, msgspec.Raw
-        return Entry(
-            item.live.id,
-            item.iteration,
-            item.live.tenant,
-            item.digest,
-            raw(item.encoded),
-            raw(self.decision),
-            KINDS[item.live.kind].engine.serialise(self.state),
-        )
+        live, raw = self.live, msgspec.Raw
+        decision, state = self.answered
+        stored = KINDS[live.kind].engine.serialise(state)
+        run, iteration = self.pending.run, self.pending.iteration
+        return Entry(run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored)
 
 
 class Reporter:
@@ -116,6 +100,7 @@ class Reporter:
         self._writers = [database.writer() for _ in range(1 if database.is_sqlite else CONCURRENT)]
         self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH)
         sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
+        self._resting: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(len(self._writers), thread_name_prefix="report-writer")
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
@@ -187,14 +172,15 @@ class Reporter:
 
     async def _submit(self, live: Live, iteration: int, report: Any, encoded: bytes, digest: str) -> bytes | Verdict:
         compiled, engine = await self._compiled.get(live.workload_id, live.tenant), KINDS[live.kind].engine
-        future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
-        item = Item(live, compiled, iteration, None, digest, encoded, future)
-        if engine.quick:
-            item.report = engine.read(compiled, live.kept, iteration, report)
-        elif live.following != iteration:
+        if live.following != iteration:
             return Verdict.CHANGED
+        pending = Pending(live.id, iteration, live.kept, report, live.start, live.shadow)
+        future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
+        item = Item(live, compiled, pending, digest, encoded, future)
+        if engine.quick:
+            read = engine.read(compiled, live.kept, iteration, report)
+            item.pending = pending._replace(report=read)
         else:
-            pending = Pending(live.id, iteration, live.kept, report, live.start, live.shadow)
             item.answered = await self._in_thread(_answer, engine, compiled, pending, self._clock())
         self._pending.append(item)
         self._schedule()
@@ -215,7 +201,7 @@ class Reporter:
             self._schedule()
             return
         writer = self._writers.pop()
-        self._moving.update(one.item.live.id for one in ready)
+        self._moving.update(item.live.id for item in ready)
         call = asyncio.get_running_loop().run_in_executor
         writing = call(self._threads, self._write, writer, ready, self._clock())
         writing.add_done_callback(lambda done: self._written(writer, ready, done))
@@ -229,7 +215,7 @@ class Reporter:
                 continue
             if item.live.id in self._moving:
                 left.append(item)
-            elif item.iteration != item.live.following or not item.live.running:
+            elif item.pending.iteration != item.live.following or not item.live.running:
                 item.future.set_result(Verdict.CHANGED)
             elif item.live.id in taken or len(taken) == LARGEST_BATCH:
                 left.append(item)
@@ -238,31 +224,38 @@ class Reporter:
         self._pending = left
         return list(taken.values())
 
-    def _write(self, writer: Writer, ready: Sequence[Ready], now: datetime) -> dict[str, Exception | None]:
-        """Commit in a thread; gives the runs that were written (None), or whose report can't be."""
+    def _write(self, writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
+        """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
         try:
             return _outcome(writer, ready, now)
         finally:
-            if not self._pending:
+            if len(ready) == 1 and not self._pending:  # where several came at once, more will come
                 writer.close()
 
     def _written(
-        self, writer: Writer, ready: Sequence[Ready], done: asyncio.Future[dict[str, Exception | None]]
+        self, writer: Writer, ready: Sequence[Item], done: asyncio.Future[dict[str, Exception | None]]
     ) -> None:
         self._writers.append(writer)
-        self._moving.difference_update(one.item.live.id for one in ready)
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+        self._moving.difference_update(item.live.id for item in ready)
         failure = done.exception()
         outcome = {} if failure else done.result()
-        for one in ready:
-            self._settle(one, failure or outcome.get(one.item.live.id), one.item.live.id in outcome)
+        for item in ready:
+            self._settle(item, failure or outcome.get(item.live.id), item.live.id in outcome)
         self._schedule()
 
-    def _settle(self, ready: Ready, failure: BaseException | None, written: bool) -> None:
-        item = ready.item
-        live = item.live
+    def _rest(self) -> None:
+        """Nothing was written for a while: give the connections back."""
+        for writer in self._writers:
+            writer.close()
+
+    def _settle(self, item: Item, failure: BaseException | None, written: bool) -> None:
+        live, (decision, state) = item.live, item.answered
         if written and failure is None:
-            live.following, live.kept = item.iteration + 1, ready.state
-            live.digest, live.decision = item.digest, ready.decision
+            live.following, live.kept = item.pending.iteration + 1, state
+            live.digest, live.decision = item.digest, decision
             self._runs.grown(live)
         else:
             self._runs.drop(live.id)
@@ -271,12 +264,12 @@ class Reporter:
         if failure is not None:
             item.future.set_exception(failure)
         else:
-            item.future.set_result(ready.decision if written else Verdict.OUTRUN)
+            item.future.set_result(decision if written else Verdict.OUTRUN)
 
 
-def _outcome(writer: Writer, ready: Sequence[Ready], now: datetime) -> dict[str, Exception | None]:
+def _outcome(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
     """All in one transaction, or else, where one may be at fault, each by itself."""
-    entries = [one.entry() for one in ready]
+    entries = [item.entry() for item in ready]
     try:
         return dict.fromkeys(_commit(writer, entries, now))
     except DBAPIError as error:
@@ -317,32 +310,28 @@ def _is_of_one(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in SERIALISATION
 
 
-def _decided(items: Sequence[Item], now: datetime) -> list[Ready]:
-    """The items with their decisions, one evaluation per workload; an item that can't be decided is told so."""
+def _decided(items: Sequence[Item], now: datetime) -> list[Item]:
+    """The items with their answers, one evaluation per workload, but for those that are told they can't be decided."""
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(id(item.compiled), []).append(item)
-    return [ready for group in groups.values() for ready in _group(group, now)]
+    return [item for group in groups.values() for item in _group(group, now)]
 
 
-def _group(items: Sequence[Item], now: datetime) -> list[Ready]:
+def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
+    """Advance each run of a workload by its report, and decide, unless that is done already."""
+    engine, waiting = KINDS[items[0].live.kind].engine, [item for item in items if item.answered is UNDECIDED]
     try:
-        return _evaluated(items, now)
+        answers = engine.answer(items[0].compiled, [item.pending for item in waiting], now) if waiting else ()
     except Exception as error:
         if len(items) > 1:
-            return [ready for item in items for ready in _group([item], now)]
-        logger.exception("run %s: iteration %d can't be decided", items[0].live.id, items[0].iteration)
+            return [one for item in items for one in _group([item], now)]
+        logger.exception("run %s: iteration %d can't be decided", items[0].live.id, items[0].pending.iteration)
         items[0].future.set_exception(error)
         return []
-
-
-def _evaluated(items: Sequence[Item], now: datetime) -> list[Ready]:
-    """Advance each run by its report, and decide, unless that is done already."""
-    engine, waiting = KINDS[items[0].live.kind].engine, [item for item in items if item.answered is None]
-    if waiting:
-        answers = engine.answer(items[0].compiled, [item.as_pending() for item in waiting], now)
-        return [Ready(item, *answered) for item, answered in zip(waiting, answers, strict=True)]
-    return [Ready(item, *item.answered) for item in items if item.answered is not None]
+    for item, answered in zip(waiting, answers, strict=True):
+        item.answered = answered
+    return items
 
 
 def _answer(engine: DecisionEngine, compiled: CompiledWorkload, pending: Pending, now: datetime) -> Answered:

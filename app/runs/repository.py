@@ -78,18 +78,16 @@ def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime)
 
 
 def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    moves = [(text(entry.state), entry.run, entry.iteration) for entry in entries]
+    moves = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries]
     if connection.exec_driver_sql(_ADVANCE_EACH, moves).rowcount != len(entries):
         raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
-    rows = [(e.run, e.iteration, e.tenant, e.digest, text(e.report), text(e.decision), moment) for e in entries]
+    rows = [
+        (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), moment)
+        for e in entries
+    ]
     connection.exec_driver_sql(_INSERT_EACH, rows)
     return {entry.run for entry in entries}
-
-
-def text(encoded: msgspec.Raw) -> str:
-    """Encoded JSON as SQLite keeps it."""
-    return bytes(encoded).decode()
 
 
 def append_current(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:

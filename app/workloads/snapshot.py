@@ -65,8 +65,11 @@ class WorkloadCache:
 
     def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
         """The cached snapshot when it is fresh; never reads the database."""
-        entry = self._entry(workload, tenant)
-        return entry.snapshot if entry is not None and self._fresh(entry) else None
+        entry = self._entries.get(self._ids.get((tenant, workload), ""))
+        if entry is None or self._clock() - entry.checked >= self._poll_seconds:
+            return None
+        entry.last_used = next(self._uses)
+        return entry.snapshot
 
     def get(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
         """The snapshot of a workload, read or refreshed when due; a refresh under way elsewhere isn't waited for.
@@ -74,9 +77,10 @@ class WorkloadCache:
         Raises:
             NotFound: no such workload.
         """
-        entry = self._entry(workload, tenant)
-        if entry is not None and self._fresh(entry):
-            return entry.snapshot
+        snapshot = self.peek(workload, tenant)
+        if snapshot is not None:
+            return snapshot
+        entry = self._entries.get(self._ids.get((tenant, workload), ""))
         if entry is not None and self._lock.locked():
             return entry.snapshot
         with self._lock:
@@ -111,16 +115,6 @@ class WorkloadCache:
         """Forget a workload, so that this process sees its own change at once."""
         with self._lock:
             self._drop(workload_id)
-
-    def _entry(self, workload: str, tenant: str) -> _Entry | None:
-        identifier = self._ids.get((tenant, workload))
-        entry = None if identifier is None else self._entries.get(identifier)
-        if entry is not None:
-            entry.last_used = next(self._uses)
-        return entry
-
-    def _fresh(self, entry: _Entry) -> bool:
-        return self._clock() - entry.checked < self._poll_seconds
 
     def _current(self, workload: str, tenant: str) -> Snapshot:
         with self._database.reading() as session:

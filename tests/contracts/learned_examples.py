@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.kinds.contract.reading import Sample
+from app.kinds.inference.samples.content import Content, Requests
 from app.kinds.registry import KINDS, layout_of, read_spec
 from app.kinds.workflow.trace import Trace, independent
 from workers.inputs import Workload
@@ -57,6 +58,36 @@ def workflow() -> Example:
     return Example(Workload(read_spec(spec), samples=samples), "auto", 15_000)
 
 
+def _served(seed: int) -> Content:
+    """Batches of two variants, and half a minute of requests of two users."""
+    rng = np.random.default_rng(seed)
+    variant, batch = rng.integers(0, 2, 24), rng.choice([1.0, 4.0], 24)
+    seconds = np.array([0.05, 0.12])[variant] * (0.5 + 0.5 * batch) * np.exp(rng.normal(0, 0.05, 24))
+    zeros = np.zeros(24)
+    time = np.sort(rng.uniform(0, 30e6, 120)).astype(np.int64)
+    requests = Requests(time, rng.integers(0, 2, 120).astype(np.uint8), np.full(120, np.nan))
+    return Content(np.column_stack([variant, batch, zeros, zeros + 2, seconds]), requests)
+
+
+def inference() -> Example:
+    """One server, and another at times."""
+    quality = {"full_until": 0.3, "zero_at": 1.5}
+    spec = {
+        "name": "example",
+        "kind": "inference",
+        "variants": [{"name": "small", "accuracy": 0.7}, {"name": "large", "accuracy": 0.8}],
+        "servers": [{"name": "cpu", "maximum": 2, "cores": 2, "price_per_hour": 1.0}],
+        "users": [{"name": "a", "quality": quality}, {"name": "b", "quality": quality}],
+        "batches": [1, 4],
+        "queue_limit": 20,
+        "episode_seconds": 10,
+        "control_seconds": 5,
+    }
+    return Example(
+        Workload(read_spec(spec), samples=[(f"d{seed}", _served(seed)) for seed in range(9)]), "tabular_q", 2_000
+    )
+
+
 def documented(kind: str) -> Example:
     """What a kind shows in the documentation, with the samples of one media type after the other."""
     given = KINDS[kind].example
@@ -69,4 +100,8 @@ def documented(kind: str) -> Example:
     return Example(Workload(spec, samples=[*samples.items()]), "tabular_q", 2_000)
 
 
-EXAMPLES = {kind: partial(documented, kind) for kind in KINDS} | {"iterative": iterative, "workflow": workflow}
+EXAMPLES = {kind: partial(documented, kind) for kind in KINDS} | {
+    "inference": inference,
+    "iterative": iterative,
+    "workflow": workflow,
+}

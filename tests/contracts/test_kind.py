@@ -21,7 +21,7 @@ from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
-from app.kinds.fields import Name
+from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
 
@@ -67,7 +67,7 @@ def walked(kind: Kind, on: CompiledWorkload, reports: int) -> Any:
 
 def test_roles_are_names_each_once(kind: Kind) -> None:
     roles = kind.roles(spec_of(kind))
-    assert [TypeAdapter(Name).validate_python(role) for role in roles] == list(dict.fromkeys(roles)) != []
+    assert [TypeAdapter(Slug).validate_python(role) for role in roles] == list(dict.fromkeys(roles)) != []
 
 
 class TestModels:

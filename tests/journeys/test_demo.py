@@ -14,18 +14,18 @@ import pytest
 from app.demo.cpu_limit import PREFIX, control_groups
 from tests.servers import clean_environment
 
-COMMAND = [sys.executable, "-m", "app.cli", "demo", "--iterations", "8", "--no-compare"]
+TRAINING = ("demo", "--iterations", "8", "--no-compare")
 
 
-def start(folder: Path) -> "subprocess.Popen[str]":
+def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
     environment = clean_environment({"COLUMNS": "150", "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"})
-    command = [*COMMAND, "--output", str(folder / "out")]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    line = [sys.executable, "-m", "app.cli", *command, "--output", str(folder / "out")]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    with start(tmp_path) as process:
+    with start(tmp_path, *TRAINING) as process:
         yield process
         process.kill()
 
@@ -68,6 +68,26 @@ def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
     assert all_gone(children)
     assert control_groups_of(demo.pid) == []
     assert [path.name for path in tmp_path.glob(f"{PREFIX}*")] == []
+
+
+@pytest.mark.slow
+def test_the_whole_serving_demo(tmp_path: Path) -> None:
+    with start(tmp_path, "demo", "inference", "--seconds", "4", "--no-compare") as demo:
+        try:
+            said = read_until(demo, "a request is a page of")
+            children = family(demo)
+            said += read_until(demo, "the whole demo took")
+            assert demo.wait(60) == 0, said
+        finally:
+            demo.kill()
+    for word in ("digits right", "requests/s", "domain model:", "mean response quality", "one of its reasons:"):
+        assert word in said
+    (kept,) = json.loads((tmp_path / "out/inference.json").read_text())
+    assert kept["run"] == "Steward"
+    assert len(kept["responses"]) > 10
+    assert (tmp_path / "out/inference.png").stat().st_size > 10_000
+    assert all_gone(children)
+    assert control_groups_of(demo.pid) == []
 
 
 @pytest.mark.slow

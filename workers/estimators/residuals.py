@@ -13,46 +13,29 @@ from workers.estimators.base import Floats, Integers
 from workers.estimators.intervals import Offsets, bounds, calibrate, execution_weights
 from workers.estimators.replicates import grouped_median
 
-HELD_OUT_SHARE = 0.632  # Efron 1983: held-out residuals overstate, in-sample residuals understate
 TAIL = 4.0  # robust standard deviations beyond which a residual is no noise
 MOST_LAGS = 8
 RESAMPLES = 200
 
 
 class Spreads(NamedTuple):
-    """Of one metric: standard deviations of the log run effect, of the noise, of the drift per iteration; the effect of
-    each execution [G]; the residual of each row without it [n]; bounds of that residual, with their coverage.
+    """Of one metric: standard deviation of the drift per iteration; the effect of each execution [G]; the residual of
+    each row without it [n]; bounds of that residual, with their coverage.
     """
 
-    effect_sd: float
-    noise_sd: float
     drift_sd: float
     effects: Floats
     within: Floats
     bounds: Offsets
 
 
-def decompose(
-    held_out: Floats, fitted: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int
-) -> Spreads:
-    """Split log residuals: of models without the execution (``held_out`` [n]), and of the final one (``fitted``)."""
-    size = int(groups.max()) + 1
-    effects = grouped_median(held_out, groups, size)
+def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int) -> Spreads:
+    """Split log residuals of models without the execution, ``held_out`` [n]."""
+    effects = grouped_median(held_out, groups, int(groups.max()) + 1)
     within = held_out - effects[groups]
-    sampling = np.pi / 2 * robust_sd(within) ** 2 / np.maximum(np.bincount(groups, minlength=size), 1)
-    variances = [_between(values, sampling) for values in (effects, grouped_median(fitted, groups, size))]
-    effect_sd = float(np.sqrt(HELD_OUT_SHARE * variances[0] + (1 - HELD_OUT_SHARE) * variances[1]))
     drift_variance = _drift_variance(within, groups, iterations, np.random.default_rng(seed))
-    noise_sd = _noise_sd(within, groups, iterations, drift_variance)
     found = calibrate(leave_one_out(within, groups), groups, folds)
-    return Spreads(effect_sd, noise_sd, float(np.sqrt(drift_variance)), effects, within, found)
-
-
-def robust_sd(values: Floats) -> float:
-    """Standard deviation without what lies beyond ``TAIL`` median absolute deviations."""
-    scale = 1.4826 * float(np.median(np.abs(values)))
-    kept = np.clip(values, -TAIL * scale, TAIL * scale) if scale > 0 else values
-    return float(np.sqrt((kept**2).mean()))
+    return Spreads(float(np.sqrt(drift_variance)), effects, within, found)
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
@@ -64,15 +47,6 @@ def leave_one_out(within: Floats, groups: Integers) -> Floats:
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
     """Bounds of a row's residual at ``level`` once the run effect is known."""
     return bounds(leave_one_out(spreads.within, groups), groups, level)
-
-
-def _between(effects: Floats, sampling: Floats) -> float:
-    """Variance of the run effects without what the median of a run's noise adds; floored, as few runs say little."""
-    known = ~np.isnan(effects)
-    values = effects[known]
-    raw = float((values**2).sum() / max(len(values) - 1, 1))
-    floor = 0.02**2 / len(values)
-    return max(raw - float(sampling[known].mean()), 0.0) + floor
 
 
 def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[Floats]:
@@ -112,15 +86,6 @@ def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng:
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))
     slopes = [_slope(sums[draw], counts[draw]) for draw in draws]
     return max(_slope(sums, counts), 0.0) if float(np.quantile(slopes, 0.025)) > 0 else 0.0
-
-
-def _noise_sd(within: Floats, groups: Integers, iterations: Integers, drift_variance: float) -> float:
-    if drift_variance == 0.0:
-        freedom = len(within) / max(len(within) - len(np.unique(groups)), 1)
-        return max(robust_sd(within) * float(np.sqrt(freedom)), 1e-4)
-    sums, counts = _variogram(_sequences(within, groups, iterations), 1)
-    step = float(sums.sum() / max(counts.sum(), 1.0))
-    return float(np.sqrt(max((step - drift_variance) / 2, 1e-8)))
 
 
 def mean_by_execution(values: Floats, groups: Integers) -> float:

@@ -32,5 +32,6 @@ def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Exp
             raise ValueError(f"the expert {policy.name!r} chose an action that is not legal")
         step = simulator.step(action)
         sure = np.zeros(len(action), np.float32)
-        yield Experience(observation, mask, action, step.reward, step.done, step.final_observation, step.mask, sure)
+        reward, done, after = step.reward, step.done, step.final_observation
+        yield Experience(observation, mask, action, reward, done, after, step.mask, sure, step.discount)
         observation, mask = step.observation, step.mask

@@ -19,6 +19,8 @@ class Step(NamedTuple):
         reward: what learners are paid, of order 1, [B].
         done: whether the episode ended with this step, [B].
         final_observation: as ``observation``, but before the reset; equal to it where nothing ended, [B, D].
+        discount: what is paid from the next decision on counts so much of what is paid now, beside the learner's own
+            γ: of decisions that are not equally long, [B]; None: as much.
     """
 
     observation: NDArray[np.float32]
@@ -26,6 +28,7 @@ class Step(NamedTuple):
     reward: NDArray[np.float32]
     done: NDArray[np.bool_]
     final_observation: NDArray[np.float32]
+    discount: NDArray[np.float32] | None = None
 
 
 class Simulator(Protocol):

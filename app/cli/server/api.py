@@ -43,7 +43,7 @@ def run(settings: Settings, sockets: list[socket.socket]) -> None:
     try:
         if settings.workers:
             worker.start()  # it starts up while this process imports the API
-        server = Server(_configuration(settings, database))
+        server = Server(configuration(settings, database))
         _stop_on_signals(server)
         lease.sweep(database, settings, is_gone)
         _listen(settings, sockets)
@@ -73,7 +73,8 @@ def _stop_on_signals(server: Server) -> None:
         signal.signal(number, stop)
 
 
-def _configuration(settings: Settings, database: Database) -> uvicorn.Config:
+def configuration(settings: Settings, database: Database) -> uvicorn.Config:
+    """How the API is served, by the server of ``run`` or another."""
     from app.http.protocol import protocol
     from app.main import create_app
 

@@ -13,6 +13,7 @@ from app.kinds.iterative.observation_names import AHEAD
 
 LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
 LOG_LIMIT = 3.0
+TREND_DRIFT = 0.1  # of the noise: by how much a run effect drifts in an iteration where errors follow a trend
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
 
@@ -30,6 +31,7 @@ class ProjectionTables:
 
     Attributes:
         effect_variance, noise_variance, drift_variance: of the log metrics, [M]; drift_sd: the root of the last.
+        trend_variance: of the drift that a run itself shows, [M] (``state.drift_variance``).
         change_seconds: [R].
         minima, steps, largest: of the resources' grids, [R].
         grid_levels: levels of every allocation of the grid, [A, R].
@@ -45,6 +47,7 @@ class ProjectionTables:
         self.effect_variance = self._cast(table.effect_sd**2)
         self.noise_variance = self._cast(np.maximum(table.noise_sd, 1e-3) ** 2)
         self.drift_variance = self._cast(table.drift_sd**2)
+        self.trend_variance = self._cast(TREND_DRIFT**2 * self.noise_variance)
         self.drift_sd = np.sqrt(self.drift_variance)
         self.effect_scale = np.sqrt(self.effect_variance + self.noise_variance)
         self.change_seconds = self._cast(table.change_seconds)
@@ -194,6 +197,21 @@ class ProjectionTables:
     def units(self, levels: Indices) -> Array:
         """``levels`` [B, R] in physical units."""
         return self.minima + self.steps * levels
+
+    @cached_property
+    def spans(self) -> tuple[Array, Array]:
+        """Squares of the offsets of an interval's ends within a run, and by how much those between runs are larger,
+        [2, 1, M] each: below, above.
+        """
+        table = self.table
+        residual = np.array([table.residual_low, table.residual_high])[:, None] ** 2
+        marginal = np.array([table.marginal_low, table.marginal_high])[:, None] ** 2
+        return residual, np.maximum(marginal - residual, 0)
+
+    @cached_property
+    def open_variance(self) -> Array:
+        """Of the log run effect before any report, [M]; more than 0."""
+        return np.maximum(self.effect_variance, 1e-12)
 
     @cached_property
     def far(self) -> NDArray[np.bool_]:

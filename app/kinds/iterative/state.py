@@ -15,6 +15,10 @@ Array = NDArray[Any]
 Levels = NDArray[Any]
 TAIL = 4.0  # degrees of freedom of what members are weighed by
 SURPRISE = 4.0  # standard deviations of an innovation that a constant run effect can't explain
+LARGEST_ERROR = 4.0  # standardised: an iteration out of the ordinary is no scale, and no trend
+TREND = 0.3  # share of the latest error in the trend
+USUAL_TREND = 2.0  # squares of the trend, against their mean under noise alone, that show no drift yet
+OWN_PRIOR = 8.0  # iterations that the samples' scale of errors is worth, against the run's own
 
 
 class State(NamedTuple):
@@ -32,6 +36,9 @@ class State(NamedTuple):
         targets: [B, M]; not a number where a metric has none.
         weights: of the reward's terms sla, cost, change, [B, 3].
         prices: per unit and hour, [B, R].
+        errors: mean square of the standardised errors of what was expected of the reports so far, [B, M].
+        trend: exponentially weighted mean of those errors, [B, M].
+        judged: number of reports that ``errors`` is made of, [B].
         effects: posterior mean of the log run effect under each member of the belief, [B, K · M].
         log_weights: log of how likely each member is, [B, K]; where there is one model, both are [B, 0].
         probabilities: with which targets are to be met, [B, M]; not a number where none is asked for.
@@ -49,6 +56,9 @@ class State(NamedTuple):
     targets: Array
     weights: Array
     prices: Array
+    errors: Array
+    trend: Array
+    judged: Array
     effects: Array
     log_weights: Array
     probabilities: Array
@@ -87,6 +97,9 @@ def begin(
         targets=rows(targets, layout.targets),
         weights=rows(weights, layout.weights),
         prices=rows(prices, layout.prices),
+        errors=np.ones((batch, metrics), dtype),
+        trend=np.zeros((batch, metrics), dtype),
+        judged=np.zeros(batch, dtype),
         effects=np.zeros((batch, members * metrics), dtype),
         log_weights=np.zeros((batch, members), dtype),
         probabilities=rows(probabilities, layout.probabilities),
@@ -130,7 +143,7 @@ def advance(
         offsets = projector.offsets(projector.layout.index(levels), projector.point(features), state.iteration)
         known = filtered_by_member(projector, state, ratio[:, None] - offsets, noise)
     else:
-        known = filtered(projector, state.effect, state.variance, ratio, noise)
+        known = filtered(projector, state, ratio, noise)
     return state._replace(
         iteration=state.iteration + 1,
         levels=levels,
@@ -143,16 +156,32 @@ def advance(
     )
 
 
-def filtered(projector: Projector, effect: Array, variance: Array, ratio: Array, noise: Array) -> dict[str, Array]:
-    """``effect`` and ``variance`` [B, M] after log-ratios measured/predicted ``ratio`` [B, M] of variance ``noise``."""
-    prior = variance + projector.drift_variance
-    innovation = ratio - effect
+def drift_variance(projector: Projector, state: State) -> Array:
+    """Variance of the step that the log run effect takes until the next report, [B, M]: the samples', and what the run
+    shows. Errors in a row to the same side are a trend; what of its square is beyond ``USUAL_TREND`` times what noise
+    makes of it is how far the effect drifts, in units of ``TREND_DRIFT``.
+    """
+    trend = state.trend * state.trend * ((2 - TREND) / TREND)
+    trend -= USUAL_TREND
+    np.maximum(trend, 0, out=trend)
+    trend *= projector.trend_variance
+    trend += projector.drift_variance
+    return trend
+
+
+def filtered(projector: Projector, state: State, ratio: Array, noise: Array) -> dict[str, Array]:
+    """What a report tells, by field of the state: log-ratios measured/predicted ``ratio`` [B, M], of variance ``noise``
+    but for what is unknown of the run effect.
+    """
+    prior = state.variance + drift_variance(projector, state)
+    innovation = ratio - state.effect
     squared = innovation * innovation
+    judged = _judged(state, innovation, prior + noise)
     np.copyto(prior, squared, where=squared > SURPRISE**2 * (prior + noise))
     gain = prior / (prior + noise)
     innovation *= gain
     gain *= prior
-    return {"effect": innovation + effect, "variance": np.subtract(prior, gain, out=prior)}
+    return {"effect": innovation + state.effect, "variance": np.subtract(prior, gain, out=prior), **judged}
 
 
 def filtered_by_member(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
@@ -162,11 +191,12 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
     heavier than the normal distribution's (Student's t), so that no single report decides.
     """
     effects = state.effects.reshape(ratios.shape)
-    prior = state.variance + projector.drift_variance
+    prior = state.variance + drift_variance(projector, state)
     innovation = ratios - effects
     squared = innovation * innovation
-    weights = member_weights(state)
-    surprise = np.einsum("bk,bkm->bm", weights, squared)
+    weights = member_weights(state)[:, None]
+    surprise, error = (weights @ squared)[:, 0], (weights @ innovation)[:, 0]
+    judged = _judged(state, error, prior + noise + (surprise - error * error))
     np.copyto(prior, surprise, where=surprise > SURPRISE**2 * (prior + noise))
     total = prior + noise
     unlikely = np.log1p(squared / (total[:, None] * TAIL)).sum(axis=2)
@@ -176,11 +206,33 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
     effects = effects + innovation * gain[:, None]
     after = state._replace(log_weights=log_weights)
     return {
-        "effect": np.einsum("bk,bkm->bm", member_weights(after), effects),
+        "effect": (member_weights(after)[:, None] @ effects)[:, 0],
         "variance": prior - gain * prior,
         "effects": effects.reshape(state.effects.shape),
         "log_weights": log_weights,
+        **judged,
     }
+
+
+def _judged(state: State, error: Array, variance: Array) -> dict[str, Array]:
+    """``errors``, ``trend`` and ``judged`` with another ``error`` [B, M], which was expected to have ``variance``."""
+    latest = error / np.sqrt(variance)
+    np.minimum(np.maximum(latest, -LARGEST_ERROR, out=latest), LARGEST_ERROR, out=latest)
+    judged = state.judged + 1
+    return {
+        "errors": state.errors + (latest * latest - state.errors) / judged[:, None],
+        "trend": state.trend + TREND * (latest - state.trend),
+        "judged": judged,
+    }
+
+
+def own_scale(state: State, usual: Array, own: Array) -> Array:
+    """Variance of the run's errors, [B, M]: ``usual`` as the samples have it, worth ``OWN_PRIOR`` iterations, and what
+    its own reports say where the model expects ``own`` (the mean of an inverse-gamma posterior, about).
+    """
+    count = state.judged[:, None]
+    scaled: Array = (OWN_PRIOR * usual + count * state.errors * own) / (OWN_PRIOR + count)
+    return scaled
 
 
 def member_weights(state: State) -> Array:
@@ -245,19 +297,19 @@ def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
     return State(*values)
 
 
-_VECTORS = [name in {"iteration", "cost"} for name in State._fields[:-2]]
+_VECTORS = [name in {"iteration", "cost", "judged"} for name in State._fields[:-2]]
 
 
 def _widths(layout: Layout, size: int) -> list[int]:
     r, m, f = len(layout.resources), len(layout.metrics), len(layout.features)
-    common = [1, r, m, m, m, m, f, 1, m, 3, r]
+    common = [1, r, m, m, m, m, f, 1, m, 3, r, m, m, 1]
     members = (size - sum(common)) // (m + 1)
     return [*common, members * m, members]
 
 
 def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Rows [S] of B runs, for a model with as many members as ``projector``'s, [B, S]: where a run's is another number,
-    they begin anew from what was known of the run effect.
+    they begin anew from what was known of the run effect. Rows of a version before errors were kept have none yet.
     """
     common = sum(_widths(projector.layout, 0)[:-2])
     members = projector.members if projector.members > 1 else 0
@@ -268,6 +320,11 @@ def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArra
 
 def _anew(projector: Projector, row: NDArray[np.float64], common: int, members: int) -> NDArray[np.float64]:
     layout, metrics = projector.layout, len(projector.layout.metrics)
+    if (len(row) - common) % (metrics + 1):  # of a version that kept no errors
+        last = common - (2 * metrics + 1)
+        row = np.concatenate([row[:last], np.ones(metrics), np.zeros(metrics + 1), row[last:]])
+    if len(row) == common + members * (metrics + 1):
+        return row
     first = 1 + len(layout.resources) + metrics
     effects = np.tile(row[first : first + metrics], members)
     return np.concatenate([row[:common], effects, np.zeros(members)])

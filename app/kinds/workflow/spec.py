@@ -88,7 +88,8 @@ class WorkflowSpec(Strict):
     strategy: Annotated[Slug, AfterValidator(_known)] = Field(
         default=DEFAULT_STRATEGY,
         description="the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that "
-        f"comes with Steward, and {DEFAULT_STRATEGY} should it fail",
+        f"comes with Steward, and {DEFAULT_STRATEGY} should it fail; where tasks depend on each other, that of a plan "
+        "that is searched for, and heft where none is better",
     )
     backfilling: Backfilling = Field(default="easy", description="what may overtake a task that must wait")
     backfill_order: BackfillOrder = Field(default="fcfs", description="the order in which tasks may overtake")

@@ -47,7 +47,7 @@ class Live(Generic[D]):
         self.id = ""
         self._decision: D | None = None
         self._ended = False
-        self._http = _http(client)
+        self._http = http_client(client)
         self._owned = isinstance(client, str)
         self._retry = retry or Retry()
         self._request, self._decode = request, decode
@@ -126,7 +126,8 @@ class Live(Generic[D]):
         return answer
 
 
-def _http(client: str | Client | AuthenticatedClient) -> httpx.Client:
+def http_client(client: str | Client | AuthenticatedClient) -> httpx.Client:
+    """A client's own; for an address a new one, which is the caller's to close."""
     if isinstance(client, str):
         return httpx.Client(base_url=client, timeout=TIMEOUT_SECONDS)
     return client.get_httpx_client()

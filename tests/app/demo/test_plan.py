@@ -24,6 +24,11 @@ def test_the_grid_holds_every_profiled_allocation() -> None:
     assert grid.reference in grid.profiled
 
 
+def test_a_core_for_a_second_costs_one() -> None:
+    (cpu,) = Spec.model_validate(plan.spec(plan.GRID, 24)).resources
+    assert 100 * cpu.price_per_hour / 3600 == pytest.approx(1)
+
+
 def test_seconds_are_those_of_the_quickest_run_at_an_allocation() -> None:
     assert plan.seconds_by_percent(PROFILE) == pytest.approx({40: 1.75, 100: 0.7, 200: 0.5})
     assert list(plan.seconds_by_percent(PROFILE[::-1])) == [40, 100, 200]

@@ -9,6 +9,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import FAMILIES, check, load, save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.policies import artifact
 from app.policies.base import IncompatibleArtifact, Published
 from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy
@@ -62,15 +63,15 @@ def test_every_kind_of_policy_is_tried() -> None:
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_policy_answers_the_same_after_its_file(kind: str) -> None:
     policy = EVERY[kind]
-    artifact = load(save(policy, LAYOUT))
-    check(artifact, LAYOUT)
+    made = load(save(policy, LAYOUT))
+    check(made, LAYOUT)
     simulator = IterativeSimulator(LAYOUT, planted_table(SPEC), 128, seed=5, ranges=TRAINING)
     simulator.reset()
     situation = Situation(simulator.projector, simulator.state, simulator.view)
-    before, after = policy.act(situation), artifact.policy.act(situation)
+    before, after = policy.act(situation), made.policy.act(situation)
     np.testing.assert_array_equal(before.action, after.action)
     assert simulator.view.mask[np.arange(128), before.action].all()
-    assert artifact.policy.name == policy.name
+    assert made.policy.name == policy.name
     if before.values is not None and after.values is not None:
         np.testing.assert_array_equal(before.values, after.values)
         assert before.values.shape == simulator.view.mask.shape
@@ -100,10 +101,10 @@ def test_a_recurrent_policy_without_its_core_is_refused() -> None:
 
 
 def test_an_artifact_of_another_spec_is_refused() -> None:
-    artifact = load(save(network(), LAYOUT))
+    made = load(save(network(), LAYOUT))
     other = Layout(planted_spec(features=[{"name": "batch", "minimum": 1, "maximum": 2}]))
     with pytest.raises(IncompatibleArtifact, match="another spec"):
-        check(artifact, other)
+        check(made, other)
 
 
 @pytest.mark.parametrize("data", [b"", b"not a file at all", safetensors_numpy.save({"q": np.zeros(2)})])
@@ -139,3 +140,16 @@ def test_a_network_is_its_formula(dueling: bool) -> None:
     got = policy.q_values(observation, mask)[0]
     np.testing.assert_allclose(got[mask[0]], q[mask[0]], rtol=1e-5, atol=1e-5)
     assert np.isneginf(got[~mask[0]]).all()
+
+
+def test_policies_that_were_trained_together_are_one_artifact_and_come_apart_as_they_were() -> None:
+    parts = {"a": save(network(), LAYOUT), "b": save(network(dueling=False), LAYOUT)}
+    together = artifact.save_roles(parts)
+    assert artifact.by_role(together) == parts
+    assert artifact.by_role(parts["a"]) == {}
+    loaded = artifact.load(together)
+    assert (loaded.policy, list(loaded.roles), loaded.kind) == (None, ["a", "b"], "iterative")
+    assert all(isinstance(one.policy, NetworkPolicy) for one in loaded.roles.values())
+    other = artifact.save(network(), "another", ["x"], 2, {})
+    with pytest.raises(ValueError, match="one kind"):
+        artifact.save_roles({"a": parts["a"], "b": other})

@@ -46,6 +46,8 @@ def recurrent(seed: int) -> NetworkPolicy:
     shapes |= {"core.input": (3 * UNITS, size), "core.memory": (3 * UNITS, UNITS)}
     arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
     arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
+    arrays["core.input.weight"] *= 0.3
+    arrays["trunk.0.weight"][:, size:] *= 8
     config = {"layers": [16], "activation": "tanh", "dueling": False, "advice": None, "recurrent": UNITS}
     return NetworkPolicy.build({"algorithm": "recurrent_ppo", **config}, arrays)
 

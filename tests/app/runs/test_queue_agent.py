@@ -10,9 +10,11 @@ from fastapi.testclient import TestClient
 from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
+from app.kinds.registry import KINDS
 from app.kinds.workflow.policies.artifact import Scheduler, save
 from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.workloads import service as workloads
+from tests.app.kinds.workflow.plans.test_planner import none, one_after_another
 from tests.app.runs.test_queue import POOL, put, starts, task
 
 LJF, SJF = StrategyPolicy({"rule": "ljf"}), StrategyPolicy({"rule": "sjf"})
@@ -112,3 +114,42 @@ def test_an_agent_of_another_kind_is_refused(client: TestClient, backend: Databa
     answer = client.post("/runs", json={"workload": workload, "shadow": version})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/shadow")
     assert "made for kind workflow" in answer.json()["detail"]
+
+
+def test_a_workflow_follows_a_plan_whichever_agent_is_promoted(
+    client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KINDS["workflow"].engine, "search", one_after_another)
+    assert client.post("/workloads", json={**POOL, "strategy": "agent"}).status_code == 201
+    version = publish(backend, LJF)
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
+    run = client.post("/runs", json={"workload": "pool", "shadow": version}).json()["id"]
+    flow = [task("a", 1, 50), task("b", 1, 50, parents=["a"])]
+    decision = put(client, run, 0, now=1.0, queued=flow)
+    assert (decision["source"], decision["policy"], decision["agent"]) == ("agent", "plan", None)
+    assert starts(decision) == ["a"]
+    assert decision["reason"]["plan"] == {
+        "followed": True, "made": 1.0, "seconds": 100.0, "heft_seconds": 300.0, "search_seconds": 0.14,
+        "because": "the first one", "tasks": 2,
+    }  # fmt: skip
+    assert (decision["shadow"]["agrees"], decision["shadow"]["strategy"]) == (True, "plan")
+    monkeypatch.setattr(KINDS["workflow"].engine, "search", none)
+    client.post(f"/workloads/pool/agents/{version}/promote", json={})
+    client.app.state.snapshots.poll()  # type: ignore[attr-defined]
+    lost = put(client, run, 1, now=2.0, delta=True, queued=[task("c", 1, 50, parents=["b"])])
+    assert (lost["source"], lost["policy"], lost["agent"]) == ("heuristic", "heft+easy", version)
+    assert "HEFT answers without a plan: another search goes on" in lost["reason"]["text"]
+    assert lost["reason"]["plan"] is None
+
+
+def test_batch_jobs_and_chosen_strategies_are_not_planned(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(_: object) -> None:
+        raise AssertionError("nothing is to be searched for")
+
+    monkeypatch.setattr(KINDS["workflow"].engine, "search", forbidden)
+    client.post("/workloads", json={**POOL, "strategy": "agent"})
+    assert (first(client)["policy"], first(client)["reason"]["plan"]) == ("priority", None)
+    client.post("/workloads", json={**POOL, "name": "chosen", "strategy": "heft"})
+    run = client.post("/runs", json={"workload": "chosen"}).json()["id"]
+    decision = put(client, run, 0, now=1.0, queued=[task("a", 1, 50), task("b", 1, 50, parents=["a"])])
+    assert (decision["source"], decision["policy"], decision["reason"]["plan"]) == ("heuristic", "heft+easy", None)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError
+from sqlalchemy.pool import QueuePool
 
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -272,6 +273,28 @@ def test_a_run_that_is_outrun_again_and_again_is_to_be_tried_later(
         asyncio.run(reporter(database).report(TENANT, run, 0, report()))
     assert caught.value.retry_after == 1
     assert kept(database, run) == []
+
+
+def test_a_connection_is_kept_from_batch_to_batch_and_goes_back_when_no_more_come(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.runs.reporter.REST_SECONDS", 0.2)
+    register(database)
+    runs, taker, pool = [start(database) for _ in range(3)], reporter(database), database.engine.pool
+    assert isinstance(pool, QueuePool)
+    taken = []
+
+    async def go() -> None:
+        for iteration in range(2):
+            await asyncio.gather(*(taker.report(TENANT, run, iteration, report()) for run in runs))
+            taken.append(pool.checkedout())
+        await asyncio.sleep(0.4)
+        taken.append(pool.checkedout())
+        await taker.report(TENANT, runs[0], 2, report())
+        taken.append(pool.checkedout())
+
+    asyncio.run(go())
+    assert taken == [1, 1, 0, 0]
 
 
 def test_a_caller_who_gives_up_holds_nobody_up(database: Database) -> None:

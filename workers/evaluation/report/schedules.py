@@ -15,6 +15,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MOST_LINES = len(COLOURS)  # of one plot; the bars show all
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 LARGEST_HEIGHT = 420
+SLOWED = (1.1, 2.0, 5.0, 20.0)  # where colours of slowdowns change: few tasks have most of what a scale would span
+SLOWED_COLOURS = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")  # of viridis
 GROUPS = 12  # workflows that colours can tell apart
 BINS = 80  # of lines; pictures have more of them than can be told apart
 
@@ -37,24 +39,21 @@ class Clock:
 
 
 class Frame(NamedTuple):
-    """What Gantt charts of one trace have in common: time, and what colours mean.
+    """What Gantt charts of one trace have in common: time.
 
     Attributes:
         clock: of all of them.
         domain: the first and the last moment shown, on the clock.
-        most: the largest slowdown; colours go up to it.
     """
 
     clock: Clock
     domain: tuple[float, float]
-    most: float
 
 
 def frames(pictures: Sequence[Json]) -> list[Frame]:
     """One frame for all whose stretches overlap; where they don't, each has its own time."""
     if not pictures:
         return []
-    most = max([10.0, *(bar["slowdown"] for picture in pictures for bar in picture["gantt"]["bars"])])
     stretches = [(picture["gantt"]["from"], picture["gantt"]["to"]) for picture in pictures]
     together = max(first for first, _ in stretches) < min(last for _, last in stretches)
     found = []
@@ -64,7 +63,7 @@ def frames(pictures: Sequence[Json]) -> list[Frame]:
         clock = Clock(min(time[0] for time in times), max(time[-1] for time in times))
         first = min(one["gantt"]["from"] for one in alike)
         last = max(one["gantt"]["to"] for one in alike)
-        found.append(Frame(clock, (clock.elapsed(first), clock.elapsed(max(last, stretch[1]))), most))
+        found.append(Frame(clock, (clock.elapsed(first), clock.elapsed(max(last, stretch[1])))))
     return found
 
 
@@ -93,7 +92,7 @@ def gantt(picture: Json, frame: Frame) -> Any | None:
         x2="until:Q",
         y=alt.Y("low:Q", title=None if len(found["nodes"]) > 1 else "processor", scale=scale, axis=_lanes(found)),
         y2="high:Q",
-        color=_bar_colour(found["bars"], frame.most),
+        color=_bar_colour(found["bars"]),
     )
     return alt.layer(bars, *_borders(found, clock, lanes)).properties(width=WIDTH, height=_height(lanes))
 
@@ -122,14 +121,13 @@ def _borders(found: Json, clock: Clock, lanes: int) -> list[Any]:
     return [lines, texts.encode(x="time:Q", y=alt.Y("middle:Q", scale=scale), text="node:N")]
 
 
-def _bar_colour(bars: Sequence[Json], most: float) -> alt.Color:
+def _bar_colour(bars: Sequence[Json]) -> alt.Color:
     groups = sorted({bar["group"] for bar in bars if bar["group"] >= 0})
     if 1 < len(groups) <= GROUPS:
         scale = alt.Scale(domain=[f"workflow {group}" for group in groups], scheme="tableau20")
         return alt.Color("group:N", title=None, scale=scale)
-    scale = alt.Scale(type="log", scheme="yelloworangered", domain=[1, most])
-    legend = alt.Legend(orient="right", gradientLength=100, format=".2~s")
-    return alt.Color("slowdown:Q", title="slowdown", scale=scale, legend=legend)
+    scale = alt.Scale(type="threshold", domain=list(SLOWED), range=list(SLOWED_COLOURS))
+    return alt.Color("slowdown:Q", title="slowdown", scale=scale, legend=alt.Legend(orient="right"))
 
 
 def ranked(pictures: Sequence[Json]) -> list[Json]:

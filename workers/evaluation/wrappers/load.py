@@ -1,4 +1,4 @@
-"""L4: a load above that of the samples."""
+"""L4: a load above that of the samples, and in bursts."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -15,7 +15,7 @@ class Load(Wrapper):
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "load"
-    loads: Mapping[str, float] = {"load": 1.2}
+    loads: Mapping[str, float] = {"load": 1.2, "rate": 1.5, "burst": 1.5}
 
     @classmethod
     def applies(cls, world: World) -> bool:

@@ -31,10 +31,16 @@ NOT_SCORED = "agents of this kind can't be scored on runs that were logged"
 
 
 class SimulatedKind:
-    """See ``LearnedKind`` and ``Competing``."""
+    """See ``LearnedKind`` and ``Competing``.
+
+    Attributes:
+        validation_episodes: by which the agents of a training are compared.
+        judged_episodes: by which the best of them is judged beside the baselines.
+    """
 
     name: str
     reads_runs = False
+    validation_episodes, judged_episodes = 2_048, 4_096
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -70,6 +76,10 @@ class SimulatedKind:
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
         """What users count of an episode: the world's."""
         return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
+
+    def length(self, workload: Workload) -> int:
+        """Decisions of an episode, about: the world's most."""
+        return max(1, self.world(workload, Conditions(1, 0)).steps)
 
     def layout(self, spec: Any) -> Any:
         """What is derived from a spec: spaces, names, scales."""

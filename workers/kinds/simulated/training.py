@@ -20,7 +20,6 @@ from workers.learning.training.problem import Planned
 if TYPE_CHECKING:
     from workers.kinds.simulated.kind import SimulatedKind
 
-VALIDATION_EPISODES, JUDGED_EPISODES = 2_048, 4_096
 LARGEST_TABLE = 6  # entries
 
 
@@ -36,7 +35,7 @@ class SimulatedTraining:
     def __init__(self, kind: SimulatedKind, workload: Workload, seed: int) -> None:
         self.kind, self.workload, self.seed = kind, workload, seed
         self.layout = kind.layout(workload.spec)
-        self.length = max(1, kind.world(workload, Conditions(1, 0)).steps)
+        self.length = kind.length(workload)
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
@@ -62,7 +61,7 @@ class SimulatedTraining:
 
     def score(self, artifact: bytes) -> float:
         """See ``TrainingProblem``."""
-        return float(self._played(self.load(artifact), self.seed + 1, VALIDATION_EPISODES).returns.mean())
+        return float(self._played(self.load(artifact), self.seed + 1, self.kind.validation_episodes).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: as it is."""
@@ -104,7 +103,7 @@ class SimulatedTraining:
         return {"optimum": report, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
 
     def _judged(self, policy: Policy) -> Scores:
-        return self._played(policy, self.seed + 3, JUDGED_EPISODES)
+        return self._played(policy, self.seed + 3, self.kind.judged_episodes)
 
     def _played(self, policy: Policy, seed: int, episodes: int) -> Scores:
         world = self.kind.world(self.workload, Conditions(episodes, seed))

@@ -128,9 +128,10 @@ class ActorCriticLearner(NetworkLearner):
         return float(self.entropy.epsilon(progress, 1)[0])
 
     def examples(self, slabs: Host) -> Examples:
-        """A rollout on the backend: [B·T, …] each, but `last_observation` [B, D]."""
+        """A rollout on the backend: [B·T, …] each, but `last_observation` [B, D]; `done` as estimators take it."""
         give = self.backend.asarray
         flat = {port: give(slabs[port].reshape(-1, *slabs[port].shape[2:])) for port in KEPT}
+        flat["done"] = give((1.0 - slabs["discount"] * ~slabs["done"].astype(np.bool_)).reshape(-1))
         ends = {"last_observation": give(slabs["last_observation"]), "last_mask": give(slabs["last_mask"])}
         return {**flat, **ends, **self.seen.whole(slabs)}
 

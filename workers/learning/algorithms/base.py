@@ -43,7 +43,7 @@ class Acted(NamedTuple):
 class Experience(NamedTuple):
     """One slab of transitions, [B, …] each.
 
-    `next_observation` is the true successor, not the first of a new episode.
+    `next_observation` is the true successor, not the first of a new episode. `discount` is as in `Step`.
     """
 
     observation: Observations
@@ -54,6 +54,7 @@ class Experience(NamedTuple):
     next_observation: Observations
     next_mask: Masks
     log_prob: NDArray[np.float32]
+    discount: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)

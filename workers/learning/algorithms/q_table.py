@@ -155,7 +155,8 @@ class TableLearner:
     def _errors(self, state: State, slab: Host) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
         """Which (cell, action) each example is of, and how far it is from its target, [B] each."""
         following = np.where(slab["next_mask"], self.values(state, slab["next_observation"]), FORBIDDEN).max(axis=1)
-        target = slab["reward"] + self.config.gamma * np.where(slab["done"], 0.0, following)
+        gamma = self.config.gamma * (1.0 if slab.get("discount") is None else slab["discount"])
+        target = slab["reward"] + gamma * np.where(slab["done"], 0.0, following)
         error = target - self.values(state, slab["observation"])[np.arange(len(target)), slab["action"]]
         cells = Discretiser(state.values["cut"]).cell(slab["observation"])
         return cells * self.actions + slab["action"], error

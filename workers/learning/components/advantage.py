@@ -1,7 +1,8 @@
 """How much better an action was than expected, and what the state was worth: estimates over trajectories.
 
 An example is a trajectory of T steps: rewards, ends and values are vectors [T], and `last` is the value of the state
-after the last step. Nothing is bootstrapped across an end, so finite horizons are exact.
+after the last step. Nothing is bootstrapped across an end, so finite horizons are exact. Ends are 1, other steps 0, or
+1 less the discount of steps that are not equally long (semi-Markov: Bradtke and Duff, 1994).
 """
 
 from abc import abstractmethod

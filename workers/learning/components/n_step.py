@@ -16,6 +16,7 @@ class NStep(Memory):
 
     `discount` is γⁿ, and 0 where the episode ended within the window (Sutton, 1988; as in Hessel et al., 2018). Until
     n slabs were seen, `valid` is False. Finite horizons are exact: after a terminal there is nothing to bootstrap from.
+    Where slabs have a `discount` [B] of their own, γ is multiplied by it (semi-Markov: Bradtke and Duff, 1994).
     """
 
     takes: ClassVar = STEP
@@ -42,6 +43,8 @@ class NStep(Memory):
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         """Push a slab [B]; return the transitions that start n slabs back ([0] while there are none)."""
         slab = {port: np.asarray(inputs[port]) for port in STEP}
+        if inputs.get("discount") is not None:
+            slab["discount"] = np.asarray(inputs["discount"])
         if self.steps == 1:
             return self._transition([slab])
         self.window.append({port: np.array(value) for port, value in slab.items()})
@@ -57,6 +60,8 @@ class NStep(Memory):
         discount = np.ones_like(total)
         for slab in reversed(window):
             alive = self.gamma * (1.0 - slab["done"].astype(np.float32))
+            if "discount" in slab:
+                alive = alive * slab["discount"]
             total = slab["reward"] + alive * total
             discount = alive * discount
         first, last = window[0], window[-1]
@@ -75,4 +80,5 @@ class NStep(Memory):
     def restore(self, state: HostArrays) -> None:
         """Rebuild the window."""
         length = len({name.split(".")[0] for name in state})
-        self.window = [{port: np.array(state[f"{index}.{port}"]) for port in STEP} for index in range(length)]
+        ports = (*STEP, "discount") if "0.discount" in state else STEP
+        self.window = [{port: np.array(state[f"{index}.{port}"]) for port in ports} for index in range(length)]

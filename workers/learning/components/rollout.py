@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from workers.learning.components.base import Arrays, HostArrays, Memory
 from workers.learning.components.n_step import STEP
-from workers.learning.spaces import Space, Spaces, empty
+from workers.learning.spaces import Space, Spaces, empty, reals
 
 SLAB = (*STEP, "log_prob")
 KEPT = ("observation", "mask", "action", "reward", "done", "log_prob")
@@ -18,6 +18,7 @@ class Rollout(Memory):
     """`steps` slabs [B] in; then B trajectories out, [B, steps, …], with observation and mask after the last step.
 
     In between, nothing comes out ([0, steps, …]). Slabs must follow one another: all of the same B environments.
+    `discount` is that of the slabs, 1 where they have none.
     """
 
     takes: ClassVar[tuple[str, ...]] = SLAB
@@ -37,7 +38,7 @@ class Rollout(Memory):
         self.scalar(inputs, "done")
         kept = {port: stacked(inputs[port], self.steps) for port in KEPT}
         last = {"last_observation": inputs["observation"], "last_mask": inputs["mask"]}
-        return {**kept, **{port: inputs[port] for port in self.once}, **last}
+        return {**kept, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
         """Start empty; the storage is made with the first slab, which says how many environments there are."""
@@ -63,6 +64,7 @@ class Rollout(Memory):
             raise ValueError(f"a slab of {batch} environments follows one of {len(self.slabs['reward'])}")
         for port in KEPT:
             self.slabs[port][:, self.filled] = slab[port]
+        self.slabs["discount"][:, self.filled] = 1.0 if slab.get("discount") is None else slab["discount"]
         if not self.filled:
             for port in self.once:
                 self.slabs[port][:] = slab[port]

@@ -32,7 +32,15 @@ class Collector:
             self.episodes += int(step.done.sum())
             self.returns[step.done] = 0.0
         return Experience(
-            observation, mask, action, step.reward, step.done, step.final_observation, step.mask, log_prob
+            observation,
+            mask,
+            action,
+            step.reward,
+            step.done,
+            step.final_observation,
+            step.mask,
+            log_prob,
+            step.discount,
         )
 
     def take_counts(self) -> tuple[float, int]:

@@ -69,6 +69,7 @@ class Joint(Paced):
                     step.final_observation,
                     step.mask,
                     acted[name].log_prob,
+                    step.discount,
                 )
                 for name, step in steps.items()
             }

@@ -40,6 +40,7 @@ class Compiled:
         self.artifact: Artifact | None = snapshot.artifact
         self.source, self.preface = self._responder()
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
+        self._bounds = [(feature.minimum, feature.maximum) for feature in self.layout.spec.features]
         self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
         self.words = [wording(metric) for metric in self.layout.spec.metrics]
         self.unknown = [float("nan")] * len(self.layout.metrics)
@@ -80,8 +81,7 @@ class Compiled:
         return levels, measured, given
 
     def _within(self, features: list[float]) -> bool:
-        bounds = self.layout.spec.features
-        return all(bound.minimum <= value <= bound.maximum for bound, value in zip(bounds, features, strict=True))
+        return all(low <= value <= high for (low, high), value in zip(self._bounds, features, strict=True))
 
     def _allocation_text(self, index: int) -> AllocationText:
         allocation = self.layout.allocation_dict(self.projector.grid_levels[index])

@@ -244,15 +244,16 @@ def decision_contexts(
     """Each decision in plain numbers, told by the metric that is furthest below the probability asked for, else by the
     one that is nearest to missing its target, or furthest beyond.
     """
-    rows, sought = np.arange(len(hold)), asked(state)
+    sought, (batch, metrics) = asked(state), state.targets.shape
     sure = not sought.any()
     worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
-    untargeted = np.isneginf(seen.excess[0][rows, worst])
+    at = np.arange(batch) * metrics + worst
+    pairs = [pair.reshape(2, -1).take(at, axis=1) for pair in (seen.projected, seen.excess, seen.chance)]
     columns = (
-        np.where(untargeted, -1, worst).tolist(),
-        state.targets[rows, worst].tolist(),
-        state.probabilities[rows, worst].tolist(),
-        *(pair[:, rows, worst].T.tolist() for pair in (seen.projected, seen.excess, seen.chance)),
+        np.where(pairs[1][0] == -np.inf, -1, worst).tolist(),
+        state.targets.take(at).tolist(),
+        state.probabilities.take(at).tolist(),
+        *(pair.T.tolist() for pair in pairs),
         seen.rest.T.tolist(),
         seen.cost.T.tolist(),
         (hold != after).tolist(),

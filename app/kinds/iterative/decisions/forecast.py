@@ -11,7 +11,7 @@ from app.kinds.iterative.announced import Announced, Remaining, announced, remai
 from app.kinds.iterative.chance import chances_of
 from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, member_weights
+from app.kinds.iterative.state import State, drift_variance, member_weights, own_scale
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -153,23 +153,24 @@ def next_iteration(
 
     What is still unknown of the run effect widens the interval from the model's within-run offsets to its between-run
     ones, and so does what the members of the belief differ by and what features nobody announced may be, in quadrature:
-    all stem from normal errors of the log.
+    all stem from normal errors of the log. Loud iterations have wider ones. From report to report the run's own errors
+    take the place of those that the samples' offsets were made of.
     """
-    table, coming = projector.table, following(projector, state, chosen, told)
-    centre = coming.logs + state.effect
-    between = coming.unknown * _width(table.level) ** 2
+    coming, reach = following(projector, state, chosen, told), _width(projector.table.level)
+    centre, between = coming.logs + state.effect, coming.unknown
     if coming.offsets is not None:
-        offsets, weights = coming.offsets, member_weights(state)
+        offsets, weights = coming.offsets, member_weights(state)[:, None]
         each = offsets + state.effects.reshape(offsets.shape) - state.effect[:, None]
-        middle = np.einsum("bkm,bk->bm", each, weights)
-        between = between + np.einsum("bkm,bk->bm", (each - middle[:, None]) ** 2, weights) * _width(table.level) ** 2
+        middle = (weights @ each)[:, 0]
+        between = between + (weights @ each**2)[:, 0] - middle**2
         centre = centre + middle
-    prior = np.maximum(projector.effect_variance, 1e-12)
-    unknown = np.clip((state.variance + projector.drift_variance) / prior, 0, 1)
-    more_low = unknown * np.maximum(table.marginal_low**2 - table.residual_low**2, 0)
-    more_high = unknown * np.maximum(table.marginal_high**2 - table.residual_high**2, 0)
-    down = np.sqrt(between + table.residual_low**2 + more_low)
-    up = np.sqrt(between + table.residual_high**2 + more_high)
+    unknown, noise = state.variance + drift_variance(projector, state), projector.noise(state.iteration)
+    between = between * reach**2
+    own = between + (unknown + noise) * reach**2
+    loud, open_share = noise / projector.noise_variance, np.minimum(unknown / projector.open_variance, 1)
+    residual, marginal = projector.spans
+    usual = between + loud * residual + open_share * marginal  # [low or high, B, M]
+    down, up = np.sqrt(own_scale(state, usual, own))
     mean = np.exp(centre + coming.noise / 2)
     low, high = np.exp(centre - down), np.exp(centre + up)
     for values in (mean, low, high):

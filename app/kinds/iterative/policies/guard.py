@@ -112,8 +112,7 @@ def _unconvincing(
 ) -> NDArray[np.bool_]:
     """Changes whose predicted gain over staying is no more than ``required``, [B]."""
     noop = situation.projector.layout.noop
-    rows = np.arange(len(action))
-    convincing = values[rows, action] > values[rows, noop] + required
+    convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing
     return result
 

@@ -87,9 +87,13 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
-    """One file, from reading to uploading; what is worth telling is added to ``found``."""
+    """One file, from reading to uploading; what is worth telling is added to ``found``.
+
+    What is in the file is told before what was refused of it.
+    """
     entry: Json = {"file": str(path), "format": options.format}
     found.append(entry)
+    complaints, status = list[str](), DONE
     try:
         reading = _read(path, options)
         entry |= _summary(reading)
@@ -99,18 +103,15 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
             entry["uploaded"] = _upload(reading, path, options, options.workload)
     except InvalidInput as error:
         entry["errors"] = [_issue(issue) for issue in error.errors]
-        for issue in error.errors:
-            hint = _hint(issue, options)
-            notes.print(Text(f"{path}: {_words(issue)}{hint}", "red"), soft_wrap=True)
-        return REFUSED
+        complaints, status = [f"{_words(issue)}{_hint(issue, options)}" for issue in error.errors], REFUSED
     except (RefusedError, UnreachableError, OSError) as error:
         entry["errors"] = [{"pointer": "", "message": str(error), "value": None}]
-        notes.print(Text(f"{path}: {error}", "red"), soft_wrap=True)
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
-    finally:
-        if "tasks" in entry and not options.as_json:
-            _show(reading, entry, output)
-    return DONE
+        complaints, status = [str(error)], UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+    if "tasks" in entry and not options.as_json:
+        _show(reading, entry, output)
+    for complaint in complaints:
+        notes.print(Text(f"{path}: {complaint}", "red"), soft_wrap=True)
+    return status
 
 
 def _hint(issue: FieldIssue, options: Options) -> str:

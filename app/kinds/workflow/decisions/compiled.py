@@ -7,6 +7,7 @@ from functools import cache
 from app.kinds.contract.engine import Snapshot
 from app.kinds.workflow.decisions.choose import choose_by
 from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.plans.planner import Planned, Search, planned
 from app.kinds.workflow.policies.artifact import SHIPPED, artifact
 from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.scheduling.decide import Choice, Chooser, by_strategy
@@ -27,12 +28,13 @@ class Compiled:
     Attributes:
         heuristic: name of the strategy and mechanism that answer without a champion, or when it fails.
         shipped: the scheduler that comes with the package, where the spec wants an agent from the beginning.
+        heft: who answers for workflows where an agent is wanted, and no plan can be had.
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
         preface: code and words of why no agent answers; empty when one does.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, search: Search) -> None:
+        self.snapshot, self._search = snapshot, search
         self.layout: Layout = snapshot.layout
         self.predictor: Predictor | None = snapshot.model
         spec = self.layout.spec
@@ -40,6 +42,7 @@ class Compiled:
         self.shipped = shipped() if spec.strategy == AGENT else None
         self.heuristic = f"{strategy}+{spec.backfilling}"
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
+        self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)
         self.source, self.preface = self._responder()
 
     def _responder(self) -> tuple[str, tuple[str, str]]:
@@ -54,6 +57,10 @@ class Compiled:
     def situation(self, state: object) -> QueueSituation:
         """What there is to decide."""
         return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
+
+    def planned(self, situation: QueueSituation) -> Planned | None:
+        """The plan of a workflow; None where no agent is wanted, or no task depends on another."""
+        return planned(situation, self._search) if self.agent and situation.queue.linked else None
 
     @property
     def agent(self) -> Artifact | None:

@@ -26,6 +26,8 @@ from app.kinds.workflow.decisions.schemas import (
     EncodedQueueShadow,
     EncodedWarning,
 )
+from app.kinds.workflow.plans.following import PLAN, followed
+from app.kinds.workflow.plans.planner import Planned
 from app.kinds.workflow.policies.artifact import check
 from app.kinds.workflow.queue.state import State
 from app.kinds.workflow.scheduling.decide import Decided, decide
@@ -49,7 +51,8 @@ def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) ->
     situation = compiled.situation(state)
     snapshot, agent, failed = compiled.snapshot, compiled.agent, ""
     try:
-        decided = checked(compiled, situation, agent)
+        plan = compiled.planned(situation)
+        decided = by_plan(compiled, situation, plan) if plan else checked(compiled, situation, agent)
     except Exception as error:
         if agent is None:
             logger.exception("workload %s: deciding failed", snapshot.name)
@@ -57,9 +60,27 @@ def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) ->
         logger.exception("workload %s: agent %s failed", snapshot.name, snapshot.agent_version)
         failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.heuristic} answers"
         return _fallen_back(compiled, situation, subject, now, failed)
-    name = agent.policy.name if agent else compiled.heuristic
-    why = reason(situation, decided, compiled.preface)
-    return _encoded(compiled, situation, decided, subject, now, (compiled.source, name, why)), decided.state
+    why = reason(situation, decided, compiled.preface, plan.text if plan else "")
+    return _encoded(
+        compiled, situation, decided, subject, now, (*_answering(compiled, decided, plan), why)
+    ), decided.state
+
+
+def _answering(compiled: Compiled, decided: Decided, plan: Planned | None) -> tuple[str, str]:
+    """Source and policy."""
+    if plan is None:
+        return compiled.source, compiled.agent.policy.name if compiled.agent else compiled.heuristic
+    if decided.choice.strategy == PLAN:
+        return "agent", PLAN
+    return "heuristic", f"{decided.choice.strategy}+{compiled.layout.spec.backfilling}"
+
+
+def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
+    """What a plan says; HEFT where there is none, or none that is better."""
+    if planned.plan is not None and planned.plan.followed:
+        return followed(situation, planned.plan)
+    decided = decide(situation, compiled.heft)
+    return decided._replace(state=decided.state._replace(plan=planned.plan))
 
 
 def _fallen_back(
@@ -132,7 +153,8 @@ def _consulted(compiled: Compiled, situation: QueueSituation, done: Decided, sha
         return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=shadow.problem)
     try:
         check(shadow.artifact, compiled.layout)
-        decided = checked(compiled, situation, shadow.artifact)
+        planned = compiled.agent is not None and situation.queue.linked  # whichever agent is promoted
+        decided = done if planned else checked(compiled, situation, shadow.artifact)
     except Exception as error:
         logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"

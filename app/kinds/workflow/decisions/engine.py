@@ -14,11 +14,12 @@ from app.kinds.contract.kind import RunStart
 from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.decide import Subject, answer, begun
 from app.kinds.workflow.decisions.report import EncodedQueue, decode
+from app.kinds.workflow.plans.search import PlanSearch
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.plausibility import implausible
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
 
-TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES = 500, 150, 1_000
+TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
 """Of numbers, texts and what holds them, as measured."""
 
 
@@ -34,9 +35,12 @@ class WorkflowEngine(DecidedInRuns):
 
     quick = False
 
+    def __init__(self) -> None:
+        self.search = PlanSearch()
+
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Nodes, run-time predictor, and who chooses."""
-        return Compiled(snapshot)
+        return Compiled(snapshot, self.search)
 
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """Nothing starts before the first report."""
@@ -77,8 +81,9 @@ class WorkflowEngine(DecidedInRuns):
         return unpack(stored)
 
     def weight(self, state: State) -> int:
-        """Bytes of tasks, of their inputs, and of what is remembered of tasks and users that have gone."""
+        """Bytes of tasks, of their inputs and plan, and of what is remembered of tasks and users that have gone."""
         queue = state.queue
         inputs = sum(map(len, queue.inputs)) if queue.linked else 0
         remembered = len(state.ended) + len(state.history) + len(state.nodes)
-        return len(queue) * TASK_BYTES + inputs * INPUT_BYTES + remembered * REMEMBERED_BYTES
+        turns = len(state.plan.turns) if state.plan else 0
+        return len(queue) * TASK_BYTES + inputs * INPUT_BYTES + remembered * REMEMBERED_BYTES + turns * TURN_BYTES

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from app.kinds.contract.text import number
-from app.kinds.workflow.decisions.schemas import EncodedQueueReason, EncodedScored, EncodedWindow
+from app.kinds.workflow.decisions.schemas import EncodedPlan, EncodedQueueReason, EncodedScored, EncodedWindow
 from app.kinds.workflow.scheduling.decide import Decided
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.situation import QueueSituation
@@ -22,12 +22,17 @@ from app.kinds.workflow.scheduling.situation import QueueSituation
 SHOWN = 3
 
 
-def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str]) -> EncodedQueueReason:
-    """Why a decision is what it is; ``preface`` goes before it, and its code instead, where there is one."""
+def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str], plan: str = "") -> EncodedQueueReason:
+    """Why a decision is what it is; ``preface`` goes before it, and its code instead, where there is one.
+
+    ``plan`` is what there is to say of a workflow's plan.
+    """
     window = _window(situation, decided)
     code = _code(decided)
     text = ". ".join(
-        part for part in (_starts(situation, decided), _waits(decided, window), _nodes(situation, decided)) if part
+        part
+        for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
+        if part
     )
     if preface[0]:
         code, text = preface[0], f"{preface[1]}: {text}"
@@ -40,7 +45,15 @@ def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str]
         first=scored[0] if scored else None,
         runner_up=scored[1] if len(scored) > 1 else None,
         window=window,
+        plan=_plan(decided),
     )
+
+
+def _plan(decided: Decided) -> EncodedPlan | None:
+    plan = decided.state.plan
+    if plan is None:
+        return None
+    return EncodedPlan(plan.followed, plan.made, plan.length, plan.heft, plan.took, plan.because, len(plan.turns))
 
 
 def _code(decided: Decided) -> str:

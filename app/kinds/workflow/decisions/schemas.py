@@ -43,6 +43,18 @@ class EncodedWindow(msgspec.Struct, frozen=True):
     overtook: list[str]
 
 
+class EncodedPlan(msgspec.Struct, frozen=True):
+    """`WorkflowPlan`."""
+
+    followed: bool
+    made: float
+    seconds: float
+    heft_seconds: float
+    search_seconds: float
+    because: str
+    tasks: int
+
+
 class EncodedQueueReason(msgspec.Struct, frozen=True):
     """`QueueReason`."""
 
@@ -53,6 +65,7 @@ class EncodedQueueReason(msgspec.Struct, frozen=True):
     first: EncodedScored | None = None
     runner_up: EncodedScored | None = None
     window: EncodedWindow | None = None
+    plan: EncodedPlan | None = None
 
 
 class EncodedQueueShadow(msgspec.Struct, frozen=True):
@@ -129,6 +142,20 @@ class BackfillWindow(BaseModel):
     overtook: list[str] = Field(description="Tasks that start before it now.")
 
 
+class WorkflowPlan(BaseModel):
+    """A searched plan for tasks that depend on each other, on the nodes that are rented."""
+
+    followed: bool = Field(description="Whether it is followed; otherwise HEFT answers, which it could not better.")
+    made: float = Field(description="When; a time of the reports.")
+    seconds: float = Field(description="From then until the last task ends, as planned.")
+    heft_seconds: float = Field(description="The same by HEFT.")
+    search_seconds: float = Field(description="What the search took.")
+    because: str = Field(
+        description="Why it was made.", examples=["the first one", "t12 ended 40 s later than planned"]
+    )
+    tasks: int = Field(description="How many of its tasks have not ended.")
+
+
 class QueueReason(BaseModel):
     """Why: a stable code, the same for people, and the numbers that it rests on."""
 
@@ -139,6 +166,7 @@ class QueueReason(BaseModel):
     first: Scored | None = Field(default=None, description="The most urgent task.")
     runner_up: Scored | None = Field(default=None, description="The next one.")
     window: BackfillWindow | None = None
+    plan: WorkflowPlan | None = Field(default=None, description="Of workflows, where an agent is wanted.")
 
 
 class QueueShadow(BaseModel):

@@ -29,6 +29,7 @@ _COMMENT, _COMMA, _NEWLINE = b";,\n"
 
 GIVEN = "job {:.0f} has been given"
 LARGEST = 1e15
+NOT_A_LOG = "is JSON, not a log in Standard Workload Format; `steward import wfformat` reads workflows in WfFormat"
 """No number of a log is larger: whole ones are exact up to there."""
 
 Floats = NDArray[np.float64]
@@ -67,13 +68,15 @@ def read_table(source: Source, skipping: Skipping | None = None) -> Table:
     With ``skipping`` lines that can't be read are left out.
 
     Raises:
-        InvalidInput: a line with too few columns, or with what is not a finite number.
+        InvalidInput: JSON, a line with too few columns, or with what is not a finite number.
         OSError: the file can't be read.
     """
     header: dict[str, str] = {}
     cells, numbers = _Rows(np.zeros((0, WIDTH))), _Rows(np.zeros(0, np.int64))
     wide = first_wide = before = 0
     for block in blocks(source):
+        if before == 0 and block.lstrip()[:1] in (b"{", b"["):
+            refuse([FieldIssue("", NOT_A_LOG, None)])
         words = _Words(block)
         if words.comments:
             for name, value in _HEADER.findall(block):

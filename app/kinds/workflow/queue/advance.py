@@ -9,6 +9,7 @@ import numpy as np
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.check import Edges, cycle_issue
 from app.kinds.workflow.layout import GIGA, Layout
+from app.kinds.workflow.plans.plan import reported
 from app.kinds.workflow.queue.report import QueuedTask, QueueReport, RunningTask
 from app.kinds.workflow.queue.state import (
     COLUMNS,
@@ -368,6 +369,7 @@ def _made(draft: Draft) -> State:
         done=state.done + len(draft.report.finished),
         weight=draft.regression.weight,
         covariance=draft.regression.covariance,
+        plan=reported(state.plan, draft.report.finished, queue.row),
     )
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.plans import plan as plans
+from app.kinds.workflow.plans.plan import QueuePlan
 from app.kinds.workflow.run_times import Finished, blank
 
 Floats = NDArray[np.float64]
@@ -96,6 +98,7 @@ class State(NamedTuple):
         done: how many tasks have finished.
         weight: of the regression of run times, see ``run_times.Regression``.
         covariance: of the same.
+        plan: of a workflow, by which it goes on; None where none was searched for.
     """
 
     now: float
@@ -108,6 +111,7 @@ class State(NamedTuple):
     done: int
     weight: Floats
     covariance: Floats
+    plan: QueuePlan | None = None
 
 
 def begin(layout: Layout) -> State:
@@ -129,13 +133,14 @@ def pack(state: State) -> list[Any]:
         state.done,
         state.weight.tolist(),
         state.covariance.tolist(),
+        plans.pack(state.plan),
     ]
 
 
 def unpack(stored: list[Any]) -> State:
-    """The state whose ``pack`` went through JSON; earlier releases kept run times alone, and no regression."""
-    now, before, columns, ended, nodes, head, history, done, *regression = stored
-    weight, covariance = regression or blank(0)[:2]
+    """The state whose ``pack`` went through JSON; earlier releases kept run times alone, no regression, no plan."""
+    now, before, columns, ended, nodes, head, history, done, *more = stored
+    weight, covariance = more[:2] or blank(0)[:2]
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
     return State(
         now,
@@ -148,6 +153,7 @@ def unpack(stored: list[Any]) -> State:
         done,
         np.array(weight),
         np.array(covariance),
+        plans.unpack(more[2]) if len(more) > 2 else None,
     )
 
 

@@ -5,6 +5,8 @@ node has processors free after the tasks before it. Any plan is among these, in 
 moves a task of the critical chain, alone or with its relatives, to another node or to another turn; only tasks from
 the first changed turn on are timed anew, and only until one proves the attempt too late. Memory is not looked at.
 
+Where work is going on already, tasks that run or have ended take the first turns, and keep them.
+
 Plain functions over arrays that also compile; random numbers are passed in.
 """
 
@@ -39,6 +41,9 @@ class Course(NamedTuple):
         on: the critical chain, from its end, [N].
         moved: tasks that an attempt gave other nodes, [N].
         left: the nodes that these left, [N].
+        fixed: how many tasks run or have ended: the first of ``order``, whose ends stay as they are.
+        fetched: whether a task's data are sent for when it starts, and its processors wait for them; otherwise they
+            travel as soon as they are there.
     """
 
     order: Indices
@@ -55,6 +60,8 @@ class Course(NamedTuple):
     on: Indices
     moved: Indices
     left: Indices
+    fixed: int
+    fetched: bool
 
 
 class SearchObjective(NamedTuple):
@@ -71,8 +78,8 @@ class SearchObjective(NamedTuple):
     enough: float = 0.0
 
 
-def course(order: Indices, node: Indices, processors: Indices) -> Course:
-    """A solution that is not timed yet, on nodes with so many ``processors`` [M]."""
+def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, fetched: bool = False) -> Course:
+    """A solution that is not timed yet, on nodes with so many ``processors`` [M]; ends of fixed tasks are to be set."""
     tasks, slots = len(order), int(processors.sum())
     first = np.zeros(len(processors) + 1, np.int64)
     first[1:] = np.cumsum(processors)
@@ -82,9 +89,28 @@ def course(order: Indices, node: Indices, processors: Indices) -> Course:
     free, last = np.zeros(slots), np.zeros(slots, np.int64)
     start, end, before = times
     cause, caused, on, moved, left = indices
+    cause[order[:fixed]] = -1
     return Course(
-        order.copy(), turn, node.copy(), start, end, cause, before, caused, first, free, last, on, moved, left
-    )
+        order.copy(), turn, node.copy(), start, end, cause, before, caused, first, free, last, on, moved, left,
+        fixed, fetched,
+    )  # fmt: skip
+
+
+def supplied(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
+    """When ``task`` may start on node ``j`` by its parents, how long it then waits for data, and for which parent."""
+    start, wait, cause = work.submit[task], 0.0, -1
+    for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+        parent = graph.parents[e]
+        there = at.end[parent]
+        if at.node[parent] != j:
+            travel = work.data[e] * max(fleet.pace[at.node[parent]], fleet.pace[j])
+            if at.fetched:
+                wait = max(wait, travel)
+            else:
+                there += travel
+        if there > start:
+            start, cause = there, parent
+    return start, wait, cause
 
 
 def used(at: Course, j: int, need: int, end: float, task: int) -> None:
@@ -123,18 +149,12 @@ def timed(
     latest, more = replayed(at, work, fleet, begin), 0.0
     for k in range(begin, len(at.order)):
         task = at.order[k]
-        j, start, cause = at.node[task], work.submit[task], -1
-        for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
-            parent = graph.parents[e]
-            there = at.end[parent]
-            if at.node[parent] != j:
-                there += work.data[e] * max(fleet.pace[at.node[parent]], fleet.pace[j])
-            if there > start:
-                start, cause = there, parent
+        j = at.node[task]
+        start, wait, cause = supplied(at, graph, work, fleet, task, j)
         slot = at.first[j] + work.processors[task] - 1
         if at.free[slot] > start:
             start, cause = at.free[slot], at.last[slot]
-        end = start + work.cost[task, j]
+        end = start + wait + work.cost[task, j]
         if end + rest[task] > limit:
             return np.inf, 0.0, k
         at.before[k], at.caused[k] = at.end[task], at.cause[task]
@@ -176,7 +196,9 @@ def turned(at: Course, old: int, new: int) -> None:
 
 def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
     """The first and last turn that ``task`` may have between its parents and its children."""
-    low, high = 0, len(at.order) - 1
+    low, high = at.fixed, len(at.order) - 1
+    if at.turn[task] < at.fixed:
+        return at.turn[task], at.turn[task]
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         low = max(low, at.turn[graph.parents[e]] + 1)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):
@@ -190,13 +212,8 @@ def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share
     for j in range(len(fleet.pace)):
         if j == at.node[task] or not np.isfinite(work.cost[task, j]):
             continue
-        there = work.submit[task]
-        for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
-            parent = graph.parents[e]
-            arrives = at.end[parent]
-            if at.node[parent] != j:
-                arrives += work.data[e] * max(fleet.pace[at.node[parent]], fleet.pace[j])
-            there = max(there, arrives)
+        start, wait, _ = supplied(at, graph, work, fleet, task, j)
+        there = start + wait
         if there + work.cost[task, j] * share < least:
             best, least = j, there + work.cost[task, j] * share
     return best
@@ -260,7 +277,7 @@ def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw
     The first turn changed is beyond the last where nothing changed.
     """
     link = int(draw[0] * chain) if draw[1] < 0.85 else chain
-    task = at.on[link] if link < chain else at.order[int(draw[0] * len(at.order))]
+    task = at.on[link] if link < chain else at.order[at.fixed + int(draw[0] * (len(at.order) - at.fixed))]
     old, count, sort = at.turn[task], 0, draw[2]
     new = old
     if sort < NODE:
@@ -278,7 +295,7 @@ def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw
     for k in range(count):
         begin = min(begin, at.turn[at.moved[k]])
     turned(at, old, new)
-    return count, old, new, begin
+    return count, old, new, max(begin, at.fixed)
 
 
 def bills(at: Course, work: Work, fleet: Fleet) -> float:
@@ -312,13 +329,13 @@ def annealed(
     ``at`` is changed. ``draws`` are uniform, [attempts, DRAWS].
     """
     tasks = len(at.order)
-    latest, more, _ = timed(at, graph, work, fleet, rest, 0, np.inf)
+    latest, more, _ = timed(at, graph, work, fleet, rest, at.fixed, np.inf)
     mean = more / max(tasks, 1)
     best, value = worth_of(at, work, fleet, latest, mean, objective)
     least, order, node = value, at.order.copy(), at.node.copy()
     chain = critical_chain(at, latest)
     for k in range(len(draws)):
-        if best <= objective.enough:
+        if best <= objective.enough or at.fixed == tasks:
             return order, node, best
         limit = max(value, least * (1.0 + THRESHOLD * (1.0 - k / len(draws))))
         count, old, new, begin = attempt(at, graph, work, fleet, chain, draws[k])

@@ -45,9 +45,11 @@ class QueueSituation:
 
     @cached_property
     def ends(self) -> Floats:
-        """When each of ``running`` is expected to end, not before now, seconds."""
+        """When each of ``running`` is expected to end, its data's way to it counted in, not before now, seconds."""
         rows, queue, now = self.running, self.queue, self.now
         due = queue.start[rows] + self.expected[rows] / self.layout.nodes.speed[queue.node[rows]]
+        if queue.linked:
+            due += [self.travel(row, int(queue.node[row])) for row in rows.tolist()]
         late = now + OVERRUN * (now - queue.start[rows])
         return np.where(due > now, due, late)
 
@@ -130,11 +132,11 @@ class QueueSituation:
         return mean_pace(1.0 / self.layout.nodes.bandwidth)
 
     def travel(self, row: int, node: int) -> float:
-        """Seconds that the outputs of a ready task's parents take to a node; they travel beside each other."""
+        """Seconds that the outputs of a task's ended parents take to a node; they travel beside each other."""
         bandwidth, ended = self.layout.nodes.bandwidth, self.state.ended
         longest = 0.0
         for parent, size in self.queue.inputs[row]:
-            there = ended[parent][0]
+            there = ended[parent][0] if parent in ended else node
             if there != node and size:
                 slow = min(bandwidth[there], bandwidth[node])
                 longest = max(longest, 0.0 if math.isinf(slow) else size / float(slow))

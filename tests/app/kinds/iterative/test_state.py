@@ -9,7 +9,7 @@ from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.projection_tables import LARGEST_SUFFIX
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, advance, begin, pack, unpack
+from app.kinds.iterative.state import State, advance, aligned, begin, pack, unpack
 from tests.planted import planted_spec, planted_table
 
 SPEC = planted_spec()
@@ -48,6 +48,40 @@ def test_a_disturbance_is_followed_at_once() -> None:
     expected = float(np.exp(table.log_mean[0, 5, 0, 0]))
     state = report(projector, [expected] * 10 + [2 * expected] * 2, [5] * 12)
     assert state.effect[0, 0] == pytest.approx(np.log(2), rel=0.05)
+
+
+def test_a_slow_drift_that_no_sample_shows_is_followed() -> None:
+    """Three percent an iteration, a third of the noise: under a constant effect the error grows to a multiple of it."""
+    table = planted_table(SPEC, effect=0.15, noise=0.1, drift=0.0)
+    projector = Projector(LAYOUT, table)
+    expected = float(np.exp(table.log_mean[0, 5, 0, 0]))
+    noise = 0.1 * np.random.default_rng(4).standard_normal((200, 25))
+    drift = 0.03 * np.arange(25)
+    behind = [
+        drift[-1] - report(projector, list(expected * np.exp(drift + one)), [5] * 25).effect[0, 0] for one in noise
+    ]
+    assert np.mean(behind) < 0.2  # half of 0.36, which a constant effect lags behind
+
+
+def test_noise_is_hardly_taken_for_drift() -> None:
+    table = planted_table(SPEC, effect=0.15, noise=0.1, drift=0.0)
+    projector = Projector(LAYOUT, table)
+    expected = float(np.exp(table.log_mean[0, 5, 0, 0]))
+    noise = 0.1 * np.random.default_rng(4).standard_normal((200, 25))
+    effects = [report(projector, list(expected * np.exp(one)), [5] * 25).effect[0, 0] for one in noise]
+    assert np.std(effects) < 2 * 0.1 / np.sqrt(25)  # twice that of the mean, at most
+
+
+def test_runs_of_a_version_that_kept_no_errors_go_on() -> None:
+    projector = Projector(LAYOUT, planted_table(SPEC))
+    row = pack(report(projector, [2.0, 3.0], [4, 5]))[0]
+    metrics = len(LAYOUT.metrics)
+    old = row[: -(2 * metrics + 1)]
+    (again,) = aligned(projector, [old])
+    np.testing.assert_array_equal(again, np.concatenate([old, np.ones(metrics), np.zeros(metrics + 1)]))
+    state = unpack(LAYOUT, again[None])
+    assert state.effect == unpack(LAYOUT, row[None]).effect
+    assert [float(part.item()) for part in (state.errors, state.trend, state.judged)] == [1, 0, 0]
 
 
 @given(

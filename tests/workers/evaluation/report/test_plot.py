@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.kinds.workflow.layout import nodes_of, pool
@@ -85,9 +86,10 @@ def test_gantt_charts_share_their_window_and_their_colours() -> None:
     bars = [chart["layer"][0]["encoding"] for chart in charts]
     assert len({tuple(one["x"]["scale"]["domain"]) for one in bars}) == 1
     assert len({tuple(one["color"]["scale"]["domain"]) for one in bars}) == 1
-    assert bars[0]["color"]["scale"]["domain"][1] >= max(
-        bar["slowdown"] for one in chosen(thirteen()) for bar in one["gantt"]["bars"]
-    )
+    colours = bars[0]["color"]["scale"]
+    assert len(set(colours["range"])) == len(colours["domain"]) + 1
+    slowdowns = [bar["slowdown"] for one in chosen(thirteen()) for bar in one["gantt"]["bars"]]
+    assert len(set(np.searchsorted(colours["domain"], slowdowns))) >= 3  # tasks are told apart
 
 
 def test_charts_of_other_stretches_have_their_own_time() -> None:
@@ -96,7 +98,6 @@ def test_charts_of_other_stretches_have_their_own_time() -> None:
     both = [picture(name, one, pool(16), in_turn(one, 16)) for name, one in (("a", early), ("b", late))]
     first, second = frames(both)
     assert first.clock.first + 1e5 < second.clock.first
-    assert first.most == second.most
 
 
 def test_where_nothing_costs_anything_there_is_no_front() -> None:

@@ -158,8 +158,7 @@ def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, me
         families=families,
         reading=grid.on_nodes(layout),
     )
-    fitted = logs[used] - chosen.log_mean(X, bins[used])
-    spreads = decompose(chosen.residuals, fitted, groups, flat.iterations[used], chosen.folds, seed)
+    spreads = decompose(chosen.residuals, groups, flat.iterations[used], chosen.folds, seed)
     unit = f" {layout.spec.metrics[metric].unit}".rstrip()
     measured = Measured(layout.metrics[metric], unit, names, groups, flat.iterations[used], logs[used])
     return MetricFit(chosen, used, spreads, unexplained(measured, spreads))

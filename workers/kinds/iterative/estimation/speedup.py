@@ -10,6 +10,7 @@ from workers.estimators.base import Floats
 STEPS = (20, 10, 6)  # of a share, with one, two and three resources
 COARSEST = 4
 SMALLEST = 1e-9
+KNEE, LOSS = 1.25, 0.25  # where a retrograde law turns, and its elasticity from there
 
 Law = Callable[[Floats, Floats], Floats]
 """Log of the metric [n, J] at relative allocations [n, R] with shares [J, R]; 0 at a relative allocation of 1."""
@@ -40,4 +41,10 @@ def power(relative: Floats, share: Floats) -> Floats:
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 
-LAWS: tuple[Law, ...] = (amdahl(0.0), power, amdahl(0.1), amdahl(0.2), amdahl(0.4))
+def retrograde(relative: Floats, share: Floats) -> Floats:
+    """Amdahl's up to a knee a little above the allocations that are usual; beyond, more makes slower (Gunther 1993)."""
+    beyond = np.log(np.maximum(relative / KNEE, 1)).mean(axis=1, keepdims=True)
+    return np.asarray(amdahl(0.0)(np.minimum(relative, KNEE), share) + LOSS * beyond, np.float64)
+
+
+LAWS: tuple[Law, ...] = (amdahl(0.0), power, amdahl(0.1), amdahl(0.2), retrograde)

@@ -7,8 +7,9 @@ from workers.kinds.workflow.simulator.compiling import compilable, kernel
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
 compilable(placement.arrival, placement.bill, placement.offer, placement.planned, ranks.first_ready)
-compilable(annealing.used, annealing.replayed, annealing.timed, annealing.restored, annealing.critical_chain)
-compilable(annealing.turned, annealing.turns_open, annealing.soonest, annealing.beside, annealing.put)
+compilable(annealing.used, annealing.replayed, annealing.supplied, annealing.timed, annealing.restored)
+compilable(annealing.critical_chain, annealing.turned, annealing.turns_open, annealing.soonest)
+compilable(annealing.beside, annealing.put)
 compilable(annealing.relatives, annealing.turn_for, annealing.attempt, annealing.bills, annealing.worth_of)
 place = kernel(placement.planned)
 anneal = kernel(annealing.annealed)

@@ -1,4 +1,7 @@
-"""Search for a better plan than any rule's: the best rules' plans, each bettered by threshold accepting."""
+"""Search for a better plan than any rule's: the best rules' plans, bettered by threshold accepting, then the best."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -9,7 +12,9 @@ from app.kinds.workflow.scheduling.portfolio import cost_rules, length, money, r
 from app.kinds.workflow.scheduling.ranks import Floats, Indices
 from workers.kinds.workflow.simulator.planner import COMPILED_RANKS, anneal, place, plan
 
-STARTS = 3  # plans from which a search begins
+Solution = TypeVar("Solution")
+LEGS = ((3, 0.4), (1, 0.3), (1, 0.3))  # of a search: how many of the best go on, and their share of all attempts
+STARTS = LEGS[0][0]
 WORK = 8e4  # of a search, in what takes about a microsecond
 MOST_ATTEMPTS = 100_000
 ATTEMPT_WORK = (0.4, 0.0055, 0.001)  # of an attempt: whatever its size, for each task, for each edge
@@ -118,7 +123,22 @@ def agent(
     given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
 ) -> Plan:
     """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's."""
-    starts = begun(given, objective)
-    each = (attempts_for(given) if attempts is None else attempts) // len(starts)
-    found = [searched(given, start, objective, random, each) for start in starts]
-    return min(found, key=lambda one: value(given, one, objective))
+    return bettered(
+        begun(given, objective),
+        lambda start, each: searched(given, start, objective, random, each),
+        lambda one: value(given, one, objective),
+        attempts_for(given) if attempts is None else attempts,
+    )
+
+
+def bettered(
+    starts: Sequence[Solution],
+    search: Callable[[Solution, int], Solution],
+    worth: Callable[[Solution], float],
+    attempts: int,
+) -> Solution:
+    """The best of ``starts`` after a search by ``LEGS``, none of which makes a solution worse; the least is best."""
+    for keep, share in LEGS:
+        starts = sorted(starts, key=worth)[:keep]
+        starts = [search(start, int(attempts * share / len(starts))) for start in starts]
+    return min(starts, key=worth)

@@ -2,7 +2,12 @@
 
 from .agent_read import AgentRead
 from .agent_read_report import AgentReadReport
+from .arrived import Arrived
 from .backfill_window import BackfillWindow
+from .batch_prediction import BatchPrediction
+from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
+from .batch_start import BatchStart
+from .batches_read import BatchesRead
 from .criterion import Criterion
 from .decision import Decision
 from .decision_allocation import DecisionAllocation
@@ -12,6 +17,7 @@ from .decision_predicted import DecisionPredicted
 from .decision_reason import DecisionReason
 from .decision_source import DecisionSource
 from .disturbances import Disturbances
+from .drop import Drop
 from .evaluation_read import EvaluationRead
 from .evaluation_read_request import EvaluationReadRequest
 from .evaluation_report import EvaluationReport
@@ -26,11 +32,32 @@ from .exogenous_issue import ExogenousIssue
 from .exogenous_point import ExogenousPoint
 from .exogenous_read import ExogenousRead
 from .feature import Feature
+from .finished import Finished
 from .finished_task import FinishedTask
 from .fit_request import FitRequest
 from .gain_interval import GainInterval
 from .health import Health
 from .held_out import HeldOut
+from .inference_decision import InferenceDecision
+from .inference_decision_expected_type_0 import InferenceDecisionExpectedType0
+from .inference_decision_expected_type_0_additional_property import (
+    InferenceDecisionExpectedType0AdditionalProperty,
+)
+from .inference_decision_quality import InferenceDecisionQuality
+from .inference_decision_servers import InferenceDecisionServers
+from .inference_decision_source import InferenceDecisionSource
+from .inference_decision_waiting import InferenceDecisionWaiting
+from .inference_execution import InferenceExecution
+from .inference_patch import InferencePatch
+from .inference_patch_prices import InferencePatchPrices
+from .inference_patch_qualities import InferencePatchQualities
+from .inference_patch_users import InferencePatchUsers
+from .inference_patch_weights import InferencePatchWeights
+from .inference_report import InferenceReport
+from .inference_spec import InferenceSpec
+from .inference_spec_policies import InferenceSpecPolicies
+from .inference_start import InferenceStart
+from .inference_weights import InferenceWeights
 from .interval import Interval
 from .iteration_read import IterationRead
 from .iteration_read_decision_type_1 import IterationReadDecisionType1
@@ -95,6 +122,7 @@ from .queue_report import QueueReport
 from .queue_shadow import QueueShadow
 from .queued_task import QueuedTask
 from .readiness import Readiness
+from .reason import Reason
 from .rejection import Rejection
 from .remark import Remark
 from .report import Report
@@ -102,7 +130,11 @@ from .report_allocation import ReportAllocation
 from .report_features import ReportFeatures
 from .report_metrics import ReportMetrics
 from .report_warning import ReportWarning
+from .requests_read import RequestsRead
+from .requests_read_of_users import RequestsReadOfUsers
 from .resource import Resource
+from .response_quality import ResponseQuality
+from .response_quality_shape import ResponseQualityShape
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
 from .run_read import RunRead
@@ -113,11 +145,16 @@ from .run_started import RunStarted
 from .running_task import RunningTask
 from .scored import Scored
 from .series_read import SeriesRead
+from .server_change import ServerChange
+from .server_change_state import ServerChangeState
+from .server_class import ServerClass
 from .shadow_read import ShadowRead
+from .shadow_starts import ShadowStarts
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
 from .skipped_lines import SkippedLines
 from .spread import Spread
+from .started import Started
 from .stored_execution import StoredExecution
 from .trace_execution import TraceExecution
 from .trace_read import TraceRead
@@ -130,26 +167,41 @@ from .train_request_require_item import TrainRequestRequireItem
 from .upcoming_iteration import UpcomingIteration
 from .upcoming_iteration_features import UpcomingIterationFeatures
 from .upload_read import UploadRead
-from .upload_samples_json_body import UploadSamplesJsonBody
-from .upload_samples_json_body_samples_item import UploadSamplesJsonBodySamplesItem
-from .upload_samples_json_body_samples_item_reports_item import (
-    UploadSamplesJsonBodySamplesItemReportsItem,
+from .upload_samples_json_body_type_0 import UploadSamplesJsonBodyType0
+from .upload_samples_json_body_type_0_samples_item import (
+    UploadSamplesJsonBodyType0SamplesItem,
 )
-from .upload_samples_json_body_samples_item_reports_item_allocation import (
-    UploadSamplesJsonBodySamplesItemReportsItemAllocation,
+from .upload_samples_json_body_type_0_samples_item_batches_item import (
+    UploadSamplesJsonBodyType0SamplesItemBatchesItem,
 )
-from .upload_samples_json_body_samples_item_reports_item_features import (
-    UploadSamplesJsonBodySamplesItemReportsItemFeatures,
+from .upload_samples_json_body_type_0_samples_item_requests_item import (
+    UploadSamplesJsonBodyType0SamplesItemRequestsItem,
 )
-from .upload_samples_json_body_samples_item_reports_item_metrics import (
-    UploadSamplesJsonBodySamplesItemReportsItemMetrics,
+from .upload_samples_json_body_type_1 import UploadSamplesJsonBodyType1
+from .upload_samples_json_body_type_1_samples_item import (
+    UploadSamplesJsonBodyType1SamplesItem,
 )
+from .upload_samples_json_body_type_1_samples_item_reports_item import (
+    UploadSamplesJsonBodyType1SamplesItemReportsItem,
+)
+from .upload_samples_json_body_type_1_samples_item_reports_item_allocation import (
+    UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation,
+)
+from .upload_samples_json_body_type_1_samples_item_reports_item_features import (
+    UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures,
+)
+from .upload_samples_json_body_type_1_samples_item_reports_item_metrics import (
+    UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics,
+)
+from .user import User
+from .variant import Variant
 from .verdict import Verdict
 from .verdict_level_type_0 import VerdictLevelType0
 from .weights import Weights
 from .workflow_patch import WorkflowPatch
 from .workflow_patch_prices import WorkflowPatchPrices
 from .workflow_patch_weights import WorkflowPatchWeights
+from .workflow_plan import WorkflowPlan
 from .workflow_spec import WorkflowSpec
 from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
 from .workflow_spec_backfilling import WorkflowSpecBackfilling
@@ -162,7 +214,12 @@ from .workload_read_champions import WorkloadReadChampions
 __all__ = (
     "AgentRead",
     "AgentReadReport",
+    "Arrived",
     "BackfillWindow",
+    "BatchesRead",
+    "BatchPrediction",
+    "BatchPredictionArrivalsType0",
+    "BatchStart",
     "Criterion",
     "Decision",
     "DecisionAllocation",
@@ -172,6 +229,7 @@ __all__ = (
     "DecisionReason",
     "DecisionSource",
     "Disturbances",
+    "Drop",
     "EvaluationRead",
     "EvaluationReadRequest",
     "EvaluationReport",
@@ -186,11 +244,30 @@ __all__ = (
     "ExogenousPoint",
     "ExogenousRead",
     "Feature",
+    "Finished",
     "FinishedTask",
     "FitRequest",
     "GainInterval",
     "Health",
     "HeldOut",
+    "InferenceDecision",
+    "InferenceDecisionExpectedType0",
+    "InferenceDecisionExpectedType0AdditionalProperty",
+    "InferenceDecisionQuality",
+    "InferenceDecisionServers",
+    "InferenceDecisionSource",
+    "InferenceDecisionWaiting",
+    "InferenceExecution",
+    "InferencePatch",
+    "InferencePatchPrices",
+    "InferencePatchQualities",
+    "InferencePatchUsers",
+    "InferencePatchWeights",
+    "InferenceReport",
+    "InferenceSpec",
+    "InferenceSpecPolicies",
+    "InferenceStart",
+    "InferenceWeights",
     "Interval",
     "IterationRead",
     "IterationReadDecisionType1",
@@ -255,6 +332,7 @@ __all__ = (
     "QueueReport",
     "QueueShadow",
     "Readiness",
+    "Reason",
     "Rejection",
     "Remark",
     "Report",
@@ -262,7 +340,11 @@ __all__ = (
     "ReportFeatures",
     "ReportMetrics",
     "ReportWarning",
+    "RequestsRead",
+    "RequestsReadOfUsers",
     "Resource",
+    "ResponseQuality",
+    "ResponseQualityShape",
     "RunningTask",
     "RunPatch",
     "RunPatchState",
@@ -273,11 +355,16 @@ __all__ = (
     "RunStarted",
     "Scored",
     "SeriesRead",
+    "ServerChange",
+    "ServerChangeState",
+    "ServerClass",
     "ShadowRead",
+    "ShadowStarts",
     "ShadowStep",
     "ShadowStepAllocationType0",
     "SkippedLines",
     "Spread",
+    "Started",
     "StoredExecution",
     "TraceExecution",
     "TraceRead",
@@ -290,18 +377,25 @@ __all__ = (
     "UpcomingIteration",
     "UpcomingIterationFeatures",
     "UploadRead",
-    "UploadSamplesJsonBody",
-    "UploadSamplesJsonBodySamplesItem",
-    "UploadSamplesJsonBodySamplesItemReportsItem",
-    "UploadSamplesJsonBodySamplesItemReportsItemAllocation",
-    "UploadSamplesJsonBodySamplesItemReportsItemFeatures",
-    "UploadSamplesJsonBodySamplesItemReportsItemMetrics",
+    "UploadSamplesJsonBodyType0",
+    "UploadSamplesJsonBodyType0SamplesItem",
+    "UploadSamplesJsonBodyType0SamplesItemBatchesItem",
+    "UploadSamplesJsonBodyType0SamplesItemRequestsItem",
+    "UploadSamplesJsonBodyType1",
+    "UploadSamplesJsonBodyType1SamplesItem",
+    "UploadSamplesJsonBodyType1SamplesItemReportsItem",
+    "UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation",
+    "UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures",
+    "UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics",
+    "User",
+    "Variant",
     "Verdict",
     "VerdictLevelType0",
     "Weights",
     "WorkflowPatch",
     "WorkflowPatchPrices",
     "WorkflowPatchWeights",
+    "WorkflowPlan",
     "WorkflowSpec",
     "WorkflowSpecBackfilling",
     "WorkflowSpecBackfillOrder",

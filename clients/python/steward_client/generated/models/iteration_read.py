@@ -11,6 +11,8 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.inference_decision import InferenceDecision
+    from ..models.inference_report import InferenceReport
     from ..models.iteration_read_decision_type_1 import IterationReadDecisionType1
     from ..models.iteration_read_report_type_1 import IterationReadReportType1
     from ..models.iteration_report import IterationReport
@@ -26,8 +28,8 @@ class IterationRead:
     """A reported iteration and what it was answered with; what can't be read here is given as it is stored."""
 
     iteration: int
-    report: IterationReadReportType1 | IterationReport | QueueReport
-    decision: Decision | IterationReadDecisionType1 | QueueDecision
+    report: InferenceReport | IterationReadReportType1 | IterationReport | QueueReport
+    decision: Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision
     reported_at: datetime.datetime
     problem: None | str | Unset = UNSET
     """ Why report or decision can't be read here, e.g. their kind isn't installed. """
@@ -35,6 +37,8 @@ class IterationRead:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
+        from ..models.inference_report import InferenceReport  # noqa: PLC0415
         from ..models.iteration_report import IterationReport  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.queue_report import QueueReport  # noqa: PLC0415
@@ -42,7 +46,9 @@ class IterationRead:
         iteration = self.iteration
 
         report: dict[str, Any]
-        if isinstance(self.report, IterationReport):
+        if isinstance(self.report, InferenceReport):
+            report = self.report.to_dict()
+        elif isinstance(self.report, IterationReport):
             report = self.report.to_dict()
         elif isinstance(self.report, QueueReport):
             report = self.report.to_dict()
@@ -50,7 +56,9 @@ class IterationRead:
             report = self.report.to_dict()
 
         decision: dict[str, Any]
-        if isinstance(self.decision, Decision):
+        if isinstance(self.decision, InferenceDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
         elif isinstance(self.decision, QueueDecision):
             decision = self.decision.to_dict()
@@ -83,6 +91,8 @@ class IterationRead:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
+        from ..models.inference_report import InferenceReport  # noqa: PLC0415
         from ..models.iteration_read_decision_type_1 import IterationReadDecisionType1  # noqa: PLC0415
         from ..models.iteration_read_report_type_1 import IterationReadReportType1  # noqa: PLC0415
         from ..models.iteration_report import IterationReport  # noqa: PLC0415
@@ -92,11 +102,11 @@ class IterationRead:
         d = dict(src_dict)
         iteration = d.pop("iteration")
 
-        def _parse_report(data: object) -> IterationReadReportType1 | IterationReport | QueueReport:
+        def _parse_report(data: object) -> InferenceReport | IterationReadReportType1 | IterationReport | QueueReport:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                report_type_0_type_0 = IterationReport.from_dict(data)
+                report_type_0_type_0 = InferenceReport.from_dict(data)
 
                 return report_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -104,9 +114,17 @@ class IterationRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                report_type_0_type_1 = QueueReport.from_dict(data)
+                report_type_0_type_1 = IterationReport.from_dict(data)
 
                 return report_type_0_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                report_type_0_type_2 = QueueReport.from_dict(data)
+
+                return report_type_0_type_2
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):
@@ -117,11 +135,11 @@ class IterationRead:
 
         report = _parse_report(d.pop("report"))
 
-        def _parse_decision(data: object) -> Decision | IterationReadDecisionType1 | QueueDecision:
+        def _parse_decision(data: object) -> Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0_type_0 = Decision.from_dict(data)
+                decision_type_0_type_0 = InferenceDecision.from_dict(data)
 
                 return decision_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -129,9 +147,17 @@ class IterationRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0_type_1 = QueueDecision.from_dict(data)
+                decision_type_0_type_1 = Decision.from_dict(data)
 
                 return decision_type_0_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_2 = QueueDecision.from_dict(data)
+
+                return decision_type_0_type_2
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):

@@ -11,6 +11,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.backfill_window import BackfillWindow
     from ..models.scored import Scored
+    from ..models.workflow_plan import WorkflowPlan
 
 
 T = TypeVar("T", bound="QueueReason")
@@ -31,11 +32,14 @@ class QueueReason:
     runner_up: None | Scored | Unset = UNSET
     """ The next one. """
     window: BackfillWindow | None | Unset = UNSET
+    plan: None | Unset | WorkflowPlan = UNSET
+    """ Of workflows, where an agent is wanted. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.backfill_window import BackfillWindow  # noqa: PLC0415
         from ..models.scored import Scored  # noqa: PLC0415
+        from ..models.workflow_plan import WorkflowPlan  # noqa: PLC0415
 
         code = self.code
 
@@ -69,6 +73,14 @@ class QueueReason:
         else:
             window = self.window
 
+        plan: dict[str, Any] | None | Unset
+        if isinstance(self.plan, Unset):
+            plan = UNSET
+        elif isinstance(self.plan, WorkflowPlan):
+            plan = self.plan.to_dict()
+        else:
+            plan = self.plan
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -85,6 +97,8 @@ class QueueReason:
             field_dict["runner_up"] = runner_up
         if window is not UNSET:
             field_dict["window"] = window
+        if plan is not UNSET:
+            field_dict["plan"] = plan
 
         return field_dict
 
@@ -92,6 +106,7 @@ class QueueReason:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.backfill_window import BackfillWindow  # noqa: PLC0415
         from ..models.scored import Scored  # noqa: PLC0415
+        from ..models.workflow_plan import WorkflowPlan  # noqa: PLC0415
 
         d = dict(src_dict)
         code = d.pop("code")
@@ -153,6 +168,23 @@ class QueueReason:
 
         window = _parse_window(d.pop("window", UNSET))
 
+        def _parse_plan(data: object) -> None | Unset | WorkflowPlan:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                plan_type_0 = WorkflowPlan.from_dict(data)
+
+                return plan_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | WorkflowPlan, data)
+
+        plan = _parse_plan(d.pop("plan", UNSET))
+
         queue_reason = cls(
             code=code,
             text=text,
@@ -161,6 +193,7 @@ class QueueReason:
             first=first,
             runner_up=runner_up,
             window=window,
+            plan=plan,
         )
 
         queue_reason.additional_properties = d

@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.inference_decision import InferenceDecision
     from ..models.queue_decision import QueueDecision
     from ..models.run_read_start import RunReadStart
 
@@ -34,7 +35,7 @@ class RunRead:
     """ What it was started with, beside workload and shadow. """
     iterations: int
     """ How many iterations are reported; the number of the next one. """
-    decision: Decision | QueueDecision
+    decision: Decision | InferenceDecision | QueueDecision
     """ The last decision. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
@@ -44,6 +45,7 @@ class RunRead:
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
 
         id = self.id
 
@@ -61,7 +63,9 @@ class RunRead:
         iterations = self.iterations
 
         decision: dict[str, Any]
-        if isinstance(self.decision, Decision):
+        if isinstance(self.decision, InferenceDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
         else:
             decision = self.decision.to_dict()
@@ -104,6 +108,7 @@ class RunRead:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.run_read_start import RunReadStart  # noqa: PLC0415
 
@@ -127,20 +132,28 @@ class RunRead:
 
         iterations = d.pop("iterations")
 
-        def _parse_decision(data: object) -> Decision | QueueDecision:
+        def _parse_decision(data: object) -> Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0 = Decision.from_dict(data)
+                decision_type_0 = InferenceDecision.from_dict(data)
 
                 return decision_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_1 = Decision.from_dict(data)
+
+                return decision_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            decision_type_1 = QueueDecision.from_dict(data)
+            decision_type_2 = QueueDecision.from_dict(data)
 
-            return decision_type_1
+            return decision_type_2
 
         decision = _parse_decision(d.pop("decision"))
 

@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.inference_decision import InferenceDecision
     from ..models.queue_decision import QueueDecision
 
 
@@ -22,11 +23,12 @@ class RunStarted:
     workload: str
     agent: int | None
     """ Version of the agent that answers; null for a heuristic. """
-    decision: Decision | QueueDecision
+    decision: Decision | InferenceDecision | QueueDecision
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
 
         id = self.id
 
@@ -36,7 +38,9 @@ class RunStarted:
         agent = self.agent
 
         decision: dict[str, Any]
-        if isinstance(self.decision, Decision):
+        if isinstance(self.decision, InferenceDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
         else:
             decision = self.decision.to_dict()
@@ -57,6 +61,7 @@ class RunStarted:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -71,20 +76,28 @@ class RunStarted:
 
         agent = _parse_agent(d.pop("agent"))
 
-        def _parse_decision(data: object) -> Decision | QueueDecision:
+        def _parse_decision(data: object) -> Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0 = Decision.from_dict(data)
+                decision_type_0 = InferenceDecision.from_dict(data)
 
                 return decision_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_1 = Decision.from_dict(data)
+
+                return decision_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            decision_type_1 = QueueDecision.from_dict(data)
+            decision_type_2 = QueueDecision.from_dict(data)
 
-            return decision_type_1
+            return decision_type_2
 
         decision = _parse_decision(d.pop("decision"))
 

@@ -37,7 +37,8 @@ class WorkflowSpec:
     """ What one user may have at a time; null: as much as there is. """
     strategy: str | Unset = "sjf"
     """ the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that comes with
-    Steward, and sjf should it fail """
+    Steward, and sjf should it fail; where tasks depend on each other, that of a plan that is searched for, and heft
+    where none is better """
     backfilling: WorkflowSpecBackfilling | Unset = WorkflowSpecBackfilling.EASY
     """ what may overtake a task that must wait """
     backfill_order: WorkflowSpecBackfillOrder | Unset = WorkflowSpecBackfillOrder.FCFS

@@ -10,6 +10,7 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.inference_spec import InferenceSpec
     from ..models.iterative_spec import IterativeSpec
     from ..models.workflow_spec import WorkflowSpec
     from ..models.workload_listed_champions import WorkloadListedChampions
@@ -26,7 +27,7 @@ class WorkloadListed:
     id: str
     name: str
     kind: str
-    spec: IterativeSpec | WorkflowSpec | WorkloadListedSpecType1
+    spec: InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1
     """ The spec as it stands; where it can't be read here, as it is stored. """
     spec_version: int
     """ Counts from 1; every PATCH that changes something adds 1. """
@@ -42,6 +43,7 @@ class WorkloadListed:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.inference_spec import InferenceSpec  # noqa: PLC0415
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
 
@@ -52,7 +54,9 @@ class WorkloadListed:
         kind = self.kind
 
         spec: dict[str, Any]
-        if isinstance(self.spec, IterativeSpec):
+        if isinstance(self.spec, InferenceSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, IterativeSpec):
             spec = self.spec.to_dict()
         elif isinstance(self.spec, WorkflowSpec):
             spec = self.spec.to_dict()
@@ -98,6 +102,7 @@ class WorkloadListed:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.inference_spec import InferenceSpec  # noqa: PLC0415
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
         from ..models.workload_listed_champions import WorkloadListedChampions  # noqa: PLC0415
@@ -110,11 +115,11 @@ class WorkloadListed:
 
         kind = d.pop("kind")
 
-        def _parse_spec(data: object) -> IterativeSpec | WorkflowSpec | WorkloadListedSpecType1:
+        def _parse_spec(data: object) -> InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0_type_0 = IterativeSpec.from_dict(data)
+                spec_type_0_type_0 = InferenceSpec.from_dict(data)
 
                 return spec_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -122,9 +127,17 @@ class WorkloadListed:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0_type_1 = WorkflowSpec.from_dict(data)
+                spec_type_0_type_1 = IterativeSpec.from_dict(data)
 
                 return spec_type_0_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_2 = WorkflowSpec.from_dict(data)
+
+                return spec_type_0_type_2
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app.kinds.iterative.decisions.forecast import forecast
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import advance, begin
 from tests.app.kinds.iterative.decisions.deciding import compiled, reported, seconds
 
 
@@ -45,4 +48,39 @@ def test_intervals_narrow_as_the_run_is_known() -> None:
     table = on.projector.table
     assert widths == sorted(widths, reverse=True)
     assert math.log(widths[0]) == pytest.approx(float(table.marginal_high[0] - table.marginal_low[0]))
-    assert math.log(widths[-1]) > float(table.residual_high[0] - table.residual_low[0])
+
+
+@pytest.mark.parametrize("times", [0.4, 2.5])
+def test_intervals_learn_their_scale_from_the_errors_of_the_run(times: float) -> None:
+    """Errors of an eighth or so of what the samples' were narrow them, larger ones widen them."""
+    on = compiled()
+    widths = []
+    for scale in (1.0, times):
+        state = reported(on, [8], iterations=0)
+        noise = float(on.projector.table.noise_sd[0]) * scale * np.random.default_rng(3).standard_normal(20)
+        for error in noise - noise.mean():
+            measured = np.array([[seconds(8) * math.exp(error)]])
+            state = advance(on.projector, state, state.levels, measured, np.zeros((1, 0)))
+        here = on.layout.index(state.levels)
+        seen = forecast(on.projector, state, here, here, np.zeros(1))
+        widths.append(math.log(float(seen.high[0, 0] / seen.low[0, 0])))
+    assert (widths[1] < 0.75 * widths[0]) if times < 1 else (widths[1] > 1.5 * widths[0])
+
+
+def test_loud_iterations_have_wider_intervals() -> None:
+    on = compiled()
+    table = on.projector.table
+    bins = np.arange(30, dtype=np.int32) % 2
+    loud = replace(
+        table,
+        log_mean=np.repeat(table.log_mean, 2, axis=3),
+        iteration_bin=bins,
+        noise_by_bin=np.array([[0.05, 0.2]]),
+    )
+    projector = Projector(on.layout, loud)
+    state = begin(projector, np.array([[4]]))._replace(variance=np.zeros((1, 1)))
+    here, widths = on.layout.index(state.levels), []
+    for iteration in (0, 1):
+        seen = forecast(projector, state._replace(iteration=np.array([iteration])), here, here, np.zeros(1))
+        widths.append(math.log(float(seen.high[0, 0] / seen.low[0, 0])))
+    assert widths[1] == pytest.approx(4 * widths[0], rel=1e-6)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from rich.console import Console
 from typer.testing import CliRunner
 
 from app.cli.main import cli
+from app.kinds.workflow.commands.import_traces import Options, run
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from tests.app.kinds.workflow.traces import same
@@ -144,6 +147,22 @@ def test_what_the_service_refuses_is_told(invoke: Invoke, service: TestClient, l
     assert "no workload 'nobody'" in complaints
     status, _, complaints = invoke("swf", log, "--workload", "cluster", "--name", "x" * 300)
     assert status == 1
+
+
+def test_what_is_in_a_file_is_told_before_what_was_refused(service: TestClient, log: Path) -> None:
+    both = Console(record=True, width=200, file=io.StringIO())
+    options = Options("swf", [log], {}, None, None, "swf", "nobody", None, "http://127.0.0.1:1")
+    assert run(options, both, both) == 1
+    told = both.export_text()
+    assert told.index("lacks:") < told.index("no workload 'nobody'")
+
+
+def test_a_workflow_is_no_batch_log(invoke: Invoke, flow: Path) -> None:
+    for options in ((), ("--skip-bad",)):
+        status, _, complaints = invoke("swf", flow, *options)
+        assert status == 1
+        told = "is JSON, not a log in Standard Workload Format; `steward import wfformat` reads workflows in WfFormat"
+        assert complaints.strip().splitlines() == [f"{flow}: {told}"]
 
 
 def test_without_a_service_the_status_is_3(invoke: Invoke, log: Path) -> None:

@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.observation import everywhere, outlook
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.state import advance, begin
 from workers.estimators.base import Floats, Inputs
 from workers.estimators.selection import select
 from workers.kinds.iterative.estimation import grid
 from workers.kinds.iterative.estimation.belief import Members, members
 from workers.kinds.iterative.estimation.executions import Executions, Flat
+from workers.kinds.iterative.estimation.fit import fit_domain_model
 
 STAGES = 10
 LENGTHS = np.geomspace(5.0, 80.0, STAGES)
@@ -138,6 +142,34 @@ def test_features_act_as_the_selected_family_says() -> None:
     found = members(layout, flat, inputs, one, [chosen], [every], count=4, rng=np.random.default_rng(0))
     assert found.log_mean.shape == (4, 1, 39, 3, 1)
     np.testing.assert_allclose(np.diff(found.log_mean[:, 0, 4:35, :, 0], axis=2), np.log(2), atol=0.15)
+
+
+def test_what_more_executors_spoil_is_not_taken_for_a_slow_run() -> None:
+    """Beyond a knee that no sample shows, runs get slower: those that went there find it out, and go back."""
+
+    def law(units: Floats) -> Floats:
+        return np.asarray(_amdahl(np.minimum(units, 18)) * (1 + 0.01 * np.maximum(units[:, 0] - 18, 0)))
+
+    target = {"name": "iteration_seconds", "target": 1.1 * float(law(np.full((1, 1), 14.0))[0] * 3 * LENGTHS.sum())}
+    metric = target | {"scope": "run"}
+    spec = Spec.model_validate({"name": "w", "resources": [EXECUTORS], "metrics": [metric], "iterations": 3 * STAGES})
+    layout, back = Layout(spec), []
+    for seed in range(8):
+        random, items = np.random.default_rng(seed), []
+        for run, units in enumerate((9.0, 12.0, 13.0, 16.0, 20.0, 21.0, 24.0, 25.0)):
+            slowness = np.exp(0.15 * random.normal() + 0.1 * random.normal(size=3 * STAGES))
+            seconds = np.tile(LENGTHS, 3) * law(np.full((1, 1), units)) * slowness
+            columns = np.arange(3 * STAGES), np.full(3 * STAGES, units), seconds
+            items.append((f"run-{run}", np.column_stack(columns)))
+        projector = Projector(layout, fit_domain_model(spec, Executions(tuple(items)), seed).table)
+        state = begin(projector, np.full((50, 1), 25 - 2))
+        for i, units in enumerate([25.0] * 3 + [40.0] * 8):
+            pace = np.exp(0.25 + 0.1 * random.normal(size=(50, 1)))
+            measured = np.tile(LENGTHS, 3)[i] * law(np.full((50, 1), units))[:, None] * pace
+            state = advance(projector, state, np.full((50, 1), int(units) - 2), measured, np.zeros((50, 0)))
+        best = outlook(projector, state, everywhere(projector, state)).argmax(axis=0)
+        back.append(float((layout.allocations[best, 0] <= 26).mean()))
+    assert np.mean(back) > 0.85  # .92; .78 under laws that only rise with an overhead from the start
 
 
 def test_draws_repeat_by_seed() -> None:

@@ -146,9 +146,8 @@ def test_two_executions_leave_open_what_they_have_not_seen(gpus: tuple[float, fl
         (f"r{i}", np.column_stack([np.arange(12.0), np.full(12, at), _seconds(np.full(12, at)) * np.exp(noise[i])]))
         for i, at in enumerate(gpus)
     )
-    members = fit_domain_model(_spec(), Executions(items)).table.members
-    assert members is not None
-    apart = np.asarray(members[:, 0, :, 0, 0]).std(axis=0)  # by number of gpus less one
+    drawn = [fit_domain_model(_spec(), Executions(items), seed).table.members for seed in range(6)]
+    apart = np.mean([np.asarray(members)[:, 0, :, 0, 0].std(axis=0) for members in drawn], axis=0)  # by gpus less one
     assert apart[3] < apart[1] < apart[0]
     assert apart[3] < 0.2 < apart[0]
 

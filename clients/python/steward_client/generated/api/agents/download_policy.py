@@ -15,11 +15,23 @@ def _get_kwargs(
     workload: str,
     version: int,
     *,
+    role: None | str | Unset = UNSET,
     if_none_match: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
     if not isinstance(if_none_match, Unset):
         headers["if-none-match"] = if_none_match
+
+    params: dict[str, Any] = {}
+
+    json_role: None | str | Unset
+    if isinstance(role, Unset):
+        json_role = UNSET
+    else:
+        json_role = role
+    params["role"] = json_role
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
@@ -27,6 +39,7 @@ def _get_kwargs(
             workload=quote(str(workload), safe=""),
             version=quote(str(version), safe=""),
         ),
+        "params": params,
     }
 
     _kwargs["headers"] = headers
@@ -80,6 +93,7 @@ def sync_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
+    role: None | str | Unset = UNSET,
     if_none_match: None | str | Unset = UNSET,
 ) -> Response[Any | File | Problem]:
     """Download the policy
@@ -89,6 +103,7 @@ def sync_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
+        role (None | str | Unset): Of policies that were trained together, this role's.
         if_none_match (None | str | Unset): An `ETag` of before.
 
     Raises:
@@ -102,6 +117,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         version=version,
+        role=role,
         if_none_match=if_none_match,
     )
 
@@ -117,6 +133,7 @@ def sync(
     version: int,
     *,
     client: AuthenticatedClient | Client,
+    role: None | str | Unset = UNSET,
     if_none_match: None | str | Unset = UNSET,
 ) -> Any | File | Problem | None:
     """Download the policy
@@ -126,6 +143,7 @@ def sync(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
+        role (None | str | Unset): Of policies that were trained together, this role's.
         if_none_match (None | str | Unset): An `ETag` of before.
 
     Raises:
@@ -140,6 +158,7 @@ def sync(
         workload=workload,
         version=version,
         client=client,
+        role=role,
         if_none_match=if_none_match,
     ).parsed
 
@@ -149,6 +168,7 @@ async def asyncio_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
+    role: None | str | Unset = UNSET,
     if_none_match: None | str | Unset = UNSET,
 ) -> Response[Any | File | Problem]:
     """Download the policy
@@ -158,6 +178,7 @@ async def asyncio_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
+        role (None | str | Unset): Of policies that were trained together, this role's.
         if_none_match (None | str | Unset): An `ETag` of before.
 
     Raises:
@@ -171,6 +192,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         version=version,
+        role=role,
         if_none_match=if_none_match,
     )
 
@@ -184,6 +206,7 @@ async def asyncio(
     version: int,
     *,
     client: AuthenticatedClient | Client,
+    role: None | str | Unset = UNSET,
     if_none_match: None | str | Unset = UNSET,
 ) -> Any | File | Problem | None:
     """Download the policy
@@ -193,6 +216,7 @@ async def asyncio(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
+        role (None | str | Unset): Of policies that were trained together, this role's.
         if_none_match (None | str | Unset): An `ETag` of before.
 
     Raises:
@@ -208,6 +232,7 @@ async def asyncio(
             workload=workload,
             version=version,
             client=client,
+            role=role,
             if_none_match=if_none_match,
         )
     ).parsed

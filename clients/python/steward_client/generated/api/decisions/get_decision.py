@@ -6,6 +6,7 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.decision import Decision
+from ...models.inference_decision import InferenceDecision
 from ...models.problem import Problem
 from ...models.queue_decision import QueueDecision
 from ...types import UNSET, Response, Unset
@@ -81,23 +82,31 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Decision | QueueDecision | Problem | None:
+) -> Decision | InferenceDecision | QueueDecision | Problem | None:
     if response.status_code == 200:
 
-        def _parse_response_200(data: object) -> Decision | QueueDecision:
+        def _parse_response_200(data: object) -> Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_0 = Decision.from_dict(data)
+                response_200_type_0 = InferenceDecision.from_dict(data)
 
                 return response_200_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_1 = Decision.from_dict(data)
+
+                return response_200_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_1 = QueueDecision.from_dict(data)
+            response_200_type_2 = QueueDecision.from_dict(data)
 
-            return response_200_type_1
+            return response_200_type_2
 
         response_200 = _parse_response_200(response.json())
 
@@ -126,7 +135,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Decision | QueueDecision | Problem]:
+) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -147,7 +156,7 @@ def sync_detailed(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Response[Decision | QueueDecision | Problem]:
+) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -169,7 +178,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | QueueDecision | Problem]
+        Response[Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -203,7 +212,7 @@ def sync(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Decision | QueueDecision | Problem | None:
+) -> Decision | InferenceDecision | QueueDecision | Problem | None:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -225,7 +234,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | QueueDecision | Problem
+        Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return sync_detailed(
@@ -254,7 +263,7 @@ async def asyncio_detailed(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Response[Decision | QueueDecision | Problem]:
+) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -276,7 +285,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | QueueDecision | Problem]
+        Response[Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -308,7 +317,7 @@ async def asyncio(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Decision | QueueDecision | Problem | None:
+) -> Decision | InferenceDecision | QueueDecision | Problem | None:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -330,7 +339,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | QueueDecision | Problem
+        Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return (

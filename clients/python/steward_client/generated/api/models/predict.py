@@ -6,6 +6,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.batch_prediction import BatchPrediction
 from ...models.prediction import Prediction
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
@@ -15,14 +16,28 @@ def _get_kwargs(
     workload: str,
     version: int,
     *,
-    allocation: list[str],
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
+    server: str | Unset = UNSET,
+    at: float | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    json_allocation = allocation
+    params["variant"] = variant
+
+    params["batch"] = batch
+
+    params["server"] = server
+
+    params["at"] = at
+
+    json_allocation: list[str] | Unset = UNSET
+    if not isinstance(allocation, Unset):
+        json_allocation = allocation
 
     params["allocation"] = json_allocation
 
@@ -48,9 +63,27 @@ def _get_kwargs(
     return _kwargs
 
 
-def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Prediction | Problem | None:
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> BatchPrediction | Prediction | Problem | None:
     if response.status_code == 200:
-        response_200 = Prediction.from_dict(response.json())
+
+        def _parse_response_200(data: object) -> BatchPrediction | Prediction:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_0 = BatchPrediction.from_dict(data)
+
+                return response_200_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            response_200_type_1 = Prediction.from_dict(data)
+
+            return response_200_type_1
+
+        response_200 = _parse_response_200(response.json())
 
         return response_200
 
@@ -82,7 +115,7 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Prediction | Problem]:
+) -> Response[BatchPrediction | Prediction | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -96,10 +129,14 @@ def sync_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    allocation: list[str],
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
+    server: str | Unset = UNSET,
+    at: float | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> Response[Prediction | Problem]:
+) -> Response[BatchPrediction | Prediction | Problem]:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -108,7 +145,11 @@ def sync_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]):
+        variant (str | Unset):
+        batch (int | Unset):
+        server (str | Unset):
+        at (float | Unset):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -117,12 +158,16 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Prediction | Problem]
+        Response[BatchPrediction | Prediction | Problem]
     """
 
     kwargs = _get_kwargs(
         workload=workload,
         version=version,
+        variant=variant,
+        batch=batch,
+        server=server,
+        at=at,
         allocation=allocation,
         feature=feature,
         iteration=iteration,
@@ -140,10 +185,14 @@ def sync(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    allocation: list[str],
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
+    server: str | Unset = UNSET,
+    at: float | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> Prediction | Problem | None:
+) -> BatchPrediction | Prediction | Problem | None:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -152,7 +201,11 @@ def sync(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]):
+        variant (str | Unset):
+        batch (int | Unset):
+        server (str | Unset):
+        at (float | Unset):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -161,13 +214,17 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Prediction | Problem
+        BatchPrediction | Prediction | Problem
     """
 
     return sync_detailed(
         workload=workload,
         version=version,
         client=client,
+        variant=variant,
+        batch=batch,
+        server=server,
+        at=at,
         allocation=allocation,
         feature=feature,
         iteration=iteration,
@@ -179,10 +236,14 @@ async def asyncio_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    allocation: list[str],
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
+    server: str | Unset = UNSET,
+    at: float | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> Response[Prediction | Problem]:
+) -> Response[BatchPrediction | Prediction | Problem]:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -191,7 +252,11 @@ async def asyncio_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]):
+        variant (str | Unset):
+        batch (int | Unset):
+        server (str | Unset):
+        at (float | Unset):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -200,12 +265,16 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Prediction | Problem]
+        Response[BatchPrediction | Prediction | Problem]
     """
 
     kwargs = _get_kwargs(
         workload=workload,
         version=version,
+        variant=variant,
+        batch=batch,
+        server=server,
+        at=at,
         allocation=allocation,
         feature=feature,
         iteration=iteration,
@@ -221,10 +290,14 @@ async def asyncio(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    allocation: list[str],
+    variant: str | Unset = UNSET,
+    batch: int | Unset = UNSET,
+    server: str | Unset = UNSET,
+    at: float | Unset = UNSET,
+    allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> Prediction | Problem | None:
+) -> BatchPrediction | Prediction | Problem | None:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -233,7 +306,11 @@ async def asyncio(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        allocation (list[str]):
+        variant (str | Unset):
+        batch (int | Unset):
+        server (str | Unset):
+        at (float | Unset):
+        allocation (list[str] | Unset):
         feature (list[str] | Unset):
         iteration (int | Unset):  Default: 0.
 
@@ -242,7 +319,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Prediction | Problem
+        BatchPrediction | Prediction | Problem
     """
 
     return (
@@ -250,6 +327,10 @@ async def asyncio(
             workload=workload,
             version=version,
             client=client,
+            variant=variant,
+            batch=batch,
+            server=server,
+            at=at,
             allocation=allocation,
             feature=feature,
             iteration=iteration,

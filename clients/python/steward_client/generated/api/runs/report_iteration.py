@@ -7,6 +7,8 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.decision import Decision
+from ...models.inference_decision import InferenceDecision
+from ...models.inference_report import InferenceReport
 from ...models.iteration_report import IterationReport
 from ...models.problem import Problem
 from ...models.queue_decision import QueueDecision
@@ -18,7 +20,7 @@ def _get_kwargs(
     run: str,
     iteration: int,
     *,
-    body: IterationReport | QueueReport,
+    body: InferenceReport | IterationReport | QueueReport,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -30,7 +32,9 @@ def _get_kwargs(
         ),
     }
 
-    if isinstance(body, IterationReport):
+    if isinstance(body, InferenceReport):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, IterationReport):
         _kwargs["json"] = body.to_dict()
     else:
         _kwargs["json"] = body.to_dict()
@@ -43,23 +47,31 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Decision | QueueDecision | Problem | None:
+) -> Decision | InferenceDecision | QueueDecision | Problem | None:
     if response.status_code == 200:
 
-        def _parse_response_200(data: object) -> Decision | QueueDecision:
+        def _parse_response_200(data: object) -> Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_0 = Decision.from_dict(data)
+                response_200_type_0 = InferenceDecision.from_dict(data)
 
                 return response_200_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_1 = Decision.from_dict(data)
+
+                return response_200_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_1 = QueueDecision.from_dict(data)
+            response_200_type_2 = QueueDecision.from_dict(data)
 
-            return response_200_type_1
+            return response_200_type_2
 
         response_200 = _parse_response_200(response.json())
 
@@ -67,20 +79,28 @@ def _parse_response(
 
     if response.status_code == 201:
 
-        def _parse_response_201(data: object) -> Decision | QueueDecision:
+        def _parse_response_201(data: object) -> Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_201_type_0 = Decision.from_dict(data)
+                response_201_type_0 = InferenceDecision.from_dict(data)
 
                 return response_201_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_201_type_1 = Decision.from_dict(data)
+
+                return response_201_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_201_type_1 = QueueDecision.from_dict(data)
+            response_201_type_2 = QueueDecision.from_dict(data)
 
-            return response_201_type_1
+            return response_201_type_2
 
         response_201 = _parse_response_201(response.json())
 
@@ -129,7 +149,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Decision | QueueDecision | Problem]:
+) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -143,8 +163,8 @@ def sync_detailed(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport | QueueReport,
-) -> Response[Decision | QueueDecision | Problem]:
+    body: InferenceReport | IterationReport | QueueReport,
+) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -154,14 +174,14 @@ def sync_detailed(
     Args:
         run (str):
         iteration (int):
-        body (IterationReport | QueueReport):
+        body (InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | QueueDecision | Problem]
+        Response[Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -182,8 +202,8 @@ def sync(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport | QueueReport,
-) -> Decision | QueueDecision | Problem | None:
+    body: InferenceReport | IterationReport | QueueReport,
+) -> Decision | InferenceDecision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -193,14 +213,14 @@ def sync(
     Args:
         run (str):
         iteration (int):
-        body (IterationReport | QueueReport):
+        body (InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | QueueDecision | Problem
+        Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return sync_detailed(
@@ -216,8 +236,8 @@ async def asyncio_detailed(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport | QueueReport,
-) -> Response[Decision | QueueDecision | Problem]:
+    body: InferenceReport | IterationReport | QueueReport,
+) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -227,14 +247,14 @@ async def asyncio_detailed(
     Args:
         run (str):
         iteration (int):
-        body (IterationReport | QueueReport):
+        body (InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | QueueDecision | Problem]
+        Response[Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -253,8 +273,8 @@ async def asyncio(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: IterationReport | QueueReport,
-) -> Decision | QueueDecision | Problem | None:
+    body: InferenceReport | IterationReport | QueueReport,
+) -> Decision | InferenceDecision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -264,14 +284,14 @@ async def asyncio(
     Args:
         run (str):
         iteration (int):
-        body (IterationReport | QueueReport):
+        body (InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | QueueDecision | Problem
+        Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return (

@@ -8,14 +8,15 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.upload_read import UploadRead
-from ...models.upload_samples_json_body import UploadSamplesJsonBody
+from ...models.upload_samples_json_body_type_0 import UploadSamplesJsonBodyType0
+from ...models.upload_samples_json_body_type_1 import UploadSamplesJsonBodyType1
 from ...types import UNSET, File, Response, Unset
 
 
 def _get_kwargs(
     workload: str,
     *,
-    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -45,8 +46,11 @@ def _get_kwargs(
         "params": params,
     }
 
-    if isinstance(body, UploadSamplesJsonBody):
-        _kwargs["json"] = body.to_dict()
+    if isinstance(body, UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        if isinstance(body, UploadSamplesJsonBodyType0):
+            _kwargs["json"] = body.to_dict()
+        else:
+            _kwargs["json"] = body.to_dict()
 
         headers["Content-Type"] = "application/json"
     if isinstance(body, File):
@@ -128,7 +132,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -158,8 +162,8 @@ def sync_detailed(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBody):
-        body (File): One sample per line, as JSON.
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
         body (File):
@@ -191,7 +195,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -221,8 +225,8 @@ def sync(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBody):
-        body (File): One sample per line, as JSON.
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
         body (File):
@@ -249,7 +253,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -279,8 +283,8 @@ async def asyncio_detailed(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBody):
-        body (File): One sample per line, as JSON.
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
         body (File):
@@ -310,7 +314,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBody | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -340,8 +344,8 @@ async def asyncio(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBody):
-        body (File): One sample per line, as JSON.
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
         body (File):

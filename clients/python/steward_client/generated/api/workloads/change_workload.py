@@ -6,6 +6,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.inference_patch import InferencePatch
 from ...models.iterative_patch import IterativePatch
 from ...models.problem import Problem
 from ...models.workflow_patch import WorkflowPatch
@@ -16,7 +17,7 @@ from ...types import Response
 def _get_kwargs(
     workload: str,
     *,
-    body: IterativePatch | WorkflowPatch,
+    body: InferencePatch | IterativePatch | WorkflowPatch,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -27,7 +28,9 @@ def _get_kwargs(
         ),
     }
 
-    if isinstance(body, IterativePatch):
+    if isinstance(body, InferencePatch):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, IterativePatch):
         _kwargs["json"] = body.to_dict()
     else:
         _kwargs["json"] = body.to_dict()
@@ -95,7 +98,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: IterativePatch | WorkflowPatch,
+    body: InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
     """Change what needs no new training
 
@@ -103,7 +106,7 @@ def sync_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (IterativePatch | WorkflowPatch):
+        body (InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -129,7 +132,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: IterativePatch | WorkflowPatch,
+    body: InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
     """Change what needs no new training
 
@@ -137,7 +140,7 @@ def sync(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (IterativePatch | WorkflowPatch):
+        body (InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -158,7 +161,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: IterativePatch | WorkflowPatch,
+    body: InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
     """Change what needs no new training
 
@@ -166,7 +169,7 @@ async def asyncio_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (IterativePatch | WorkflowPatch):
+        body (InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -190,7 +193,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: IterativePatch | WorkflowPatch,
+    body: InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
     """Change what needs no new training
 
@@ -198,7 +201,7 @@ async def asyncio(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (IterativePatch | WorkflowPatch):
+        body (InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.inference_spec import InferenceSpec
 from ...models.iterative_spec import IterativeSpec
 from ...models.problem import Problem
 from ...models.workflow_spec import WorkflowSpec
@@ -14,7 +15,7 @@ from ...types import UNSET, Response, Unset
 
 def _get_kwargs(
     *,
-    body: IterativeSpec | WorkflowSpec,
+    body: InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -26,7 +27,9 @@ def _get_kwargs(
         "url": "/workloads",
     }
 
-    if isinstance(body, IterativeSpec):
+    if isinstance(body, InferenceSpec):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, IterativeSpec):
         _kwargs["json"] = body.to_dict()
     else:
         _kwargs["json"] = body.to_dict()
@@ -98,7 +101,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: IterativeSpec | WorkflowSpec,
+    body: InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
@@ -108,7 +111,7 @@ def sync_detailed(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (IterativeSpec | WorkflowSpec):
+        body (InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,7 +136,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: IterativeSpec | WorkflowSpec,
+    body: InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
@@ -143,7 +146,7 @@ def sync(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (IterativeSpec | WorkflowSpec):
+        body (InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -163,7 +166,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: IterativeSpec | WorkflowSpec,
+    body: InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
@@ -173,7 +176,7 @@ async def asyncio_detailed(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (IterativeSpec | WorkflowSpec):
+        body (InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -196,7 +199,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: IterativeSpec | WorkflowSpec,
+    body: InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
@@ -206,7 +209,7 @@ async def asyncio(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (IterativeSpec | WorkflowSpec):
+        body (InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -1,0 +1,119 @@
+"""Three torch networks that read pages of handwritten digits: the larger, the more of them rightly.
+
+They are trained on scikit-learn's digits, shifted by up to a pixel and under noise. A page's digits are looked at from
+several sides where a network has ``views``, and the scores added up: slower, and more often right.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+Images = NDArray[np.float32]
+Labels = NDArray[np.int64]
+TRAINED = 1200  # of the 1797 digits; requests are pages of the others
+NOISE = 0.25
+BATCH = 256
+MOVES = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (1, -1), (-1, 1))  # pixels down, right
+
+
+class Size(NamedTuple):
+    """A network: units of its hidden layers, steps of its training, and sides from which it looks at a digit."""
+
+    widths: tuple[int, ...]
+    steps: int
+    views: int
+
+
+SIZES = {"small": Size((32,), 400, 1), "medium": Size((128,), 600, 2), "large": Size((512, 512), 600, 2)}
+
+
+class Digits:
+    """The digits to train on, and those that requests are made of: shifted, and under noise."""
+
+    def __init__(self) -> None:
+        from sklearn.datasets import load_digits
+
+        images, labels = load_digits(return_X_y=True)
+        squares = (images / 16).astype(np.float32).reshape(-1, 8, 8)
+        self.shifted = np.stack([np.roll(squares, move, (1, 2)).reshape(-1, 64) for move in MOVES])  # [9, 1797, 64]
+        self.labels: Labels = labels.astype(np.int64)
+
+    def batch(self, size: int, rng: np.random.Generator) -> tuple[Images, Labels]:
+        """New images of digits to train on."""
+        return self._drawn(rng.integers(0, TRAINED, size), rng)
+
+    def page(self, size: int, rng: np.random.Generator) -> tuple[Images, Labels]:
+        """New images of digits that no network has seen."""
+        return self._drawn(rng.integers(TRAINED, len(self.labels), size), rng)
+
+    def _drawn(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> tuple[Images, Labels]:
+        images = self.shifted[rng.integers(0, len(MOVES), len(chosen)), chosen]
+        noise = rng.standard_normal(images.shape, np.float32)
+        return images + np.float32(NOISE) * noise, self.labels[chosen]
+
+
+def sides(images: Images, views: int) -> Images:
+    """The images [n, 64] from ``views`` sides, the first as they are: [views·n, 64]."""
+    squares = images.reshape(-1, 8, 8)
+    return np.concatenate([np.roll(squares, move, (1, 2)).reshape(-1, 64) for move in MOVES[:views]])
+
+
+class Network:
+    """One of ``SIZES``, on one thread."""
+
+    def __init__(self, name: str) -> None:
+        import torch
+
+        self.size = SIZES[name]
+        layers: list[torch.nn.Module] = []
+        inputs = 64
+        for width in self.size.widths:
+            layers += [torch.nn.Linear(inputs, width), torch.nn.ReLU()]
+            inputs = width
+        self.module = torch.nn.Sequential(*layers, torch.nn.Linear(inputs, 10))
+
+    def train(self, digits: Digits, seed: int) -> None:
+        """Train from nothing."""
+        import torch
+
+        rng = np.random.default_rng(seed)
+        optimiser = torch.optim.Adam(self.module.parameters(), 3e-3)
+        for _ in range(self.size.steps):
+            images, labels = digits.batch(BATCH, rng)
+            loss = torch.nn.functional.cross_entropy(self.module(torch.from_numpy(images)), torch.from_numpy(labels))
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # of torch
+            optimiser.step()
+
+    def read(self, images: Images) -> Labels:
+        """What the digits [n, 64] are taken for, [n]."""
+        import torch
+
+        with torch.inference_mode():
+            scores = self.module(torch.from_numpy(sides(images, self.size.views)))
+        total = scores.reshape(self.size.views, len(images), 10).sum(dim=0)
+        found: Labels = total.argmax(dim=1).numpy()
+        return found
+
+
+def save(network: Network, path: Path) -> None:
+    """Write a network's numbers."""
+    from safetensors.torch import save_file
+
+    save_file(network.module.state_dict(), path)
+
+
+def load(name: str, path: Path) -> Network:
+    """The network whose numbers ``save`` wrote."""
+    from safetensors.torch import load_file
+
+    network = Network(name)
+    network.module.load_state_dict(load_file(path))
+    return network

@@ -1,0 +1,134 @@
+"""One run of the load through the servers under a player, in real time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
+from typing import NamedTuple
+
+from app.demo.api import Json
+from app.demo.serving.load import Request
+from app.demo.serving.players import Choice, Events, Player, Start
+from app.demo.serving.pool import Answered, Pool
+
+IDLE_SECONDS = 0.25  # at least that often time is told to the player
+
+
+class Response(NamedTuple):
+    """What became of a request; ``variant`` is empty where it was given up.
+
+    Attributes:
+        request: see ``Request``.
+        at: when it was answered or given up, seconds since the start.
+        variant: that answered.
+        batch: how many were answered together.
+        right: share of its digits that were read rightly.
+        quality: the variant's normalised accuracy times what the delay leaves.
+    """
+
+    request: Request
+    at: float
+    variant: str
+    batch: int
+    right: float
+    quality: float
+
+
+class Played(NamedTuple):
+    """A run: its player, every request's response, and how many waited at each moment at which anything happened."""
+
+    name: str
+    responses: Sequence[Response]
+    waiting: Sequence[tuple[float, int]]
+
+    @property
+    def quality(self) -> float:
+        """Mean response quality."""
+        return mean(response.quality for response in self.responses)
+
+    @property
+    def right(self) -> float:
+        """Share of digits that were read rightly before the answer was worth nothing."""
+        return mean(response.right if response.quality else 0.0 for response in self.responses)
+
+    @property
+    def delay(self) -> float:
+        """Mean seconds until a request was answered or given up."""
+        return mean(response.at - response.request.at for response in self.responses)
+
+    def of(self, user: str) -> Played:
+        """The same of one user's requests."""
+        return self._replace(responses=[one for one in self.responses if one.request.user == user])
+
+
+def worth(users: Mapping[str, Json], accuracy: Mapping[str, float], request: Request, variant: str, at: float) -> float:
+    """Response quality: normalised accuracy times what the delay leaves, linear between the user's two times."""
+    quality = users[request.user]
+    late = (at - request.at - quality["full_until"]) / (quality["zero_at"] - quality["full_until"])
+    return accuracy[variant] / max(accuracy.values()) * (1 - min(max(late, 0.0), 1.0))
+
+
+class Run:
+    """The client's side of a run: what is under way, and what has become of every request."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        player: Player,
+        users: Mapping[str, Json],
+        accuracy: Mapping[str, float],
+        load: Sequence[Request],
+    ) -> None:
+        self.pool, self.player, self.users, self.accuracy, self.load = pool, player, users, accuracy, load
+        self.under_way: dict[int, Start] = {}
+        self.responses: dict[int, Response] = {}
+        self.waiting: list[tuple[float, int]] = []
+        self.came = 0
+
+    def play(self, on_moment: Callable[[float], None]) -> Played:
+        """Let the load come and have it served to its end; ``on_moment`` is told the seconds that have gone by."""
+        began = time.monotonic()
+        done: list[Answered] = []
+        while len(self.responses) < len(self.load):
+            now = time.monotonic() - began
+            choice = self.player.react(self.events(now, done))
+            self.carry_out(choice, now)
+            on_moment(now)
+            done = self.pool.wait(began + min(self.next_arrival(), self.wake(choice, now)))
+        return Played(self.player.name, [self.responses[page] for page in sorted(self.responses)], self.waiting)
+
+    def events(self, now: float, done: Sequence[Answered]) -> Events:
+        """What has happened since the last time, and what was answered goes into the responses."""
+        first = self.came
+        while self.came < len(self.load) and self.load[self.came].at <= now:
+            self.came += 1
+        for answer in done:
+            self.answered(answer, now)
+        return Events(now, self.load[first : self.came], [(answer.server, now) for answer in done])
+
+    def answered(self, answer: Answered, now: float) -> None:
+        """A server is done."""
+        start = self.under_way.pop(answer.server)
+        for page, right in zip(start.pages, answer.right, strict=True):
+            request = self.load[page]
+            quality = worth(self.users, self.accuracy, request, start.variant, now)
+            self.responses[page] = Response(request, now, start.variant, len(start.pages), right, quality)
+
+    def carry_out(self, choice: Choice, now: float) -> None:
+        """Start and give up what was decided."""
+        for start in choice.starts:
+            self.pool.start(start.server, start.variant, start.pages)
+            self.under_way[start.server] = start
+        for page in choice.dropped:
+            self.responses[page] = Response(self.load[page], now, "", 0, 0.0, 0.0)
+        served = sum(len(start.pages) for start in self.under_way.values())
+        self.waiting.append((now, self.came - len(self.responses) - served))
+
+    def next_arrival(self) -> float:
+        """When the next request comes, seconds since the start."""
+        return self.load[self.came].at if self.came < len(self.load) else float("inf")
+
+    def wake(self, choice: Choice, now: float) -> float:
+        """When the player is told the time at the latest."""
+        return min(now + IDLE_SECONDS, choice.wake_at if choice.wake_at is not None else float("inf"))

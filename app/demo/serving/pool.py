@@ -1,0 +1,132 @@
+"""The demo's servers: two processes, each under a CPU limit of its own, that answer while the client goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.demo.cpu_limit import CpuLimit, limited
+from app.demo.processes import Child, ChildError
+from app.demo.serving.networks import SIZES
+
+SERVERS = 2
+PERCENT = 35  # of a core, each
+LARGE_SECONDS = 0.12  # that a page takes the large network under the limit, of which its digits are chosen
+FIRST_DIGITS = 64
+
+
+class Answered(NamedTuple):
+    """A batch that a server has read: which server, its seconds, and the share of digits right on each page."""
+
+    server: int
+    seconds: float
+    right: Sequence[float]
+
+
+class Pool:
+    """Servers by number; each reads one batch at a time."""
+
+    def __init__(self, children: Sequence[Child], limits: Sequence[CpuLimit]) -> None:
+        self.children, self.limits = children, limits
+        self.limit = limits[0].name
+        self.digits = FIRST_DIGITS
+        self._ready = selectors.DefaultSelector()
+        self._partial = [b""] * len(children)
+
+    def load(self) -> None:
+        """Wait until the processes have loaded what they need."""
+        for number, child in enumerate(self.children):
+            child.read()
+            assert child.process.stdout is not None  # noqa: S101 - Popen was asked for it
+            self._ready.register(child.process.stdout.fileno(), selectors.EVENT_READ, number)
+
+    def train(self) -> Iterator[tuple[str, float]]:
+        """Train the networks, as fast as it goes; each name and how often it is right."""
+        for name in SIZES:
+            yield name, self.children[0].call(train=name)["accuracy"]
+
+    def calibrate(self) -> int:
+        """Choose a page's digits such that the large network takes ``LARGE_SECONDS``, and set the limits."""
+        self._reload()
+        used = min(self.read(0, "large", [page]).cpu_seconds for page in range(4))
+        self.digits = max(8, round(self.digits * LARGE_SECONDS * PERCENT / 100 / used))
+        self._reload()
+        for child, limit in zip(self.children, self.limits, strict=True):
+            limit.add(child.process.pid)
+            limit.set(PERCENT)
+        return self.digits
+
+    def _reload(self) -> None:
+        for child in self.children:
+            child.call(load=list(SIZES), digits=self.digits)
+
+    def read(self, server: int, variant: str, pages: Sequence[int]) -> Measured:
+        """Have one server read a batch, and wait for it."""
+        answer = self.children[server].call(variant=variant, pages=list(pages))
+        return Measured(answer["seconds"], answer["cpu_seconds"])
+
+    def profile(self, batches: Sequence[int], rounds: int) -> dict[tuple[str, int], list[float]]:
+        """Seconds of each network's batches of each size, measured ``rounds`` times on every server."""
+        found: dict[tuple[str, int], list[float]] = {}
+        for turn in range(rounds):
+            for name in SIZES:
+                for size in batches:
+                    pages = [turn * size + page for page in range(size)]
+                    seconds = [self.read(server, name, pages).seconds for server in range(len(self.children))]
+                    found.setdefault((name, size), []).extend(seconds)
+        return found
+
+    def start(self, server: int, variant: str, pages: Sequence[int]) -> None:
+        """Have a server that is free read a batch; ``wait`` tells when it has."""
+        pipe = self.children[server].process.stdin
+        assert pipe is not None  # noqa: S101 - Popen was asked for it
+        print(json.dumps({"variant": variant, "pages": list(pages)}), file=pipe, flush=True)
+
+    def wait(self, until: float) -> list[Answered]:
+        """Batches that are done, as soon as there is one; none when ``until``, of ``time.monotonic``, has come."""
+        found = []
+        for key, _ in self._ready.select(max(0.0, until - time.monotonic())):
+            answer = self._line(key.data, int(key.fd))
+            if answer is not None:
+                found.append(Answered(key.data, answer["seconds"], answer["right"]))
+        return found
+
+    def _line(self, server: int, descriptor: int) -> dict[str, Any] | None:
+        """What a server has said, once its line is whole."""
+        piece = os.read(descriptor, 65_536)
+        if not piece:
+            raise ChildError(f"server {server} of the demo has ended")
+        self._partial[server] += piece
+        if not piece.endswith(b"\n"):
+            return None
+        answer: dict[str, Any] = json.loads(self._partial[server])
+        self._partial[server] = b""
+        return answer
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._ready.close()
+
+
+class Measured(NamedTuple):
+    """How long a batch took, and how much CPU."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+@contextmanager
+def servers(folder: Path) -> Iterator[Pool]:
+    """The processes, started but not waited for; ended, and the limits lifted, whatever happens."""
+    with ExitStack() as stack:
+        limits = [stack.enter_context(limited()) for _ in range(SERVERS)]
+        children = [stack.enter_context(Child("app.demo.serving.server", [str(folder)])) for _ in range(SERVERS)]
+        pool = Pool(children, limits)
+        stack.callback(pool.close)
+        yield pool

@@ -1,0 +1,196 @@
+"""``steward demo inference``: train networks, measure them, learn from that, and serve a burst of requests live."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from rich.console import Console
+
+from app.demo.api import Json, Steward
+from app.demo.service import own_service
+from app.demo.serving.load import BURST, USERS, Request, schedule
+from app.demo.serving.play import Played, Run
+from app.demo.serving.players import InfAdapter, Managed, Player, Static, spec
+from app.demo.serving.pool import PERCENT, SERVERS, Pool, servers
+from app.demo.show import Show
+from app.demo.story import ended
+
+QUALITY: Mapping[str, Json] = {
+    "search": {"full_until": 0.3, "zero_at": 1.2},
+    "archive": {"full_until": 1.0, "zero_at": 3.0},
+}
+BATCHES = (1, 2, 4, 8)
+ROUNDS = 3  # measurements of each batch on each server
+UTILISATION = 0.6  # of the large network's capacity, usually
+BURST_FACTOR = 3.0
+CONTROL_SECONDS = 2.0
+WORKLOAD = "pages"
+BUDGET = 300_000  # environment steps of each seed: whoever watches waits for it
+Profile = dict[tuple[str, int], list[float]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line; ``seconds``: for how long requests come."""
+
+    output: Path = Path("demo-output")
+    seconds: float = 20.0
+    compare: bool = True
+
+
+def run(options: Options, console: Console | None = None) -> int:
+    """Do the whole demo; the exit status."""
+    show = Show(console)
+    return ended(ServingDemo(options, show).run, show)
+
+
+def capacity(profile: Profile) -> dict[str, float]:
+    """Requests a second that a server reads with each network, in its best batch size."""
+    found: dict[str, float] = {}
+    for (name, batch), seconds in profile.items():
+        found[name] = max(found.get(name, 0.0), batch / mean(seconds))
+    return found
+
+
+def batch_sizes(profile: Profile) -> dict[str, int]:
+    """What a careful person sets: the largest batch that the most impatient user gets in time for full quality."""
+    patience = min(quality["full_until"] for quality in QUALITY.values())
+    found = dict.fromkeys((name for name, _ in profile), 1)
+    for (name, batch), seconds in profile.items():
+        if mean(seconds) <= patience:
+            found[name] = max(found[name], batch)
+    return found
+
+
+class ServingDemo:
+    """The demo, step by step."""
+
+    def __init__(self, options: Options, show: Show) -> None:
+        self.options, self.show = options, show
+        self.started = time.monotonic()
+
+    def run(self) -> None:
+        """From training the networks to the picture."""
+        with ExitStack() as stack:
+            self.show.step("Start the service, and two servers that have three networks to choose from")
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-demo-"))
+            pool = stack.enter_context(servers(Path(folder)))
+            steward = stack.enter_context(own_service())
+            accuracy = self.train(pool)
+            profile = self.profile(pool)
+            usual = UTILISATION * SERVERS * capacity(profile)["large"]
+            self.learn(steward, accuracy, profile, usual)
+            self.conclude(self.play(pool, steward, accuracy, profile, usual))
+
+    def train(self, pool: Pool) -> dict[str, float]:
+        """Load the servers' processes and train the networks."""
+        pool.load()
+        accuracy = {}
+        with self.show.bar("train") as progress:
+            for number, (name, right) in enumerate(pool.train(), 1):
+                accuracy[name] = right
+                progress.update(number / 3, name)
+        self.show.say(", ".join(f"{name}: {right:.1%} of digits right" for name, right in accuracy.items()))
+        return accuracy
+
+    def profile(self, pool: Pool) -> Profile:
+        """Measure every network in every batch size on both servers under their limits."""
+        self.show.step(f"Profile: batches of each network on a server, {PERCENT} % of a core each")
+        digits = pool.calibrate()
+        self.show.say(f"a request is a page of {digits:,} digits on this machine; CPU limited by: {pool.limit}")
+        measured = pool.profile(BATCHES, ROUNDS)
+        self.show.table(
+            ["network", *(f"batch of {size}" for size in BATCHES), "requests/s"],
+            [
+                [name, *(f"{mean(measured[name, size]) * 1e3:.0f} ms" for size in BATCHES), f"{rate:.1f}"]
+                for name, rate in capacity(measured).items()
+            ],
+        )
+        return measured
+
+    def learn(self, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float) -> None:
+        """Register, upload what was measured and a log of requests, fit a model, train an agent."""
+        self.show.step("Learn: from the measured batches, and a log of the requests of five minutes")
+        steward.register(spec(accuracy, QUALITY, BATCHES, CONTROL_SECONDS))
+        rows = [f"{name},{size},cpu,{each:.6f}" for (name, size), seconds in profile.items() for each in seconds]
+        steward.upload(WORKLOAD, "\n".join(["variant,batch,server,seconds", *rows]), name="profile")
+        log = [f"{r.user},{r.at:.3f}" for r in schedule(usual, BURST_FACTOR * usual, seed=1, seconds=300.0)]
+        steward.upload(WORKLOAD, "\n".join(["user,time", *log]), name="log")
+        fitted = self.show.follow("fit  ", steward.follow(steward.fit(WORKLOAD)))
+        report = steward.model(WORKLOAD, fitted["result"]["model"])
+        self.show.say(f"domain model: {report['family']}")
+        trained = self.show.follow("train", steward.follow(steward.train(WORKLOAD, budget=BUDGET)))
+        self.show.say(f"[dim]{steward.agent(WORKLOAD, trained['result']['agent'])['reason']}[/]")
+
+    def play(
+        self, pool: Pool, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float
+    ) -> list[Played]:
+        """The same load under Steward, under InfAdapter's rule, and with one network throughout."""
+        seconds = self.options.seconds
+        load = schedule(usual, BURST_FACTOR * usual, seed=0, seconds=seconds)
+        burst = f"{BURST_FACTOR * usual:.0f}/s from second {BURST[0] * seconds:g} to {BURST[1] * seconds:g}"
+        self.show.step(f"Serve {len(load)} requests of two users in {seconds:g} s: {usual:.0f}/s, and {burst}")
+        worthless = {name: quality["zero_at"] for name, quality in QUALITY.items()}
+        sizes, rates = batch_sizes(profile), capacity(profile)
+        managed = Managed(steward, WORKLOAD)
+        players: list[Player] = [managed]
+        if self.options.compare:
+            players += [InfAdapter(accuracy, rates, worthless, sizes, usual, CONTROL_SECONDS)]
+            players += [Static(name, worthless, sizes) for name in reversed([*accuracy])]
+        played = [self.one(pool, player, accuracy, load) for player in players]
+        managed.finish()
+        self.show.say(f"[dim]{managed.policy}; one of its reasons: {managed.reason}[/]")
+        return played
+
+    def one(self, pool: Pool, player: Player, accuracy: Mapping[str, float], load: Sequence[Request]) -> Played:
+        """One run."""
+        with self.show.bar(f"{player.name:18}") as progress:
+            run = Run(pool, player, QUALITY, accuracy, load)
+            return run.play(lambda now: progress.update(min(now / self.options.seconds, 1.0)))
+
+    def conclude(self, played: Sequence[Played]) -> None:
+        """Summary and picture."""
+        from app.demo.serving import plot
+
+        self.show.step("Summary: every figure is measured in this demo")
+        self.show.table(["", *(one.name for one in played)], figures(played))
+        for line in verdict(played):
+            self.show.say(line)
+        files = plot.save(played, self.options.seconds, self.options.output)
+        record = self.options.output / "inference.json"
+        record.write_text(json.dumps([{"run": one.name, "responses": one.responses} for one in played], indent=1))
+        self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, record])}")
+        self.show.say(f"the whole demo took {time.monotonic() - self.started:.0f} s")
+
+
+def figures(played: Sequence[Played]) -> list[list[str]]:
+    """The summary's lines: a label, and one figure per run."""
+    by_user = [[f"… of {user}", *(f"{one.of(user).quality:.3f}" for one in played)] for user in USERS]
+    return [
+        ["mean response quality", *(f"{one.quality:.3f}" for one in played)],
+        *by_user,
+        ["digits read rightly, in time", *(f"{one.right:.1%}" for one in played)],
+        ["mean delay", *(f"{one.delay * 1e3:.0f} ms" for one in played)],
+        ["given up", *(str(sum(not response.variant for response in one.responses)) for one in played)],
+    ]
+
+
+def verdict(played: Sequence[Played]) -> list[str]:
+    """How Steward's run, the first, compares; whether another was as good is said."""
+    steward, others = played[0], played[1:]
+    if not others:
+        return []
+    best = max(others, key=lambda one: one.quality)
+    ahead = steward.quality - best.quality
+    if ahead > 0:
+        return [
+            f"Steward's answers were worth {ahead / best.quality:.1%} more than those of the next best, {best.name}"
+        ]
+    return [f"in this run {best.name} was as good as deciding, or better: {best.quality:.3f} to {steward.quality:.3f}"]

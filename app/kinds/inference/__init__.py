@@ -1,0 +1,1 @@
+"""Kind ``inference``: requests of several users, on model variants, in batches, on servers; its serving half."""

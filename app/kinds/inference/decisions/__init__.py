@@ -1,0 +1,1 @@
+"""Decisions of kind ``inference``: events in, what to start out."""

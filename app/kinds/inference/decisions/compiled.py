@@ -1,0 +1,89 @@
+"""What a workload's decisions rest on: its servers, what batches are expected to take, and who chooses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
+from app.kinds.contract.policy import Policy
+from app.kinds.inference.decisions.choose import Chooser, OneForAll, chooser
+from app.kinds.inference.heuristics import BASELINES, WITHOUT_MODEL
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.per_user import layouts
+from app.kinds.inference.policies import part
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.queue.fleet import Fleet
+from app.kinds.inference.queue.ledger import Ledger
+from app.kinds.inference.queue.state import RunState
+from app.policies.artifact import Artifact
+
+
+class Responder(NamedTuple):
+    """Who answers, its source in decisions, and where something failed, what."""
+
+    chooser: Chooser
+    source: str
+    failure: str = ""
+
+
+class Compiled:
+    """A snapshot ready to decide with.
+
+    Attributes:
+        seconds: that batches are expected to take, [C, V, K]; None without a domain model.
+        version: of the agent that answers; of several, the newest.
+        heuristic: answers where no agent does.
+        responder: answers.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.layout: Layout = snapshot.layout
+        model: ServiceModel | None = snapshot.model
+        self.fleet = Fleet(self.layout)
+        self.seconds: NDArray[np.float64] | None = None if model is None else model.seconds()
+        self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
+        self.heuristic = OneForAll(Projector(self.layout, self.seconds), self._rule)
+        self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
+        self.responder = self._responder()
+
+    def _responder(self) -> Responder:
+        snapshot, roles = self.snapshot, layouts(self.layout)
+        problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
+        if problems:
+            failure = f"{'; '.join(sorted(problems))}; {self._rule.name} answers"
+            return Responder(self.heuristic, "fallback", failure)
+        made = {role: found.artifact for role, found in snapshot.policies.items() if role in roles}
+        if snapshot.artifact is not None:
+            made.setdefault(DEFAULT_ROLE, snapshot.artifact)
+        chosen = {role: artifact for role, artifact in made.items() if artifact is not None and role in roles}
+        return Responder(self.chooser(chosen), "agent") if chosen else Responder(self.heuristic, "heuristic")
+
+    def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
+        """Who chooses by these policies, by role; the heuristic where a role has none."""
+        roles = layouts(self.layout)
+        projectors = [Projector(layout, self.seconds) for layout in roles.values()]
+        policies = [part(artifacts[role], role).policy if role in artifacts else self._rule for role in roles]
+        return chooser(self.layout, projectors, policies)
+
+    def consulted(self, artifact: Artifact) -> Chooser:
+        """Who chooses by one agent in every role that it was made for."""
+        return self.chooser(
+            {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
+        )
+
+    def expected(self) -> dict[str, dict[str, list[float]]] | None:
+        """Seconds that batches are expected to take, by class, variant and size; None without a domain model."""
+        if self.seconds is None:
+            return None
+        variants, table = self.layout.variants, self.seconds.tolist()
+        rows = [dict(zip(variants, of_class, strict=True)) for of_class in table]
+        return dict(zip(self.layout.servers, rows, strict=True))
+
+    def ledger(self, state: RunState) -> Ledger:
+        """A run's book."""
+        return Ledger(self.layout, self.fleet, self.seconds, state)

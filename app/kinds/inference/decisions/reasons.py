@@ -1,0 +1,112 @@
+"""Reasons in words, with their numbers: what starts, what that is expected to be worth, and what else would be.
+
+==================  ===================================================================
+``begun``           nothing is reported yet
+``started``         batches start, or servers are turned on or off
+``waiting``         requests wait and a server is free, and waiting is worth more
+``busy``            requests wait, and no server is free
+``nothing_waits``   no request waits
+``carried``         the client decides by itself
+``fallback``        a policy failed, and the heuristic answers instead
+==================  ===================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.kinds.contract.text import number
+from app.kinds.inference.decisions.decide import Decided, Start
+from app.kinds.inference.decisions.schemas import EncodedReason
+from app.kinds.inference.queue.ledger import Ledger
+
+SHOWN = 3
+
+
+def reason(ledger: Ledger, decided: Decided, failure: str) -> EncodedReason:
+    """Why a decision is what it is; ``failure`` goes before it, where something failed."""
+    code = "fallback" if failure else _code(ledger, decided)
+    text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
+    return EncodedReason(code, f"{failure}: {text}" if failure else text)
+
+
+def carried(ledger: Ledger, version: int | None) -> EncodedReason:
+    """The client decides."""
+    promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
+    return EncodedReason("carried", f"the client decides by itself; {promoted}; {_left(ledger)}")
+
+
+def _code(ledger: Ledger, decided: Decided) -> str:
+    if decided.starts or decided.turns:
+        return "started"
+    if not any(ledger.waiting()):
+        return "nothing_waits"
+    return "waiting" if ledger.idle() else "busy"
+
+
+def _starts(ledger: Ledger, decided: Decided) -> str:
+    shown = [_start(ledger, start) for start in decided.starts[:SHOWN]]
+    more = len(decided.starts) - len(shown)
+    return "; ".join([*shown, f"{more:,} more batches start"] if more else shown)
+
+
+def _start(ledger: Ledger, start: Start) -> str:
+    layout, batch = ledger.layout, start.batch
+    waited = batch.started - batch.at[0]
+    what = (
+        f"{len(batch.at):,} of {start.waiting:,} requests of {layout.users[batch.user]} start on "
+        f"{ledger.fleet.names[start.place]}"
+    )
+    how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
+    if start.seconds is None:
+        return f"{what} {how}, after at most {seconds_text(waited)} of waiting"
+    worths = _worths(ledger, start)
+    return (
+        f"{what} {how}: {seconds_text(start.seconds)} after at most {seconds_text(waited)} of waiting, "
+        f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
+    )
+
+
+def _worths(ledger: Ledger, start: Start) -> list[float]:
+    """Mean quality of a batch's requests, were it started with each variant."""
+    batch, variants = start.batch, range(len(ledger.layout.variants))
+    seconds = [ledger.expected(start.place, start.loaded, variant, start.size) or 0.0 for variant in variants]
+    delay = batch.started - np.array(batch.at) + np.array(seconds)[:, None]
+    each = ledger.layout.quality.quality(batch.user, np.array(variants)[:, None], delay)
+    worths: list[float] = each.mean(axis=1).tolist()
+    return worths
+
+
+def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
+    """The best of the other variants."""
+    others = [variant for variant in range(len(worths)) if variant != chosen]
+    if not others:
+        return ""
+    best = max(others, key=lambda variant: worths[variant])
+    return f"; {ledger.layout.variants[best]} would come to {worth_text(worths[best])}"
+
+
+def _turns(ledger: Ledger, decided: Decided) -> str:
+    parts = []
+    for word, wanted in (("on", True), ("off", False)):
+        names = [ledger.fleet.names[place] for place, on in decided.turns if on == wanted]
+        if names:
+            parts.append(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} turned {word}")
+    return "; ".join(parts)
+
+
+def _left(ledger: Ledger) -> str:
+    waiting = ledger.waiting()
+    of_users = ", ".join(f"{n:,} of {ledger.layout.users[user]}" for user, n in enumerate(waiting) if n)
+    count = "1 request waits" if sum(waiting) == 1 else f"{sum(waiting):,} requests wait"
+    return f"{count} ({of_users})" if of_users else "no request waits"
+
+
+def seconds_text(value: float) -> str:
+    """A duration: “62 ms”, “1.3 s”."""
+    return f"{number(value * 1000)} ms" if value < 1 else f"{number(value)} s"
+
+
+def worth_text(value: float) -> str:
+    """A quality: “.87”."""
+    return f"{value:.2f}".removeprefix("0")

@@ -1,0 +1,72 @@
+"""Kind ``inference`` as the service knows it: requests of users, on model variants, in batches, on servers."""
+
+from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.inference.change import InferencePatch, changed
+from app.kinds.inference.decisions.engine import InferenceEngine
+from app.kinds.inference.decisions.schemas import InferenceDecision, InferenceStart
+from app.kinds.inference.example import EXAMPLE
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.per_user import roles
+from app.kinds.inference.policies import check
+from app.kinds.inference.prediction import PARAMETERS, BatchPrediction, predict
+from app.kinds.inference.queue.report import InferenceReport
+from app.kinds.inference.samples.codec import InferenceSamples
+from app.kinds.inference.samples.schemas import InferenceExecution
+from app.kinds.inference.spec import InferenceSpec
+from app.policies import artifact
+from app.policies.artifact import Artifact
+
+
+class InferenceKind:
+    """See ``app.kinds.contract.kind.Kind``."""
+
+    name = "inference"
+    spec, patch, start = InferenceSpec, InferencePatch, InferenceStart
+    report, decision, execution = InferenceReport, InferenceDecision, InferenceExecution
+    samples, engine = InferenceSamples, InferenceEngine()
+    state_parameters: tuple[Parameter, ...] = ()
+    prediction = Prediction(PARAMETERS, BatchPrediction, predict)
+    training = TrainingOptions()
+    simulated = True
+    example = EXAMPLE
+
+    def layout(self, spec: InferenceSpec) -> Layout:
+        """See ``Kind``."""
+        return Layout(spec)
+
+    def roles(self, spec: InferenceSpec) -> tuple[str, ...]:
+        """See ``Kind``."""
+        return roles(spec)
+
+    def changed(self, spec: InferenceSpec, patch: InferencePatch) -> InferenceSpec:
+        """See ``Kind``."""
+        return changed(spec, patch)
+
+    def model(self, data: bytes) -> ServiceModel:
+        """See ``Kind``."""
+        return ServiceModel.from_bytes(data)
+
+    def artifact(self, data: bytes) -> Artifact:
+        """See ``Kind``."""
+        return artifact.load(data)
+
+    def check(self, made: Artifact, layout: Layout) -> None:
+        """See ``Kind``."""
+        check(made, layout)
+
+    def describe(self, spec: InferenceSpec) -> Description:
+        """See ``Kind``."""
+        servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {s.cores:g} cores" for s in spec.servers)
+        variants = ", ".join(variant.name for variant in spec.variants)
+        wanted = ", ".join(f"{u.name} within {u.quality.full_until:g} to {u.quality.zero_at:g} s" for u in spec.users)
+        return Description(f"{variants} on {servers}", "as long as it is served", wanted)
+
+    def summarise(self, decision: InferenceDecision) -> str:
+        """See ``Kind``."""
+        count = len(decision.start)
+        batches = "1 batch starts" if count == 1 else f"{count} batches start" if count else "nothing starts"
+        return f"{batches}; " + ", ".join(f"{name} {servers}" for name, servers in decision.servers.items())
+
+
+KIND = InferenceKind()

@@ -1,0 +1,90 @@
+"""The domain model of an ``inference`` workload: how long batches take, and how requests arrive.
+
+A batch of a variant on a server of a class takes ``exp(log_seconds[member] + spread · normal)``; members are models
+that the samples can't tell apart. Requests of a user come as a Poisson process whose rate follows the time of day and,
+within a control interval, a gamma variable of mean 1: the index of dispersion of counts is then above 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.inference.layout import Layout
+from app.kinds.tensors import read_header, written
+
+Floats = NDArray[np.float64]
+FORMAT = "inference-1"
+DAY_SECONDS = 86_400.0
+NORMAL_90 = 1.6448536269514722  # standard normal quantile at 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class ServiceModel:
+    """M members, C server classes, V variants, K batch sizes, U users, P parts of a day.
+
+    Attributes:
+        log_seconds: natural log of the median seconds of a batch, [M, C, V, K].
+        spread: standard deviation of the log of one batch about its median, [V].
+        rate: requests per second by part of the day, which begins at 0:00 UTC, [U, P].
+        variation: squared coefficient of variation of the rate from one control interval to the next, [U].
+        measured: whether a variant was measured on a class, in any batch size, [C, V].
+        forecast: what the last minutes say of the next, one control interval and an hour ahead, [U, 2, 6]: see
+            ``app.kinds.inference.forecast``; empty where nothing is known of it.
+    """
+
+    log_seconds: Floats
+    spread: Floats
+    rate: Floats
+    variation: Floats
+    measured: NDArray[np.bool_]
+    forecast: Floats = field(default_factory=lambda: np.zeros((0, 2, 6)))
+
+    def seconds(self) -> Floats:
+        """Mean seconds of a batch over members and spread, [C, V, K]."""
+        median: Floats = np.exp(self.log_seconds).mean(axis=0)
+        factor = np.exp(self.spread**2 / 2)
+        return median * factor[None, :, None]
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """Bounds of the 90 % interval of the seconds of one batch, [C, V, K] each: members and spread together."""
+        centre, apart = self.log_seconds.mean(axis=0), self.log_seconds.std(axis=0)
+        half = NORMAL_90 * np.sqrt(apart**2 + self.spread[None, :, None] ** 2)
+        return np.exp(centre - half), np.exp(centre + half)
+
+    def check(self, layout: Layout) -> None:
+        """Make sure that it is of a layout.
+
+        Raises:
+            IncompatibleModel: it is of another one.
+        """
+        users, variants, batches = layout.shape
+        shape = self.log_seconds.shape[1:], self.rate.shape[0]
+        expected = (len(layout.servers), variants, batches), users
+        if shape != expected:
+            raise IncompatibleModel(f"the model is of (classes, variants, batches), users {shape}, not {expected}")
+
+    def to_bytes(self) -> bytes:
+        """As safetensors; equal models give equal bytes."""
+        return written({name: np.asarray(value) for name, value in vars(self).items()}, {"format": FORMAT})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What ``to_bytes`` wrote.
+
+        Raises:
+            IncompatibleModel: ``data`` is no such model, or one of another version.
+        """
+        try:
+            version = read_header(data).get("format")
+            if version != FORMAT:
+                raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
+            return cls(**safetensors_numpy.load(data))
+        except (SafetensorError, ValueError, TypeError, KeyError) as error:
+            raise IncompatibleModel(f"no domain model of kind inference: {error}") from error

@@ -1,0 +1,60 @@
+"""Response quality: what an answer is worth, by the variant that gave it and by how long it took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from app.kinds.inference.spec import InferenceSpec
+
+Floats = NDArray[np.float64]
+STEEPNESS = 4.0  # of the exponential: at a quarter of the way 35 % is left
+REMAINS = np.exp(-STEEPNESS)  # of it at the end, which is taken off
+
+
+class QualityTable:
+    """Qualities of U users and V variants.
+
+    Attributes:
+        accuracy: of each variant over that of the best, [V].
+        full_until, zero_at: seconds, [U].
+        exponential: whether it falls exponentially, else linearly, [U].
+        weight: of each user, mean 1, [U].
+    """
+
+    def __init__(self, spec: InferenceSpec) -> None:
+        accuracy = np.array([variant.accuracy for variant in spec.variants])
+        self.accuracy: Floats = accuracy / accuracy.max()
+        self.full_until: Floats = np.array([user.quality.full_until for user in spec.users])
+        self.zero_at: Floats = np.array([user.quality.zero_at for user in spec.users])
+        self.exponential = np.array([user.quality.shape == "exponential" for user in spec.users])
+        weight = np.array([user.weight for user in spec.users])
+        self.weight: Floats = weight / weight.mean()
+
+    def by_delay(self, user: ArrayLike, delay: ArrayLike) -> Floats:
+        """The part of quality that delay leaves, g: 1 until ``full_until``, 0 from ``zero_at`` on; broadcast.
+
+        Args:
+            user: positions of users.
+            delay: seconds from arrival to answer.
+        """
+        users = np.asarray(user)
+        start, end, exponential = self.full_until[users], self.zero_at[users], self.exponential[users]
+        late = np.minimum(np.maximum((np.asarray(delay, np.float64) - start) / (end - start), 0.0), 1.0)
+        if not exponential.any():
+            return 1 - late
+        return np.where(exponential, (np.exp(-STEEPNESS * late) - REMAINS) / (1 - REMAINS), 1 - late)
+
+    def quality(self, user: ArrayLike, variant: ArrayLike, delay: ArrayLike) -> Floats:
+        """Normalised accuracy times ``by_delay``, in [0, 1]; broadcast."""
+        return self.accuracy[np.asarray(variant)] * self.by_delay(user, delay)
+
+
+def jain(quality: ArrayLike) -> Floats:
+    """Jain's index of fairness over the last axis, (Σx)²/(n·Σx²), in [1/n, 1]; 1 where all are 0 (Jain, 1984)."""
+    x = np.asarray(quality, np.float64)
+    squares = x.shape[-1] * (x**2).sum(axis=-1)
+    return np.where(squares > 0, x.sum(axis=-1) ** 2 / np.where(squares > 0, squares, 1.0), 1.0)

@@ -1,0 +1,241 @@
+"""A run while events and decisions change it. Who serves and who carries a policy keep the same book."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from math import exp
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.queue.fleet import Fleet
+from app.kinds.inference.queue.state import Batch, RunState, Server, Waiting
+from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
+
+IDLE, BUSY, STARTING = range(3)
+TOO_OLD, TOO_MANY = "too_old", "too_many"
+
+
+class Dropped(NamedTuple):
+    """A request that is given up: its user's position, its name, and ``TOO_OLD`` or ``TOO_MANY``."""
+
+    user: int
+    id: str
+    why: str
+
+
+class Ledger:
+    """See the module; made of a state, and made one again by ``state``.
+
+    Attributes:
+        now: seconds since the run's start.
+        dropped: requests that were given up since the ledger was made.
+        servers: those that are on, by their place in the fleet.
+        carried: whether the client decides by itself.
+    """
+
+    def __init__(self, layout: Layout, fleet: Fleet, seconds: NDArray[np.float64] | None, state: RunState) -> None:
+        self.layout, self.fleet = layout, fleet
+        self.now, self.control, self.requests = state.now, state.control, state.requests
+        self.dropped: list[Dropped] = []
+        self.servers: dict[int, Server] = dict(state.servers)
+        self._seconds, self.carried = seconds, state.carried
+        self._at = [deque(queue.at) for queue in state.queues]
+        self._ids = [deque(queue.ids) for queue in state.queues]
+        self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
+        self._zero_at = layout.quality.zero_at.tolist()
+        self._counts = [[0] * len(layout.servers) for _ in range(3)]
+        self._soonest: float | None = None
+        for place, server in self.servers.items():
+            self._counts[_status(server)][fleet.of[place]] += 1
+
+    def state(self) -> RunState:
+        """The run as it stands."""
+        queues = tuple(Waiting(tuple(at), tuple(ids)) for at, ids in zip(self._at, self._ids, strict=True))
+        return RunState(
+            self.now,
+            self.control,
+            queues,
+            dict(self.servers),
+            tuple(self._rate),
+            tuple(self._answered),
+            tuple(self._quality),
+            self.requests,
+            self.carried,
+        )
+
+    def pass_time(self, now: float) -> None:
+        """Let time pass, up to ``now``."""
+        elapsed = now - self.now
+        if elapsed > 0:
+            spec = self.layout.spec
+            rate, known = exp(-elapsed / spec.control_seconds), exp(-elapsed / spec.episode_seconds)
+            self._rate = [value * rate for value in self._rate]
+            self._answered = [value * known for value in self._answered]
+            self._quality = [value * known for value in self._quality]
+            self.now = now
+
+    def arrive(self, user: int, at: float, name: str | None) -> None:
+        """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""
+        self._at[user].append(at)
+        self._ids[user].append(f"#{self.requests}" if name is None else name)
+        self.requests += 1
+        window = self.layout.spec.control_seconds
+        self._rate[user] += exp((at - self.now) / window) / window
+
+    def finish(self, place: int, at: float) -> None:
+        """A busy server's batch has ended."""
+        server = self.servers[place]
+        assert server.batch is not None  # noqa: S101 - who calls has made sure of it
+        user, variant, ended = server.batch.user, server.batch.variant, np.array(server.batch.at)
+        quality = self.layout.quality.quality(user, variant, at - ended)
+        self._count(user, len(ended), float(quality.sum()), at)
+        self._put(place, server._replace(batch=None))
+
+    def turn(self, place: int, status: str) -> None:
+        """A server is ``starting``, ``up`` or ``down``; requests of a batch on one that is down wait again."""
+        server = self.servers.get(place)
+        if status == "down":
+            if server is not None and server.batch is not None:
+                self._return(server.batch)
+            self._put(place, None)
+        elif server is None:
+            self._put(place, Server(up=status == "up"))
+        elif status == "up" and not server.up:
+            self._put(place, Server(up=True))
+
+    @property
+    def scalable(self) -> bool:
+        """Whether there is a class of which more or fewer servers may be on."""
+        return self.fleet.scalable
+
+    def turn_on(self, position: int) -> int:
+        """Turn on the first server of a class that is off; its place."""
+        place = next(place for place in self.fleet.members(position) if place not in self.servers)
+        self._put(place, Server(up=not self.layout.startup[position]))
+        return place
+
+    def turn_off(self, position: int) -> int:
+        """Turn off the last idle server of a class, else the last that is being started; its place."""
+        free = [place for place in self.fleet.members(position) if place in self.servers and not self.busy(place)]
+        place = max(free, key=lambda place: (self.servers[place].up, place))
+        self._put(place, None)
+        return place
+
+    def drop(self) -> None:
+        """Give up requests whose answer is worth nothing by now, and the oldest where more wait than may."""
+        limit = self.layout.spec.queue_limit
+        for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
+            while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit
+                self._drop(user, TOO_OLD, at[0] + zero)
+            while len(at) > limit:
+                self._drop(user, TOO_MANY, self.now)
+
+    def start(self, place: int, user: int, variant: int, size: int) -> Batch:
+        """Start a batch of a user's oldest requests, at most ``size``, on an idle server."""
+        seconds = self.expected(place, self.servers[place].loaded, variant, size)
+        count = min(size, len(self._at[user]))
+        at = tuple(self._at[user].popleft() for _ in range(count))
+        ids = tuple(self._ids[user].popleft() for _ in range(count))
+        batch = Batch(user, variant, self.now, self.now + (seconds or 0.0), at, ids)
+        self._put(place, Server(up=True, loaded=variant, batch=batch))
+        return batch
+
+    def expected(self, place: int, loaded: int, variant: int, size: int) -> float | None:
+        """Seconds of a batch on a server that has loaded ``loaded``; None without a domain model."""
+        if self._seconds is None:
+            return None
+        position = self.fleet.of[place]
+        alone = self._seconds[position, variant, self.layout.spec.batches.index(size)]
+        return float(alone + (loaded not in (NOTHING_LOADED, variant)) * self.layout.switch[position])
+
+    def busy(self, place: int) -> bool:
+        """Whether a server works."""
+        return place in self.servers and self.servers[place].batch is not None
+
+    def idle(self) -> list[int]:
+        """The servers that wait for work: lowest class, then lowest number first."""
+        return sorted(place for place, server in self.servers.items() if server.up and server.batch is None)
+
+    def waiting(self) -> list[int]:
+        """How many requests of each user wait, [U]."""
+        return [len(at) for at in self._at]
+
+    def on(self) -> list[int]:
+        """How many servers of each class are on, [C]."""
+        return [sum(counts) for counts in zip(*self._counts, strict=True)]
+
+    def qualities(self) -> list[float]:
+        """Mean response quality of each user; 1 before the first answer, [U]."""
+        return [q / n if n > 0 else 1.0 for q, n in zip(self._quality, self._answered, strict=True)]
+
+    def names(self) -> Iterable[str]:
+        """Of all requests that wait or are worked on."""
+        yield from (name for ids in self._ids for name in ids)
+        yield from (name for server in self.servers.values() if server.batch for name in server.batch.ids)
+
+    def next_look(self) -> float | None:
+        """When there is a decision on servers or a request to be given up next, whatever comes; None: never."""
+        moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
+        return min([*moments, self.control] if self.scalable else moments, default=None)
+
+    def seen(self, place: int) -> State:
+        """What is known at a decision on a server, or with ``CONTROL`` on the number of servers; B is 1."""
+        now, control = self.now, place == CONTROL
+        idle, busy, starting = self._counts
+        return State(
+            waiting=np.array([[len(at) for at in self._at]]),
+            oldest=np.array([[now - at[0] if at else 0.0 for at in self._at]]),
+            newest=np.array([[now - at[-1] if at else 0.0 for at in self._at]]),
+            rate=np.array([self._rate]),
+            quality=np.array([self.qualities()]),
+            idle=np.array([idle]),
+            busy=np.array([busy]),
+            starting=np.array([starting]),
+            next_free=np.array([self._next_free()]),
+            asked=np.array([CONTROL if control else self.fleet.of[place]]),
+            loaded=np.array([NOTHING_LOADED if control else self.servers[place].loaded]),
+        )
+
+    def _next_free(self) -> float:
+        if self._soonest is None:
+            ends = (server.batch.until for server in self.servers.values() if server.batch is not None)
+            self._soonest = min(ends, default=0.0)
+        return max(self._soonest - self.now, 0.0)
+
+    def _put(self, place: int, server: Server | None) -> None:
+        before, position = self.servers.pop(place, None), self.fleet.of[place]
+        if before is not None:
+            self._counts[_status(before)][position] -= 1
+        if server is not None:
+            self.servers[place] = server
+            self._counts[_status(server)][position] += 1
+        self._soonest = None
+
+    def _count(self, user: int, requests: int, quality: float, at: float) -> None:
+        """Requests that were answered or dropped at a moment, which is not after ``now``."""
+        known = exp((at - self.now) / self.layout.spec.episode_seconds)
+        self._answered[user] += requests * known
+        self._quality[user] += quality * known
+
+    def _drop(self, user: int, why: str, at: float) -> None:
+        self._at[user].popleft()
+        self.dropped.append(Dropped(user, self._ids[user].popleft(), why))
+        self._count(user, 1, 0.0, at)
+
+    def _return(self, batch: Batch) -> None:
+        """Requests wait again, each in its place."""
+        user = batch.user
+        waiting: Sequence[tuple[float, str]] = sorted(
+            [*zip(batch.at, batch.ids, strict=True), *zip(self._at[user], self._ids[user], strict=True)],
+            key=lambda request: request[0],
+        )
+        self._at[user] = deque(at for at, _ in waiting)
+        self._ids[user] = deque(name for _, name in waiting)
+
+
+def _status(server: Server) -> int:
+    return STARTING if not server.up else IDLE if server.batch is None else BUSY

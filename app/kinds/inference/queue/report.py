@@ -1,0 +1,141 @@
+"""What a run of kind ``inference`` reports: a batch of events. Times are seconds since the run's start, never falling.
+
+Pydantic's models are the schema; their ``msgspec`` twins are read on the hot path, and equal reports are encoded to
+equal bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from pydantic import Field
+
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.fields import NonNegative, Positive, Strict
+
+LARGEST_REPORT = 10_000
+Id = Annotated[str, Field(min_length=1, max_length=255)]
+RequestId = Annotated[str, Field(pattern=r"^[^#]", max_length=255)]
+BatchSize = Annotated[int, Field(ge=1, le=1_024)]
+ServerState = Literal["starting", "up", "down"]
+
+
+class Arrived(Strict):
+    """A request that came."""
+
+    user: Id
+    at: NonNegative
+    id: RequestId | None = Field(default=None, description="null: it is given a number; a name must not begin with `#`")
+
+
+class Finished(Strict):
+    """The end of a batch; what it was is told for the samples of the run, which know reports alone."""
+
+    server: Id = Field(description="A class and a number from 0.", examples=["cpu-0"])
+    at: NonNegative
+    variant: Id | None = None
+    batch: BatchSize | None = None
+    seconds: Positive | None = Field(default=None, description="that the batch took, as measured")
+
+
+class ServerChange(Strict):
+    """What has become of a server. Requests of a batch on one that is down wait again."""
+
+    server: Id
+    state: ServerState
+    at: NonNegative | None = Field(default=None, description="null: the moment of the report")
+
+
+class Started(Strict):
+    """A batch that the client itself started, of the user's oldest requests: in carried runs alone."""
+
+    server: Id
+    user: Id
+    variant: Id
+    batch: BatchSize
+    at: NonNegative
+
+
+class InferenceReport(Strict):
+    """What has happened since the last report, in order of time within each list."""
+
+    kind: Literal["inference"] = "inference"
+    at: NonNegative = Field(description="The moment of the report.")
+    arrived: Annotated[tuple[Arrived, ...], Field(max_length=LARGEST_REPORT)] = ()
+    finished: Annotated[tuple[Finished, ...], Field(max_length=LARGEST_REPORT)] = ()
+    servers: Annotated[tuple[ServerChange, ...], Field(max_length=LARGEST_REPORT)] = ()
+    started: Annotated[tuple[Started, ...], Field(max_length=LARGEST_REPORT)] = ()
+
+
+Text = Annotated[str, Meta(min_length=1, max_length=255)]
+Given = Annotated[str, Meta(pattern="^[^#]", max_length=255)]
+Moment = Annotated[float, Meta(ge=0)]
+Size = Annotated[int, Meta(ge=1, le=1_024)]
+
+
+class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Arrived`."""
+
+    user: Text
+    at: Moment
+    id: Given | None = None
+
+
+class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Finished`."""
+
+    server: Text
+    at: Moment
+    variant: Text | None = None
+    batch: Size | None = None
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+
+
+class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`ServerChange`."""
+
+    server: Text
+    state: ServerState
+    at: Moment | None = None
+
+
+class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """`Started`."""
+
+    server: Text
+    user: Text
+    variant: Text
+    batch: Size
+    at: Moment
+
+
+class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`InferenceReport`."""
+
+    at: Moment
+    kind: Literal["inference"] = "inference"
+    arrived: Annotated[tuple[EncodedArrived, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    finished: Annotated[tuple[EncodedFinished, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    servers: Annotated[tuple[EncodedChange, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    started: Annotated[tuple[EncodedStarted, ...], Meta(max_length=LARGEST_REPORT)] = ()
+
+
+_decode = msgspec.json.Decoder(EncodedReport).decode
+
+
+def decode(body: bytes) -> EncodedReport:
+    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        place = deep_place(body)
+        if place is not None:
+            raise InvalidInput([FieldIssue(place, TOO_DEEP, None)]) from None
+        return msgspec.convert(InferenceReport.model_validate_json(body, strict=True).model_dump(), EncodedReport)

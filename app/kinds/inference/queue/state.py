@@ -1,0 +1,121 @@
+"""A run's state: who waits and what servers do, as its reports so far tell it. It never changes in place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.queue.fleet import Fleet
+from app.kinds.inference.state import NOTHING_LOADED
+
+REQUEST_BYTES, SERVER_BYTES, RUN_BYTES = 120, 400, 2_000
+"""Of what holds them, about."""
+
+
+class Waiting(NamedTuple):
+    """Requests of one user, the oldest first: when each arrived, and its name."""
+
+    at: tuple[float, ...]
+    ids: tuple[str, ...]
+
+
+class Batch(NamedTuple):
+    """Requests that a server works on.
+
+    Attributes:
+        user, variant: positions.
+        started: seconds.
+        until: when it is expected to end; ``started`` where no domain model tells.
+        at, ids: of its requests, as in ``Waiting``.
+    """
+
+    user: int
+    variant: int
+    started: float
+    until: float
+    at: tuple[float, ...]
+    ids: tuple[str, ...]
+
+
+class Server(NamedTuple):
+    """A server that is on.
+
+    Attributes:
+        up: whether it takes work; else it is being started.
+        loaded: position of the variant that it has loaded, or ``NOTHING_LOADED``.
+        batch: what it works on; None while it is idle.
+    """
+
+    up: bool
+    loaded: int = NOTHING_LOADED
+    batch: Batch | None = None
+
+
+class RunState(NamedTuple):
+    """A run between two reports; U users.
+
+    Attributes:
+        now: of the last report; 0 before the first.
+        control: when the number of servers is decided next.
+        queues: [U].
+        servers: those that are on, by their place in the fleet.
+        rate: smoothed requests per second, at ``now``, [U].
+        answered, quality: how many requests were answered or dropped, and the sum of their qualities, both forgotten
+            over ``episode_seconds``: a run of days tells of its users what an episode does, [U].
+        requests: how many have arrived.
+        carried: whether the client decides by itself.
+    """
+
+    now: float
+    control: float
+    queues: tuple[Waiting, ...]
+    servers: dict[int, Server]
+    rate: tuple[float, ...]
+    answered: tuple[float, ...]
+    quality: tuple[float, ...]
+    requests: int
+    carried: bool
+
+
+def begin(layout: Layout, fleet: Fleet, *, carried: bool) -> RunState:
+    """A run that has reported nothing: nobody waits, and of each class the minimum of servers is up."""
+    users = len(layout.users)
+    up = [place for position, count in enumerate(layout.minimum) for place in fleet.members(position)[:count]]
+    zeros = (0.0,) * users
+    servers = {place: Server(up=True) for place in up}
+    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, zeros, zeros, zeros, 0, carried)
+
+
+def pack(state: RunState) -> list[Any]:
+    """A state as plain lists, numbers and texts, for JSON."""
+    return [*state._replace(servers=[[place, *server] for place, server in state.servers.items()])]  # type: ignore[arg-type]
+
+
+def unpack(stored: list[Any]) -> RunState:
+    """The state whose ``pack`` went through JSON."""
+    now, control, queues, servers, rate, answered, quality, requests, carried = stored
+    return RunState(
+        float(now),
+        float(control),
+        tuple(Waiting(tuple(map(float, at)), tuple(ids)) for at, ids in queues),
+        {place: Server(up, loaded, _batch(batch)) for place, up, loaded, batch in servers},
+        tuple(map(float, rate)),
+        tuple(map(float, answered)),
+        tuple(map(float, quality)),
+        requests,
+        carried,
+    )
+
+
+def _batch(stored: list[Any] | None) -> Batch | None:
+    if stored is None:
+        return None
+    user, variant, started, until, at, ids = stored
+    return Batch(user, variant, float(started), float(until), tuple(map(float, at)), tuple(ids))
+
+
+def weight(state: RunState) -> int:
+    """About how many bytes a state takes in memory."""
+    waiting = sum(len(queue.at) for queue in state.queues)
+    running = sum(len(server.batch.at) for server in state.servers.values() if server.batch is not None)
+    return RUN_BYTES + REQUEST_BYTES * (waiting + running) + SERVER_BYTES * len(state.servers)

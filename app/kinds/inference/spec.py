@@ -1,0 +1,120 @@
+"""What crosses the API when a workload of kind ``inference`` is registered."""
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from app.kinds.fields import NonNegative, Positive, Slug, Strict
+
+LARGEST_BATCH, LARGEST_QUEUE = 1_024, 10_000
+MOST_ACTIONS = 4_096
+
+Named = TypeVar("Named", "Variant", "ServerClass", "User")
+Count = Annotated[int, Field(ge=0, le=1_000)]
+
+
+class Variant(Strict):
+    """A model that can answer a request; all variants answer the same requests, more or less accurately."""
+
+    name: Slug
+    accuracy: Annotated[float, Field(gt=0, le=1, description="share of answers that are right, top-1 for instance")]
+
+
+class ServerClass(Strict):
+    """Equal servers, of which between ``minimum`` and ``maximum`` are on; each serves one batch at a time."""
+
+    name: Slug
+    minimum: Count = 1
+    maximum: Annotated[int, Field(ge=1, le=1_000)]
+    cores: Positive = Field(default=1.0, description="cores, or GPUs, of one server")
+    price_per_hour: NonNegative = Field(default=0.0, description="of one server, while it is on or starts")
+    startup_seconds: NonNegative = Field(default=0.0, description="from the order to the first batch")
+    switch_seconds: NonNegative = Field(default=0.0, description="to load another variant, before the batch")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError(f"minimum must be at most maximum: minimum {self.minimum}, maximum {self.maximum}")
+        return self
+
+
+class ResponseQuality(Strict):
+    """What an answer is worth by its delay: all until ``full_until``, nothing from ``zero_at`` seconds on."""
+
+    full_until: NonNegative
+    zero_at: Positive
+    shape: Literal["linear", "exponential"] = "linear"
+
+    @model_validator(mode="after")
+    def _falling(self) -> Self:
+        if self.full_until >= self.zero_at:
+            raise ValueError(
+                "quality must not rise with delay: full_until must be less than zero_at: "
+                f"full_until {self.full_until:g}, zero_at {self.zero_at:g}"
+            )
+        return self
+
+
+class User(Strict):
+    """Whose requests wait in a queue of their own."""
+
+    name: Slug
+    weight: Positive = Field(default=1.0, description="of its requests against those of other users")
+    quality: ResponseQuality
+
+
+class InferenceWeights(Strict):
+    """What the terms of the objective are worth against each other."""
+
+    quality: NonNegative = Field(default=1.0, description="weighted mean response quality, less 1")
+    fairness: NonNegative = Field(default=0.0, description="Jain's index of the users' mean qualities, less 1")
+    cost: NonNegative = Field(default=0.1, description="cost, over that of every server on all the time")
+    switching: NonNegative = Field(default=0.01, description="changes of a server's variant or power, per request")
+
+
+def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
+    names = [one.name for one in named]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
+    return named
+
+
+def _ascending(batches: tuple[int, ...]) -> tuple[int, ...]:
+    if list(batches) != sorted(set(batches)):
+        raise ValueError(f"batch sizes must ascend: {list(batches)}")
+    return batches
+
+
+class InferenceSpec(Strict):
+    """A workload of kind ``inference``."""
+
+    name: Slug
+    kind: Literal["inference"]
+    variants: Annotated[tuple[Variant, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
+    servers: Annotated[tuple[ServerClass, ...], Field(min_length=1, max_length=8), AfterValidator(_unique)]
+    users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), AfterValidator(_unique)]
+    batches: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=LARGEST_BATCH)], ...],
+        Field(min_length=1, max_length=16, description="sizes that a batch may have; the smallest also takes fewer"),
+        AfterValidator(_ascending),
+    ] = (1, 2, 4, 8)
+    queue_limit: Annotated[
+        int, Field(ge=1, le=LARGEST_QUEUE, description="requests of a user that wait; one more drops the oldest")
+    ] = 100
+    control_seconds: Positive = Field(default=10.0, description="between two decisions on how many servers are on")
+    episode_seconds: Positive = Field(default=120.0, description="of a simulated episode")
+    weights: InferenceWeights = InferenceWeights()
+    policies: Literal["one", "per_user"] = Field(
+        default="one", description="`one` for all users, or one for each: a role by the name of the user"
+    )
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        actions = len(self.users) * len(self.variants) * len(self.batches)
+        if actions > MOST_ACTIONS:
+            raise ValueError(f"users × variants × batches must be at most {MOST_ACTIONS}: {actions}")
+        return self
+
+
+Spec = InferenceSpec

@@ -1,0 +1,304 @@
+"""Agents of kind `inference`: beside the exact optimum on small systems, and beside published rules on test loads.
+
+``STEWARD_DATA=… python -m benchmarks.inference_agents [small] [loads] [--seeds N] [--steps N] [--algorithms A …]
+[--loads L …]``
+
+**small**: one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told
+first: what the best static leaves of it: where that is nothing, a high score means nothing.
+
+**loads**: three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
+torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
+Poisson; in bursts. Everything is tuned, and every agent trained, on the first days and chosen on their last quarter;
+figures are of later days, in windows of a minute that all players share, with 95 % intervals of paired differences over
+windows. Beside each stands the bound of hindsight, which knows the requests (see ``evaluation.hindsight``; batches take
+as long as expected there and here).
+"""
+
+import argparse
+import csv
+import gzip
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Policy
+from app.kinds.inference.heuristics import BASELINES, statics
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.spec import InferenceSpec
+from app.policies.artifact import SHARED
+from benchmarks.inference_peers import Warm, families
+from workers.evaluation.arena import Bare, Scores, play
+from workers.evaluation.levels import Level
+from workers.evaluation.statistics import mean_interval
+from workers.evaluation.wrappers import wrapped
+from workers.inputs import Conditions
+from workers.kinds.inference.evaluation.hindsight import bounded
+from workers.kinds.inference.evaluation.optimum import solve
+from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.learning.algorithms.config import Config, QTable
+from workers.learning.algorithms.registry import algorithm, names
+from workers.learning.execution.serial import Plan, Serial
+
+ENVIRONMENTS, EPISODES, TEST_SEED = 512, 256, 2_027
+GOAL_SMALL, GOAL_SERVED, GOAL_QUALITY = 0.03, 0.01, 0.9
+WINDOWS, CHOOSING = 32, 12  # of test days, and of those that choose
+CORES, SLA = 4, 750
+ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # torchvision's first weights
+LOADS = ("twitter", "poisson", "bursty")
+Row = dict[str, Any]
+
+
+def trained(world: InferenceWorld, name: str, steps: int, seed: int, entries: tuple[int, ...]) -> Policy:
+    """What an algorithm learns in a world of learners."""
+    config: Config = algorithm(name).config
+    if isinstance(config, QTable):
+        config = msgspec.structs.replace(config, entries=entries)
+    runner = Serial(config, world, Plan(steps, 1 << 17), seed)
+    while not runner.done:
+        runner.advance()
+    kind, described, arrays = runner.agent.export()
+    policy: Policy = SHARED[kind].build({"algorithm": name, **described}, dict(arrays))
+    return policy
+
+
+def small(share: float, first: float, second: float) -> tuple[Layout, ServiceModel]:
+    """A system whose fast variant is worth ``share``; users' requests come ``first`` and ``second`` times a second."""
+    quality = {"full_until": 300, "zero_at": 600}
+    spec = {
+        "name": "small",
+        "kind": "inference",
+        "variants": [{"name": "fast", "accuracy": share}, {"name": "accurate", "accuracy": 1.0}],
+        "servers": [{"name": "cpu", "maximum": 1, "switch_seconds": 0.1}],
+        "users": [{"name": "a", "weight": 3, "quality": quality}, {"name": "b", "quality": quality}],
+        "batches": [1, 2, 4],
+        "queue_limit": 8,
+        "episode_seconds": 300,
+        "weights": {"cost": 0, "fairness": 0, "switching": 0.05},
+    }
+    layout = Layout(InferenceSpec.model_validate(spec))
+    log = np.log([[[0.3, 0.42, 0.65], [0.7, 1.05, 1.8]]])
+    rate, measured = np.array([[first], [second]]), np.ones((1, 2), np.bool_)
+    return layout, ServiceModel(log[None], np.full(2, 0.2), rate, np.zeros(2), measured)
+
+
+SMALL = {"balanced": (0.75, 1.6, 1.4), "crowded": (0.6, 2.2, 2.2), "calm": (0.9, 0.6, 0.5)}
+
+
+def on_small(seeds: int, steps: int, algorithms: Sequence[str]) -> list[Row]:
+    """Gaps to the optimum, as shares of what it loses."""
+    rows = []
+    for name, numbers in SMALL.items():
+        layout, model = small(*numbers)
+        solution, entries = solve(layout, model), (0, 1, layout.entries.index("loaded.fast"))
+
+        def returned(policy: Policy, layout: Layout = layout, model: ServiceModel = model) -> NDArray[np.float64]:
+            world = InferenceWorld(layout, [model], Conditions(EPISODES, TEST_SEED))
+            return play(world, Level.SEEDS, TEST_SEED, Bare(policy)).returns.astype(np.float64)
+
+        best = returned(solution.policy(layout))
+        static = max(statics(layout).values(), key=lambda one: float(returned(one).mean()))
+        print(f"{name}: optimum {best.mean():.5f} (promised {-solution.loss / solution.rate:.5f}), ", flush=True)
+        rows.append(_row(f"{name}: headroom over the best static ({static.name})", _gap(best, returned(static)), ""))
+        rule = max(BASELINES, key=lambda one: float(returned(one).mean()))
+        rows.append(_row(f"{name}: gap of the best rule ({rule.name})", _gap(best, returned(rule)), ""))
+        for learner in algorithms:
+            gaps = []
+            for seed in range(seeds):
+                world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
+                gaps.append(_gap(best, returned(trained(world, learner, steps, seed, entries))))
+            spread = f"{min(gaps):.3f} to {max(gaps):.3f}, {seeds} seeds, {steps:,} steps"
+            goal = f"≤ {GOAL_SMALL:.0%}: {'met' if np.mean(gaps) <= GOAL_SMALL else 'missed'}"
+            rows.append(_row(f"{name}: gap of {learner} ({spread})", float(np.mean(gaps)), goal))
+            print(rows[-1]["name"], f"{rows[-1]['value']:.4f}", flush=True)
+    return rows
+
+
+def _gap(best: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    return float((best.mean() - other.mean()) / abs(best.mean()))
+
+
+def _row(name: str, value: float, goal: str, peer: str = "", peer_value: float | None = None) -> Row:
+    ratio = None if not peer_value else value / peer_value
+    return {
+        "name": name,
+        "value": value,
+        "unit": "",
+        "peer": peer or None,
+        "peer_value": peer_value,
+        "ratio": ratio,
+        "goal": goal,
+    }
+
+
+class Load(NamedTuple):
+    """Requests of two users on training days, on their last quarter, and on test days."""
+
+    train: Recorded
+    choose: Recorded
+    test: Recorded
+
+
+def serving(data: Path) -> tuple[Layout, NDArray[np.float64]]:
+    """The workload, and the seconds of its batches, [1, V, K]."""
+    with (data / "infadapter" / "capacity_result_Feb_21.csv").open() as file:
+        measured = [row for row in csv.DictReader(file) if int(row["CPU"]) == CORES and int(row["SLA"]) == SLA]
+    capacity = {f"resnet{row['ARCH']}": float(row["saturation_tp"]) for row in measured}
+    spec = {
+        "name": "serving",
+        "kind": "inference",
+        "variants": [{"name": name, "accuracy": accuracy} for name, accuracy in ACCURACY.items()],
+        "servers": [
+            {"name": "cpu", "minimum": 1, "maximum": 3, "cores": CORES, "price_per_hour": 1, "startup_seconds": 5}
+        ],
+        "users": [
+            {"name": "quick", "weight": 2, "quality": {"full_until": 0.15, "zero_at": 0.75}},
+            {"name": "patient", "quality": {"full_until": 0.5, "zero_at": 3, "shape": "exponential"}},
+        ],
+        "batches": [1, 2, 4, 8],
+        "episode_seconds": 60,
+        "control_seconds": 10,
+    }
+    layout = Layout(InferenceSpec.model_validate(spec))
+    one = np.array([1 / capacity[name] for name in ACCURACY])
+    return layout, (one[:, None] * (0.4 + 0.6 * layout.batches))[None]
+
+
+def twitter(data: Path) -> NDArray[np.int64]:
+    """Requests in each second of Twitter's days."""
+    path = next((data / "infadapter").glob("twitter_rps_first*days.txt.gz"))
+    with gzip.open(path, "rt") as file:
+        return np.array(file.read().split(), float).astype(np.int64)
+
+
+def planted(kind: str, seconds: int, seed: int) -> NDArray[np.int64]:
+    """Requests in each second: Poisson of 60 a second, or of 30 with bursts of 20 s at 140, every 100 s on average."""
+    random, mean = np.random.default_rng(seed), np.full(seconds, 60.0)
+    if kind == "bursty":
+        begins = np.cumsum(random.exponential(80, seconds // 50) + 20).astype(int)
+        mean = np.full(seconds, 30.0)
+        for begin in begins[begins < seconds]:
+            mean[begin : begin + 20] = 140.0
+    return random.poisson(mean)
+
+
+def load(counts: NDArray[np.int64], ends: tuple[int, int, int], window: float, seed: int) -> Load:
+    """Training, choice and test: stretches of seconds that end there; two of five requests are the second user's."""
+    shared = np.random.default_rng(seed).binomial(counts, 0.6)
+    users, begins = (shared, counts - shared), (0, ends[0], ends[1])
+    return Load(
+        *(Recorded.of_counts([own[a:b] for own in users], window, seed) for a, b in zip(begins, ends, strict=True))
+    )
+
+
+def on_loads(data: Path, seeds: int, steps: int, wanted: Sequence[str] = LOADS) -> list[Row]:
+    """Players on test windows: return, quality, cost."""
+    layout, seconds = serving(data)
+    window, day = layout.spec.episode_seconds, 86_400
+    days = twitter(data)
+    loads = {
+        "twitter": load(days, (int(1.5 * day), 2 * day, 4 * day), window, 1),
+        "poisson": load(planted("poisson", 12_000, 2), (4_500, 6_000, 12_000), window, 2),
+        "bursty": load(planted("bursty", 12_000, 3), (4_500, 6_000, 12_000), window, 3),
+    }
+    rows: list[Row] = []
+    for name, parts in ((name, loads[name]) for name in wanted):
+        model = ServiceModel(
+            np.log(seconds)[None], np.zeros(3), parts.train.rate[:, None], np.zeros(2), np.ones((1, 3), np.bool_)
+        )
+        peers: dict[str, Sequence[Policy]] = {**dict(families(layout, seconds)), "best rule": list(BASELINES)}
+        warm = {peer: [Warm(one, parts.train.rate) for one in found] for peer, found in peers.items()}
+        players: dict[str, Policy] = {peer: _chosen(layout, model, parts.choose, found) for peer, found in warm.items()}
+        agents = []
+        for seed in range(seeds):
+            world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), parts.train)
+            agents.append(trained(world, "ppo", steps, seed, ()))
+        players["ppo"] = _chosen(layout, model, parts.choose, agents)
+        rows += _compared(name, layout, model, parts.test, players, len(agents))
+    return rows
+
+
+def _world(layout: Layout, model: ServiceModel, log: Recorded, windows: int = WINDOWS) -> InferenceWorld:
+    return InferenceWorld(layout, [model], Conditions(windows, TEST_SEED), log)
+
+
+def _chosen(layout: Layout, model: ServiceModel, log: Recorded, policies: Sequence[Policy]) -> Policy:
+    """The best of them on the windows that choose."""
+    returns = [
+        play(_world(layout, model, log, CHOOSING), Level.SEEDS, TEST_SEED, Bare(one)).returns.mean() for one in policies
+    ]
+    return policies[int(np.argmax(returns))]
+
+
+def _compared(
+    name: str, layout: Layout, model: ServiceModel, log: Recorded, players: Mapping[str, Policy], agents: int
+) -> list[Row]:
+    scores: dict[str, Scores] = {}
+    for player, policy in players.items():
+        scores[player] = play(_world(layout, model, log), Level.SEEDS, TEST_SEED, Bare(policy))
+    bounds = _bounds(layout, model, log)
+    static, agent = scores["best static"], scores["ppo"]
+    headroom = mean_interval(bounds - static.returns)
+    rows = [_row(f"{name}: headroom of hindsight over the best static, return", headroom["mean"], "")]
+    for player, score in scores.items():
+        paired = mean_interval(agent.returns.astype(np.float64) - score.returns)
+        quality, dropped, delay, _, cost = score.outcomes.mean(axis=0)
+        told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
+        ahead = f"ppo ahead by {paired['mean']:+.4f} ({paired['low']:+.4f} to {paired['high']:+.4f})"
+        rows.append(
+            _row(f"{name}: {player} ({players[player].name}; {told}; {ahead})", float(score.returns.mean()), "")
+        )
+    won = float((agent.returns - static.returns).mean()) / max(headroom["mean"], 1e-12)
+    goal = "≥ 50 %: met" if won >= 0.5 else "≥ 50 %: missed"
+    rows.append(_row(f"{name}: share of the headroom that ppo wins (best of {agents} on other windows)", won, goal))
+    for row in rows:
+        print(row["name"], f"{row['value']:.4f}", flush=True)
+    return rows
+
+
+def _bounds(layout: Layout, model: ServiceModel, log: Recorded) -> NDArray[np.float64]:
+    """The bound of each test window, in the order in which all play them."""
+    world = _world(layout, model, log)
+    wrapped(world, Level.SEEDS, TEST_SEED).reset()
+    found, window = [], layout.spec.episode_seconds
+    for origin in world.load.origin:
+        own = [times[(times >= origin) & (times < origin + window)] - origin for times in log.times]
+        found.append(bounded(layout, model, own, 0.25).best)
+    return np.array(found)
+
+
+def results() -> list[Row]:
+    """A short run of both."""
+    data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
+    return [*on_small(2, 1_000_000, names()), *on_loads(data, 2, 1_000_000)]
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description="Agents of kind inference beside optimum and published rules.")
+    parser.add_argument("parts", nargs="*", default=["small", "loads"], help="small, loads")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--algorithms", nargs="*", default=list(names()))
+    parser.add_argument("--loads", nargs="*", default=list(LOADS))
+    wanted = parser.parse_args()
+    from benchmarks.__main__ import show
+
+    begin = time.perf_counter()
+    if "small" in wanted.parts:
+        show("inference_agents, small", on_small(wanted.seeds, wanted.steps, wanted.algorithms))
+    if "loads" in wanted.parts:
+        data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
+        show("inference_agents, loads", on_loads(data, wanted.seeds, wanted.steps, wanted.loads))
+    print(f"{time.perf_counter() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

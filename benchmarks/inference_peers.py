@@ -1,0 +1,195 @@
+"""Published ways to serve models, as policies: what agents are measured beside, each tuned on the training days.
+
+Fixed variants, batch sizes and servers, and the horizontal autoscaler, are the kind's own rules.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.inference.heuristics import (
+    AllOn,
+    Composed,
+    FirstComeFirstServed,
+    Fixed,
+    LargestBatch,
+    Utilisation,
+    scaled,
+)
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.state import CONTROL, State
+
+
+class Warm:
+    """A policy that knows how long it has watched: its rates are those of late, not of a time before the first request.
+
+    At first it is told the usual rates; after n control intervals, smoothed rates are over 1 − exp(−n).
+
+    Args:
+        policy: that is told these.
+        usual: requests per second of each user, [U].
+    """
+
+    def __init__(self, policy: Policy, usual: NDArray[np.float64]) -> None:
+        self.policy, self.usual, self.name = policy, usual, policy.name
+        self._intervals = self._turning = np.zeros(0, np.int64)
+
+    def begin(self, seed: int) -> None:
+        """Forget what was watched."""
+        self._intervals = np.zeros(0, np.int64)
+        if hasattr(self.policy, "begin"):
+            self.policy.begin(seed)
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        projector, state, view = situation
+        if len(self._intervals) != len(state.asked):
+            self._intervals, self._turning = np.full(len(state.asked), -1), np.zeros(len(state.asked), np.bool_)
+        controlled = state.asked == CONTROL
+        self._intervals = self._intervals + (controlled & ~self._turning)
+        seen = 1 - np.exp(-np.maximum(self._intervals, 1.0))[:, None]
+        rate = np.where(self._intervals[:, None] > 0, state.rate / seen, self.usual)
+        choice = self.policy.act(Situation(projector, state._replace(rate=rate), view))
+        self._turning = controlled & (choice.action != WAIT)
+        return choice
+
+
+class AdaptiveBatch:
+    """Clipper's batching (Crankshaw et al., NSDI 2017, section 4.3): additive increase, multiplicative decrease.
+
+    The oldest request's user, one variant, up to so many requests; what a batch takes is known as it starts.
+
+    Args:
+        variant: its position.
+        scaler: how many servers are on.
+        increase, decrease: requests more after a batch in time, and the factor after one that is late.
+    """
+
+    def __init__(self, variant: int, scaler: Fixed | AllOn, increase: float = 1.0, decrease: float = 0.9) -> None:
+        self.variant, self.scaler, self.increase, self.decrease = variant, scaler, increase, decrease
+        self.name = f"aimd_{variant}_{scaler.name}"
+        self._most: NDArray[np.float64] = np.zeros(0)
+
+    def begin(self, seed: int) -> None:
+        """Forget what batches took."""
+        del seed
+        self._most = np.zeros(0)
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        projector, state, view = situation
+        layout: Layout = projector.layout
+        rows = np.arange(len(state.asked))
+        if len(self._most) != len(rows):
+            self._most = np.ones(len(rows))
+        user = np.where(state.waiting > 0, state.oldest, -1.0).argmax(axis=1)
+        sizes = np.minimum(layout.batches, np.maximum(state.waiting[rows, user], 1)[:, None])
+        size = np.maximum((sizes <= self._most[:, None]).sum(axis=1) - 1, 0)
+        size = np.minimum(size, np.maximum((layout.batches <= state.waiting[rows, user][:, None]).sum(axis=1) - 1, 0))
+        asked = state.asked != CONTROL
+        seconds = projector.seconds[np.maximum(state.asked, 0), self.variant, size]
+        late = state.oldest[rows, user] + seconds > layout.quality.full_until[user]
+        changed = np.where(late, self._most * self.decrease, self._most + self.increase)
+        self._most = np.where(asked, np.clip(changed, 1, layout.batches[-1]), self._most)
+        start = layout.action_of(user, self.variant, size)
+        legal = view.mask[rows, start]
+        turned = scaled(layout, state, self.scaler, projector, view.mask)
+        return Choice(np.where(asked, np.where(legal, start, WAIT), turned).astype(np.int64))
+
+
+class InfAdapter:
+    """InfAdapter's choice per control interval (Salmani et al., EuroMLSys 2023, eq. 1), on servers of one class.
+
+    Servers per variant that maximise Σ share · accuracy − α · servers/maximum, with capacity for the forecast rate,
+    the most accurate variants taking as much of it as they can; where none suffices, the most capacity. Requests go to
+    variants by their shares, the oldest first, in the largest batch that waits.
+
+    Args:
+        layout: of the workload.
+        seconds: of batches, [C, V, K].
+        alpha: what all servers are worth in accuracy.
+        margin: the forecast over the rate of late.
+    """
+
+    def __init__(self, layout: Layout, seconds: NDArray[np.float64], alpha: float, margin: float) -> None:
+        self.layout, self.margin, self.name = layout, margin, f"infadapter_{alpha:g}_{margin:g}"
+        capacity = (layout.batches / seconds[0]).max(axis=1)  # requests per second of a server, [V]
+        most = int(layout.maximum[0])
+        split = [
+            n for n in product(range(most + 1), repeat=len(capacity)) if layout.minimum[0] <= sum(n) <= most and sum(n)
+        ]
+        self.split = np.array(split)
+        self.capacity, self.alpha = self.split * capacity, alpha
+        self.share: NDArray[np.float64] = np.zeros(0)
+
+    def begin(self, seed: int) -> None:
+        """Forget the last interval."""
+        del seed
+        self.share = np.zeros(0)
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        projector, state, view = situation
+        layout, rows = self.layout, np.arange(len(state.asked))
+        if len(self.share) != len(rows):
+            self.share, self.used = (
+                np.zeros((len(rows), len(layout.variants))),
+                np.zeros((len(rows), len(layout.variants))),
+            )
+            self.servers = np.full(len(rows), layout.maximum[0])
+            self._choose(state, rows)
+        controlled = state.asked == CONTROL
+        self._choose(state, np.flatnonzero(controlled))
+        user = np.where(state.waiting > 0, state.oldest, -1.0).argmax(axis=1)
+        size = np.maximum((layout.batches <= state.waiting[rows, user][:, None]).sum(axis=1) - 1, 0)
+        variant = (self.share * (self.used.sum(axis=1, keepdims=True) + 1) - self.used).argmax(axis=1)
+        start = layout.action_of(user, variant, size)
+        starts = ~controlled & view.mask[rows, start]
+        self.used[rows[starts], variant[starts]] += layout.batches[size[starts]]
+        turned = scaled(layout, state, _Wanted(self.servers), projector, view.mask)
+        return Choice(np.where(controlled, turned, np.where(starts, start, WAIT)).astype(np.int64))
+
+    def _choose(self, state: State, rows: NDArray[np.int64]) -> None:
+        if not len(rows):
+            return
+        rate = np.maximum(state.rate[rows].sum(axis=1) * self.margin, 1e-9)[:, None]
+        left, share = np.ones((len(rows), len(self.split))), np.zeros((len(rows), *self.split.shape))
+        for variant in np.argsort(-self.layout.quality.accuracy):
+            share[:, :, variant] = np.minimum(left, self.capacity[:, variant] / rate)
+            left -= share[:, :, variant]
+        worth = share @ self.layout.quality.accuracy - self.alpha * self.split.sum(axis=1) / self.layout.maximum[0]
+        chosen = np.where(left > 1e-9, -1e3 * left, worth).argmax(axis=1)
+        picked = share[np.arange(len(rows)), chosen]
+        self.share[rows] = picked / picked.sum(axis=1, keepdims=True)
+        self.used[rows] = 0.0
+        self.servers[rows] = self.split[chosen].sum(axis=1)
+
+
+class _Wanted:
+    name = "wanted"
+
+    def __init__(self, servers: NDArray[np.int64]) -> None:
+        self.servers = servers
+
+    def wanted(self, projector: object, state: State) -> NDArray[np.int64]:
+        del projector, state
+        return self.servers[:, None]
+
+
+def families(layout: Layout, seconds: NDArray[np.float64]) -> Iterator[tuple[str, list[Policy]]]:
+    """Every peer with all that may be tuned of it; layouts of one server class."""
+    variants, batches = range(len(layout.variants)), range(len(layout.batches))
+    fixed = [Fixed((n,)) for n in range(max(int(layout.minimum[0]), 1), int(layout.maximum[0]) + 1)]
+    rules = {
+        (v, k): FirstComeFirstServed(v, k, f"fifo_{layout.variants[v]}_{layout.batches[k]}")
+        for v in variants
+        for k in batches
+    }
+    yield "best static", [Composed(rule, count) for rule in rules.values() for count in fixed]
+    yield "largest batch", [Composed(LargestBatch(), count) for count in fixed]
+    yield "AIMD", [AdaptiveBatch(variant, count) for variant in variants for count in fixed]
+    yield "HPA", [Composed(rules[v, max(batches)], Utilisation(t, v)) for v in variants for t in (0.5, 0.7, 0.9)]
+    yield "InfAdapter", [InfAdapter(layout, seconds, a, m) for a in (0.05, 0.1, 0.2) for m in (1.0, 1.2, 1.5, 2.0)]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="InferenceStart")
+
+
+@_attrs_define
+class InferenceStart:
+    """Start a live run of a workload of kind ``inference``."""
+
+    workload: str
+    """ Name of the workload. """
+    shadow: int | None | Unset = UNSET
+    """ Version of an agent that is consulted too: its steps are written down with each decision, and change
+    nothing. """
+    carried: bool | Unset = False
+    """ Whether the client decides by itself, with the policy that it has loaded, and reports what it started: the
+    run's decisions then start nothing. """
+
+    def to_dict(self) -> dict[str, Any]:
+        workload = self.workload
+
+        shadow: int | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        else:
+            shadow = self.shadow
+
+        carried = self.carried
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "workload": workload,
+            }
+        )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
+        if carried is not UNSET:
+            field_dict["carried"] = carried
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        workload = d.pop("workload")
+
+        def _parse_shadow(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        carried = d.pop("carried", UNSET)
+
+        inference_start = cls(
+            workload=workload,
+            shadow=shadow,
+            carried=carried,
+        )
+
+        return inference_start

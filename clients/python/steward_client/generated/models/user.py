@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.response_quality import ResponseQuality
+
+
+T = TypeVar("T", bound="User")
+
+
+@_attrs_define
+class User:
+    """Whose requests wait in a queue of their own."""
+
+    name: str
+    quality: ResponseQuality
+    """ What an answer is worth by its delay: all until ``full_until``, nothing from ``zero_at`` seconds on. """
+    weight: float | Unset = 1.0
+    """ of its requests against those of other users """
+
+    def to_dict(self) -> dict[str, Any]:
+        name = self.name
+
+        quality = self.quality.to_dict()
+
+        weight = self.weight
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "name": name,
+                "quality": quality,
+            }
+        )
+        if weight is not UNSET:
+            field_dict["weight"] = weight
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.response_quality import ResponseQuality  # noqa: PLC0415
+
+        d = dict(src_dict)
+        name = d.pop("name")
+
+        quality = ResponseQuality.from_dict(d.pop("quality"))
+
+        weight = d.pop("weight", UNSET)
+
+        user = cls(
+            name=name,
+            quality=quality,
+            weight=weight,
+        )
+
+        return user

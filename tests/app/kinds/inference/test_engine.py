@@ -1,0 +1,307 @@
+"""Events in, decisions out: the rules of the run's book, what is refused, and what is said."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.kinds.contract.engine import Pending, Shadow
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.inference.kind import KIND
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.state import CONTROL
+from app.policies.artifact import Artifact
+from tests.app.kinds.inference.runs import NOW, Live, arrivals, compiled
+from tests.app.kinds.inference.workloads import QUALITY, spec
+
+
+class Scripted:
+    """A policy that takes an action by what it is asked for."""
+
+    name = "scripted"
+
+    def __init__(self, dispatch: int = WAIT, control: int = WAIT, gain: float | None = None) -> None:
+        self.dispatch, self.control, self.gain = dispatch, control, gain
+
+    def act(self, situation: Situation) -> Choice:
+        action = self.control if situation.state.asked[0] == CONTROL else self.dispatch
+        legal: NDArray[np.bool_] = situation.view.mask
+        action = action if legal[0, action] or action < 0 else WAIT
+        values = np.zeros(legal.shape)
+        values[0, action] = self.gain or 0.0
+        return Choice(np.array([action]), None if self.gain is None else values)
+
+
+def agent(policy: Any, layout: Layout) -> Artifact:
+    return Artifact(policy, tuple(layout.entries), layout.actions, {}, "inference")
+
+
+def answered_by(policy: Any, **changed: Any) -> Live:
+    wanted = spec(**changed)
+    return Live(compiled(wanted, {"default": agent(policy, KIND.layout(wanted))}))
+
+
+def one_server(**changed: Any) -> Live:
+    return Live(compiled(spec(servers=[{"name": "cpu", "maximum": 1}], **changed)))
+
+
+def test_what_starts_is_the_oldest_of_one_user_on_a_free_server() -> None:
+    run = answered_by(Scripted(dispatch=1 + 2))  # web, small, a batch of 4
+    decision = run.report(1.0, arrived=[*arrivals("web", 0.9), {"user": "web", "at": 0.95, "id": "x"}])
+    assert decision.noop  # two wait, and four are needed
+    assert (decision.reason.code, decision.waiting) == ("waiting", {"web": 2, "mobile": 0})
+    decision = run.report(1.1, arrived=arrivals("web", 1.02, 1.04, 1.06))
+    [start] = decision.start
+    assert (start.server, start.user, start.variant, start.batch) == ("cpu-0", "web", "small", 4)
+    assert start.requests == ["#0", "x", "#2", "#3"]
+    assert start.expected_seconds == pytest.approx(0.02 * 2.5)
+    assert (decision.source, decision.agent, decision.waiting["web"]) == ("agent", 3, 1)
+
+
+def test_the_reason_says_what_is_expected_and_what_else_would_be() -> None:
+    run = answered_by(Scripted(dispatch=1 + 1))
+    text = run.report(0.3, arrived=arrivals("web", 0.2, 0.25, 0.28)).reason.text
+    assert text.startswith(
+        "2 of 3 requests of web start on cpu-0 with small in a batch of 2: 30.0 ms after at most 100.0 ms of waiting, "
+        "expected quality .86; large would come to .96; 1 request waits (1 of web)"
+    )
+
+
+def test_a_batch_that_ends_gives_quality_by_its_delay() -> None:
+    run = one_server()
+    run.report(0.0, arrived=arrivals("web", 0.0))
+    quality = run.report(0.55, finished=[{"server": "cpu-0", "at": 0.55}]).quality
+    assert quality["web"] == pytest.approx(0.5 * (1 if run.state.quality[0] > 0.45 else 0.7 / 0.8))
+    assert quality["mobile"] == 1.0
+
+
+def test_a_server_that_works_takes_nothing_until_it_ends() -> None:
+    run = one_server()
+    assert len(run.report(0.0, arrived=arrivals("web", 0.0)).start) == 1
+    busy = run.report(0.01, arrived=arrivals("web", 0.01))
+    assert (busy.start, busy.reason.code, busy.wake_at) == ([], "busy", 1.01)
+    assert len(run.report(0.02, finished=[{"server": "cpu-0", "at": 0.015}]).start) == 1
+
+
+def test_requests_are_given_up_when_an_answer_is_worth_nothing_and_where_too_many_wait() -> None:
+    run = answered_by(Scripted(), queue_limit=3)
+    decision = run.report(0.5, arrived=arrivals("web", 0.1, 0.2, 0.3, 0.4, 0.5))
+    assert [(drop.requests, drop.why) for drop in decision.drop] == [(["#0", "#1"], "more than 3 wait")]
+    decision = run.report(1.35)
+    assert [(drop.requests, drop.why) for drop in decision.drop] == [(["#2"], "an answer is worth nothing after 1 s")]
+    assert decision.quality["web"] == 0
+    assert run.report(1.4).wake_at == pytest.approx(1.5)
+
+
+def test_control_is_asked_for_once_an_interval_and_servers_start() -> None:
+    servers = [{"name": "cpu", "minimum": 1, "maximum": 3, "startup_seconds": 5}]
+    layout = KIND.layout(spec(servers=servers))
+    run = answered_by(Scripted(control=layout.scaling(0, on=True)), servers=servers)
+    first = run.report(0.0)
+    assert (first.servers, first.reason.code, first.wake_at) == ({"cpu": 3}, "started", 10.0)
+    assert "cpu-1, cpu-2 are turned on" in first.reason.text
+    run.on = compiled(spec(servers=servers), {"default": agent(Scripted(control=layout.scaling(0, on=False)), layout)})
+    assert run.report(5.0, servers=[{"server": "cpu-1", "state": "up"}]).servers == {"cpu": 3}
+    assert sorted(run.state.servers) == [0, 1, 2]
+    assert run.report(10.0).servers == {"cpu": 1}
+    assert sorted(run.state.servers) == [2]  # idle ones go first, then what is being started
+
+
+def test_the_requests_of_a_lost_server_wait_again_in_their_places() -> None:
+    run = one_server()
+    run.report(0.0, arrived=arrivals("web", 0.0))
+    run.report(0.1, arrived=arrivals("web", 0.1))
+    lost = run.report(0.2, servers=[{"server": "cpu-0", "state": "down"}])
+    assert (lost.waiting["web"], lost.servers, lost.reason.code) == (2, {"cpu": 0}, "busy")
+    back = run.report(0.3, servers=[{"server": "cpu-0", "state": "up"}])
+    assert back.start[0].requests[0] == "#0"
+
+
+REFUSED = [
+    ({"at": 2, "arrived": [{"user": "nobody", "at": 1.5}]}, "/arrived/0/user"),
+    ({"at": 2, "finished": [{"server": "gpu-0", "at": 1.5}]}, "/finished/0/server"),
+    ({"at": 2, "finished": [{"server": "cpu-1", "at": 1.5}]}, "/finished/0/server"),
+    ({"at": 2, "finished": [{"server": "cpu-0", "at": 1.5}, {"server": "cpu-0", "at": 1.6}]}, "/finished/1/server"),
+    ({"at": 2, "finished": [{"server": "cpu-0", "at": 1.5, "variant": "huge"}]}, "/finished/0/variant"),
+    ({"at": 2, "finished": [{"server": "cpu-0", "at": 1.5, "batch": 9}]}, "/finished/0/batch"),
+    ({"at": 2, "servers": [{"server": "cpu-2", "state": "up"}]}, "/servers/0/server"),
+    ({"at": 2, "servers": [{"server": "cpu-1", "state": "up", "at": 3}]}, "/servers/0/at"),
+    ({"at": 0.5}, "/at"),
+    ({"at": 2, "arrived": arrivals("web", 0.5)}, "/arrived/0/at"),
+    ({"at": 2, "arrived": arrivals("web", 1.5, 1.4)}, "/arrived/1/at"),
+    ({"at": 2, "arrived": arrivals("web", 2.5)}, "/arrived/0/at"),
+    ({"at": 2, "arrived": [{"user": "web", "at": 1.5, "id": "known"}]}, "/arrived/0/id"),
+    ({"at": 2, "arrived": [{"user": user, "at": 1.5, "id": "a"} for user in ("web", "mobile")]}, "/arrived/1/id"),
+    ({"at": 2, "started": [{"server": "cpu-0", "user": "web", "variant": "small", "batch": 1, "at": 1.5}]}, "/started"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("report", "pointer"), REFUSED)
+def test_what_can_not_be_is_refused_and_changes_nothing(report: dict[str, Any], pointer: str) -> None:
+    run = Live(compiled(spec()))
+    run.report(1.0, arrived=[{"user": "web", "at": 1.0, "id": "known"}])
+    before = bytes(KIND.engine.serialise(run.state))
+    with pytest.raises(InvalidInput) as caught:
+        run.report(**report)
+    assert caught.value.errors[0].pointer == pointer
+    assert caught.value.errors[0].message
+    assert bytes(KIND.engine.serialise(run.state)) == before
+
+
+def test_where_a_policy_fails_or_breaks_the_rules_the_heuristic_answers() -> None:
+    for policy in (Scripted(dispatch=-5), object()):
+        named = policy if isinstance(policy, Scripted) else type("Broken", (), {"name": "broken"})()
+        decision = answered_by(named).report(0.1, arrived=arrivals("web", 0.05))
+        assert (decision.source, decision.reason.code, len(decision.start)) == ("fallback", "fallback", 1)
+        assert "lookahead answers" in decision.reason.text
+
+
+def test_without_a_domain_model_requests_are_served_as_they_come() -> None:
+    decision = Live(compiled(spec(), known=False)).report(
+        0.2, arrived=[*arrivals("mobile", 0.1), *arrivals("web", 0.2)]
+    )
+    assert decision.start[0].user == "mobile"
+    assert decision.start[0].expected_seconds is None
+    assert (decision.source, decision.policy) == ("heuristic", "first_come_first_served")
+
+
+def test_a_shadow_is_consulted_and_changes_nothing() -> None:
+    wanted = spec()
+    layout = KIND.layout(wanted)
+    alone = Live(compiled(wanted)).report(0.1, arrived=arrivals("web", 0.05))
+    run = Live(compiled(wanted), shadow=Shadow(7, agent(Scripted(), layout)))
+    decision = run.report(0.1, arrived=arrivals("web", 0.05))
+    assert decision.start == alone.start
+    assert decision.shadow is not None
+    assert (decision.shadow.agent, decision.shadow.start, decision.shadow.agrees) == (7, [], False)
+
+
+EVENTS = st.lists(
+    st.tuples(st.floats(0, 0.4), st.sampled_from(["web", "mobile", None]), st.integers(0, 2), st.booleans()),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(EVENTS)
+def test_every_request_is_answered_dropped_working_or_waiting_once(events: list[Any]) -> None:
+    run, now, came, started, dropped = Live(compiled(spec(queue_limit=4))), 0.0, 0, list[str](), list[str]()
+    for elapsed, user, server, lost in events:
+        now += elapsed
+        report: dict[str, Any] = {"arrived": arrivals(user, now, now) if user else []}
+        came += len(report["arrived"])
+        held = run.state.servers.get(server)
+        if held is not None and held.batch is not None and not lost:
+            report["finished"] = [{"server": run.on.fleet.names[server], "at": now}]
+        decision = run.report(now, **report)
+        started += [name for start in decision.start for name in start.requests]
+        dropped += [name for drop in decision.drop for name in drop.requests]
+    waiting = [name for queue in run.state.queues for name in queue.ids]
+    assert sorted([*started, *dropped, *waiting]) == sorted(f"#{n}" for n in range(came))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_thousand_waiting_requests_are_decided_quickly(known: bool) -> None:
+    run = Live(compiled(spec(queue_limit=1000), known=known))
+    run.report(0.9, arrived=arrivals("web", *np.linspace(0.5, 0.9, 500)))
+    took = []
+    for number in range(30):
+        now = 0.9 + 0.001 * (number + 1)
+        works = [place for place, server in run.state.servers.items() if server.batch is not None]
+        ends = [{"server": run.on.fleet.names[place], "at": now} for place in works]
+        more = arrivals("mobile", *[now] * 500) if number == 0 else []
+        since = time.perf_counter()
+        decision = run.report(now, finished=ends, arrived=more)
+        took.append(time.perf_counter() - since)
+        assert decision.start
+    assert statistics.median(took) < 0.005 * 3  # three times the goal: tests share their cores
+
+
+@pytest.mark.parametrize("policies", ["one", "per_user"])
+def test_users_or_all_have_a_role(policies: str) -> None:
+    assert KIND.roles(spec(policies=policies)) == (("default",) if policies == "one" else ("web", "mobile"))
+
+
+class TestPerUser:
+    """A policy of each user; a server takes the user whose policy expects most."""
+
+    def run(self, web: Scripted, mobile: Scripted, **changed: Any) -> Live:
+        wanted = spec(policies="per_user", **changed)
+        alone = {user.name: KIND.layout(wanted.model_copy(update={"users": (user,)})) for user in wanted.users}
+        made = {name: agent(policy, alone[name]) for name, policy in (("web", web), ("mobile", mobile))}
+        for artifact in made.values():
+            KIND.check(artifact, KIND.layout(wanted))
+        return Live(compiled(wanted, made))
+
+    def first(self, run: Live) -> str:
+        decision = run.report(0.3, arrived=[*arrivals("mobile", 0.1), *arrivals("web", 0.2)])
+        assert decision.source == "agent"
+        return decision.start[0].user
+
+    def test_who_expects_most_is_served(self) -> None:
+        assert self.first(self.run(Scripted(1, gain=0.2), Scripted(1, gain=0.1))) == "web"
+        assert self.first(self.run(Scripted(1, gain=0.1), Scripted(1, gain=0.2))) == "mobile"
+
+    def test_a_users_weight_counts(self) -> None:
+        users = [{"name": "web", "weight": 1, "quality": QUALITY}, {"name": "mobile", "weight": 3, "quality": QUALITY}]
+        assert self.first(self.run(Scripted(1, gain=0.2), Scripted(1, gain=0.1), users=users)) == "mobile"
+
+    def test_at_equal_gains_and_without_any_the_longest_wait_counts(self) -> None:
+        assert self.first(self.run(Scripted(1, gain=0.1), Scripted(1, gain=0.1))) == "mobile"
+        assert self.first(self.run(Scripted(1), Scripted(1, gain=9.0))) == "mobile"
+
+    def test_who_waits_leaves_the_server_to_others(self) -> None:
+        assert self.first(self.run(Scripted(1, gain=-1.0), Scripted(WAIT, gain=0.0))) == "web"
+
+    def test_servers_turn_as_most_policies_want(self) -> None:
+        servers = [{"name": "cpu", "minimum": 1, "maximum": 2, "startup_seconds": 5}]
+        on = KIND.layout(spec(servers=servers, users=[{"name": "web", "quality": QUALITY}])).scaling(0, on=True)
+        both = self.run(Scripted(control=on), Scripted(control=on), servers=servers)
+        assert both.report(0.0).servers == {"cpu": 2}
+        assert self.run(Scripted(control=on), Scripted(), servers=servers).report(0.0).servers == {"cpu": 1}
+
+
+def test_runs_that_are_decided_together_get_what_each_gets_by_itself() -> None:
+    wanted = spec(servers=[{"name": "cpu", "minimum": 1, "maximum": 3}])
+    together = [Live(compiled(wanted)) for _ in range(4)]
+    on = together[0].on
+    pending, alone = [], []
+    for number, run in enumerate(together):
+        times = np.linspace(0.1, 0.2, 1 + 3 * number)
+        report = KIND.engine.decode(json.dumps({"at": 0.2, "arrived": arrivals("web", *times)}).encode())
+        read = KIND.engine.read(on, run.state, 0, report)
+        pending.append(Pending(f"r{number}", 0, run.state, read, {}, None))
+        alone.append(KIND.engine.answer(on, [pending[-1]], NOW)[0])
+    answered = KIND.engine.answer(on, pending, NOW)
+    assert [one.decision for one in answered] == [one.decision for one in alone]
+    assert [one.state for one in answered] == [one.state for one in alone]
+
+
+def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
+    class Moody(Scripted):
+        def act(self, situation: Situation) -> Choice:
+            if (situation.state.waiting == 7).any():
+                raise RuntimeError("seven")
+            rows = len(situation.state.asked)
+            return Choice(np.where(situation.view.mask[:, 1], 1, WAIT)[:rows])
+
+    wanted = spec(servers=[{"name": "cpu", "maximum": 1}])
+    on = compiled(wanted, {"default": agent(Moody(), KIND.layout(wanted))})
+    pending = []
+    for number in (3, 7, 5):
+        body = json.dumps({"at": 0.2, "arrived": arrivals("web", *[0.2] * number)}).encode()
+        state = Live(on).state
+        read = KIND.engine.read(on, state, 0, KIND.engine.decode(body))
+        pending.append(Pending(str(number), 0, state, read, {}, None))
+    answers = [json.loads(one.decision) for one in KIND.engine.answer(on, pending, NOW)]
+    assert [one["source"] for one in answers] == ["agent", "fallback", "agent"]
+    assert "seven" in answers[1]["reason"]["text"]

@@ -1,0 +1,60 @@
+"""The child that searches: it is waited for by nobody, and what becomes of it is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from app.kinds.workflow.plans.message import Found, Remaining
+from app.kinds.workflow.plans.search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError
+
+LEFT = Remaining(
+    parent_start=np.array([0, 0, 1, 2]), parents=np.array([0, 0]), data=np.zeros(2), cost=np.full((3, 2), 5.0),
+    processors=np.ones(3, np.int64), end=np.zeros(0), node=np.full(3, -1), order=np.arange(3),
+    slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.zeros(2),
+)  # fmt: skip
+
+
+def found(search: PlanSearch, until: Callable[[str], bool], seconds: float = 120.0) -> Found | str:
+    """The answer, or the first problem that ``until`` waits for; the child may have to compile first."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            return search(LEFT)
+        except SearchUnavailableError as problem:
+            if until(str(problem)):
+                return str(problem)
+            time.sleep(0.05)
+    raise AssertionError("no answer")
+
+
+@pytest.mark.slow
+def test_a_child_answers_once_it_is_there_and_again_after_it_was_ended() -> None:
+    search = PlanSearch()
+    with pytest.raises(SearchUnavailableError, match="is starting"):
+        search(LEFT)
+    for _ in range(2):
+        answer = found(search, lambda _: False)
+        assert isinstance(answer, Found)
+        assert answer.end.max() == answer.base == 10
+        search.close()
+
+
+def test_a_child_that_ends_at_once_is_not_started_again_for_a_while() -> None:
+    now = [0.0]
+    search = PlanSearch(lambda: "this", clock=lambda: now[0])  # a module that prints a poem, and ends
+    assert "failed (EOFError: it ended with status 0)" in str(found(search, lambda problem: "failed" in problem))
+    with pytest.raises(SearchUnavailableError, match="failed"):
+        search(LEFT)
+    now[0] = PAUSE_SECONDS + 1
+    with pytest.raises(SearchUnavailableError, match="is starting"):
+        search(LEFT)
+    search.close()
+
+
+def test_nothing_is_started_where_nothing_is_installed() -> None:
+    with pytest.raises(SearchUnavailableError, match=r"steward\[worker\]"):
+        PlanSearch(lambda: "")(LEFT)

@@ -1,0 +1,138 @@
+"""A serving team's way over HTTP: register, serve with decisions, through a kill of the service, and learn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.agents import service as agents
+from app.agents.service import Trained
+from app.database.engine import Database
+from app.domain_models import service as domain_models
+from app.kinds.inference.example import SPEC
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.per_user import layouts
+from app.kinds.inference.spec import InferenceSpec
+from app.policies.artifact import save, save_roles
+from app.policies.network import NetworkPolicy
+from app.workloads import service as workloads
+from tests.app.kinds.inference.runs import model
+from tests.journeys.test_kill_api import Connection
+from tests.servers import StewardServer
+
+Start = Callable[..., StewardServer]
+PER_USER = {**SPEC, "name": "fair", "policies": "per_user"}
+
+
+def network(layout: Layout) -> bytes:
+    """An artifact that prefers its last legal actions, whatever it sees."""
+    entries, actions = len(layout.entries), layout.actions
+    arrays = {
+        "advantage.weight": np.zeros((actions, entries), np.float32),
+        "advantage.bias": np.arange(actions, dtype=np.float32),
+    }
+    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    return save(NetworkPolicy.build(config, {**arrays}), "inference", layout.entries, actions, {})
+
+
+def publish(server: StewardServer, spec: dict[str, Any]) -> dict[str, bytes]:
+    """A domain model and an agent, as workers publish them; its artifacts by role."""
+    layout, database = Layout(InferenceSpec.model_validate(spec)), Database(server.database_url)
+    parts = {role: network(own) for role, own in layouts(layout).items()}
+    artifact = save_roles(parts) if len(parts) > 1 else parts["default"]
+    with database.session() as session:
+        workload = workloads.require(session, "default", spec["name"])
+        table = model(layout).to_bytes()
+        domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, table)
+        agents.publish(session, workload.id, Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, False, "as said"))
+    database.dispose()
+    return parts
+
+
+class Serving:
+    """A server farm that does what it is told, in time that it makes up, and remembers every answer."""
+
+    def __init__(self, run: str) -> None:
+        self.run, self.now, self.reports = run, 0.0, list[tuple[dict[str, Any], dict[str, Any]]]()
+        self.ends: dict[str, float] = {}
+        self.seen: list[str] = []
+
+    def go(self, caller: Connection, count: int) -> None:
+        """Report ``count`` times: a request or two each, and what has ended."""
+        for _ in range(count):
+            number = len(self.reports)
+            self.now += 0.02
+            ended = sorted((at, server) for server, at in self.ends.items() if at <= self.now)
+            report = {
+                "at": self.now,
+                "arrived": [{"user": "archive" if number % 3 else "shop", "id": f"r{number}", "at": self.now - 0.001}],
+                "finished": [{"server": server, "at": at, "variant": "resnet18"} for at, server in ended],
+            }
+            status, decision = caller.call("PUT", f"/runs/{self.run}/iterations/{number}", report)
+            assert status == 201, decision
+            self.ends = {server: at for server, at in self.ends.items() if at > self.now}
+            for start in decision["start"]:
+                assert start["server"] not in self.ends
+                self.ends[start["server"]] = self.now + 0.03
+                self.seen += start["requests"]
+            self.reports.append((report, decision))
+
+
+@pytest.mark.slow
+def test_a_service_is_served_through_a_kill_and_its_run_becomes_samples(steward_factory: Start, tmp_path: Path) -> None:
+    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
+    with Connection(server.url) as caller:
+        assert caller.call("POST", "/workloads", SPEC)[0] == 201
+        status, problem = caller.call("POST", "/workloads", {**SPEC, "name": "x", "batches": [4, 2]})
+        assert (status, problem["errors"][0]["pointer"]) == (422, "/batches")
+        status, started = caller.call("POST", "/runs", {"workload": "vision"})
+        assert (status, started["decision"]["reason"]["code"]) == (201, "begun")
+        serving = Serving(started["id"])
+        serving.go(caller, 20)
+        assert {decision["source"] for _, decision in serving.reports} == {"heuristic"}
+    server.kill()
+    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
+    with Connection(server.url) as caller:
+        last, path = serving.reports[-1], f"/runs/{serving.run}/iterations/{len(serving.reports) - 1}"
+        assert caller.call("PUT", path, last[0]) == (200, last[1])
+        assert caller.call("PUT", path, {**last[0], "arrived": []})[0] == 409
+        publish(server, SPEC)
+        assert caller.call("POST", "/workloads/vision/agents/1/promote", {})[0] == 200
+        serving.go(caller, 20)
+        assert serving.reports[-1][1]["source"] == "agent"
+        assert len(serving.seen) == len(set(serving.seen))
+        busy = {"at": serving.now, "finished": [{"server": "cpu-3", "at": serving.now}]}
+        status, problem = caller.call("PUT", f"/runs/{serving.run}/iterations/{len(serving.reports)}", busy)
+        assert status in (409, 422)
+        assert problem["errors"][0]["pointer"] == "/finished/0/server"
+        status, problem = caller.call("GET", "/decision?workload=vision&iteration=0")
+        assert (status, problem["errors"][0]["pointer"]) == (422, "/query/workload")
+        assert caller.call("GET", f"/decision?run={serving.run}") == (200, serving.reports[-1][1])
+        assert caller.call("PATCH", f"/runs/{serving.run}", {"state": "finished"})[0] == 200
+        status, samples = caller.call("GET", "/workloads/vision/samples")
+    assert (status, [one["execution"] for one in samples["items"]]) == (200, [serving.run])
+    assert samples["items"][0]["requests"]["count"] == 40
+
+
+@pytest.mark.slow
+def test_each_user_has_a_policy_of_its_own(steward_factory: Start, tmp_path: Path) -> None:
+    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
+    with Connection(server.url) as caller:
+        assert caller.call("POST", "/workloads", PER_USER)[0] == 201
+        parts = publish(server, PER_USER)
+        policy = "/workloads/fair/agents/1/policy"
+        for role, part in parts.items():
+            caller.connection.request("GET", f"{policy}?role={role}")
+            answer = caller.connection.getresponse()
+            assert (answer.status, answer.read()) == (200, part)
+            assert caller.call("POST", "/workloads/fair/agents/1/promote", {"role": role})[0] == 200
+        status, problem = caller.call("GET", f"{policy}?role=nobody")
+        assert (status, problem["errors"][0]["pointer"]) == (422, "/role")
+        serving = Serving(caller.call("POST", "/runs", {"workload": "fair"})[1]["id"])
+        serving.go(caller, 10)
+        decision = serving.reports[-1][1]
+    assert (decision["source"], decision["agent"], decision["policy"]) == ("agent", 1, "per_user: dqn")

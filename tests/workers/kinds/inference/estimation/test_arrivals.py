@@ -1,0 +1,150 @@
+"""Arrivals: rate by time of day, burstiness, forecasts; planted logs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.kinds.inference.model import DAY_SECONDS
+from app.kinds.inference.samples.content import MICRO, Requests
+from workers.estimators.base import EstimationError, Floats
+from workers.kinds.inference.estimation.arrivals import (
+    PARTS,
+    Series,
+    back_test,
+    dispersion,
+    fit_arrivals,
+    profile,
+    series,
+    smoothed,
+    variation,
+)
+from workers.kinds.inference.estimation.counts import DATED, Counts, counted
+
+CONTROL = 60.0
+
+
+def planted(days: float, seed: int = 0, *, gamma: float = 0.0, level: float = 5.0) -> Series:
+    """A day's wave, Poisson, whose rate varies by a gamma variable of that squared coefficient of variation."""
+    rng, times = np.random.default_rng(seed), np.arange(0.0, days * DAY_SECONDS, CONTROL)
+    rate = wave(times, level)
+    if gamma:
+        rate = rate * rng.gamma(1 / gamma, gamma, len(rate))
+    return Series(rng.poisson(rate * CONTROL) / CONTROL, times, CONTROL, daily=True)
+
+
+def wave(times: Floats, level: float = 5.0) -> Floats:
+    return level * (1 + 0.8 * np.sin(2 * np.pi * times / DAY_SECONDS))
+
+
+def walking(days: float) -> Series:
+    """A rate that wanders slowly, without a wave."""
+    rng, count = np.random.default_rng(3), int(days * DAY_SECONDS / CONTROL)
+    level = np.zeros(count)
+    for i in range(1, count):
+        level[i] = 0.999 * level[i - 1] + 0.02 * rng.standard_normal()
+    rate = 5 * np.exp(level)
+    return Series(rng.poisson(rate * CONTROL) / CONTROL, np.arange(0.0, CONTROL * count, CONTROL), CONTROL, daily=True)
+
+
+class TestProfile:
+    """Rates by part of the day."""
+
+    def test_a_planted_wave_is_found_within_its_error(self) -> None:
+        middles = (np.arange(PARTS) + 0.5) * DAY_SECONDS / PARTS
+        expected = wave(middles)
+        error = np.sqrt(expected / (7 * DAY_SECONDS / PARTS))
+        assert (np.abs(profile([planted(7)]) - expected) < 4 * error + 0.1).all()
+
+    def test_days_that_have_no_shape_in_common_give_a_flatter_one_than_they_show(self) -> None:
+        log = walking(3)
+        raw = log.rate[: 3 * 1440].reshape(3, PARTS, -1).mean(axis=(0, 2))
+        assert profile([log]).std() < 0.8 * raw.std()
+
+    def test_one_rate_where_nothing_tells_of_times_of_day(self) -> None:
+        log = planted(0.2)._replace(daily=False)
+        assert profile([log]) == pytest.approx([log.rate.mean()])
+
+    def test_parts_of_the_day_that_were_not_seen_have_the_mean(self) -> None:
+        log = planted(0.75)
+        found = profile([log])
+        assert found[-1] == pytest.approx(log.rate.mean())
+        assert (found > 0).all()
+
+
+class TestBurstiness:
+    """How counts vary about the profile."""
+
+    def test_a_poisson_process_has_an_index_of_dispersion_of_1(self) -> None:
+        log = planted(5)
+        count = len(log.rate)
+        assert dispersion([log], profile([log])) == pytest.approx(1.0, abs=0.3)
+        assert variation([log], profile([log])) < 4 * np.sqrt(2 / count) / (5 * CONTROL) + 0.002
+
+    def test_a_planted_variation_is_found(self) -> None:
+        log = planted(5, gamma=0.3)
+        assert variation([log], profile([log])) == pytest.approx(0.3, rel=0.15)
+
+
+class TestForecasts:
+    """What the last minutes and the time of day say of what comes."""
+
+    def test_a_wave_is_forecast_an_hour_ahead_better_than_by_the_last_value(self) -> None:
+        near, far = back_test(planted(6))
+        assert far["mae"] < 0.8 * far["last_value_mae"]
+        assert far["mae"] < 0.9 * far["seasonal_naive_mae"]
+        assert near["mae"] < near["last_value_mae"]
+        for told in (near, far):
+            assert told["coverage"] == pytest.approx(0.9, abs=0.04)
+            assert told["held_out"] == pytest.approx(6 * 1440 / 4, abs=2)
+
+    def test_a_rate_that_wanders_is_followed(self) -> None:
+        near, _ = back_test(walking(3))
+        assert near["mae"] < 1.02 * near["last_value_mae"]
+        assert near["mae"] < 0.7 * near["seasonal_naive_mae"]
+
+    def test_a_log_that_is_too_short_has_no_forecasts(self) -> None:
+        log = planted(0.01)
+        assert back_test(log) == []
+        assert np.isfinite(fit_arrivals([log]).numbers).all()
+
+    @pytest.mark.parametrize("level", [0.0, 1e-3])
+    def test_a_user_who_never_or_hardly_comes_has_finite_numbers(self, level: float) -> None:
+        found = fit_arrivals([planted(1, level=level)])
+        assert np.isfinite(found.numbers).all()
+        assert np.isfinite(found.rate).all()
+        assert np.isfinite(found.variation)
+
+    def test_smoothed_rates_begin_with_the_first_and_forget_by_the_window(self) -> None:
+        values = np.array([2.0, 2.0, 10.0, 10.0])
+        assert smoothed(values, 1.0, 0.0).tolist() == values.tolist()
+        kept = np.exp(-1 / 5)
+        expected = [2.0, 2.0, 2 * kept + 10 * (1 - kept), (2 * kept + 10 * (1 - kept)) * kept + 10 * (1 - kept)]
+        assert smoothed(values, 1.0, 5.0) == pytest.approx(expected)
+
+
+class TestCounts:
+    """Logs by control intervals."""
+
+    def test_requests_are_counted_by_user_and_interval_and_the_last_is_left_out(self) -> None:
+        time = np.array([3.0, 4.0, 11.0, 12.0, 34.0]) * MICRO
+        log = Requests(time.astype(np.int64), np.array([0, 1, 0, 0, 1], np.uint8), np.full(5, np.nan))
+        [found] = counted([log], 2, 10.0)
+        assert found.counts.tolist() == [[1, 2, 0], [1, 0, 0]]
+        assert (found.start, found.daily, found.times.tolist()) == (0.0, False, [0.0, 10.0, 20.0])
+
+    def test_what_runs_leave_counts_only_where_no_log_tells_of_times_of_day(self) -> None:
+        run = Counts(np.full((1, 5), 600.0), 0.0, CONTROL)
+        day = Counts(planted(1).rate[None] * CONTROL, DATED, CONTROL)
+        assert [one.daily for one in series([run, day], 0)] == [True]
+        assert len(series([run, run], 0)) == 2
+        assert fit_arrivals(series([run, run], 0)).rate == pytest.approx([10.0])
+
+    def test_a_dated_log_tells_of_times_of_day_however_short(self) -> None:
+        log = Requests(np.array([DATED * 17, DATED * 17 + 20], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))
+        assert counted([log], 1, 10.0)[0].daily
+
+    def test_a_log_of_too_many_intervals_is_refused(self) -> None:
+        log = Requests(np.array([0, 10**9], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))
+        with pytest.raises(EstimationError, match="control intervals of 1 s"):
+            counted([log], 1, 1.0)

@@ -1,0 +1,113 @@
+"""The domain model of a workload, out of its samples."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.inference.kind import KIND
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.samples.content import Content, Requests
+from tests.app.kinds.inference.workloads import spec
+from workers.estimators.base import TooLittleData
+from workers.inputs import Workload
+from workers.kinds.contract import Fitted
+from workers.kinds.inference.estimation.fit import fit
+
+
+def batches(servers: tuple[int, ...] = (0, 1), variants: tuple[int, ...] = (0, 1), repeats: int = 4) -> Any:
+    rng = np.random.default_rng(0)
+    return np.array(
+        [
+            [variant, batch, server, (4, 8)[server], seconds * np.exp(0.05 * rng.standard_normal())]
+            for variant in variants
+            for server in servers
+            for batch in (1, 2, 4, 8)
+            for seconds in [0.02 * (1 + 3 * variant) * (1 + batch) / (1, 1.7)[server]] * repeats
+        ]
+    ).reshape(-1, 5)
+
+
+def requests(count: int = 400) -> Requests:
+    rng = np.random.default_rng(1)
+    time = np.cumsum(rng.exponential(0.25, count)) * 1e6
+    return Requests(time.astype(np.int64), rng.integers(0, 2, count).astype(np.uint8), np.full(count, np.nan))
+
+
+def fitted(*contents: Content, seed: int = 0) -> Fitted:
+    samples = [(str(i), content) for i, content in enumerate(contents)]
+    return fit(Workload(spec(), samples=samples), seed)
+
+
+@pytest.fixture(scope="module")
+def both() -> Fitted:
+    """Of batches and a log in executions of their own."""
+    return fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))
+
+
+class TestFit:
+    """Model and report."""
+
+    def test_the_model_is_of_the_layout_and_survives_storage(self, both: Fitted) -> None:
+        model = KIND.model(both.model)
+        model.check(Layout(spec()))
+        assert model.to_bytes() == both.model
+        assert model.measured.all()
+        assert model.forecast.shape == (2, 2, 6)
+
+    def test_seconds_are_those_that_were_measured(self, both: Fitted) -> None:
+        seconds = KIND.model(both.model).seconds()
+        expected = 0.02 * np.array([1, 4])[:, None] * (1 + np.array([1, 2, 4, 8])) / np.array([1, 1.7])[:, None, None]
+        assert np.abs(seconds / expected - 1).max() < 4 * 0.05 / np.sqrt(4)
+
+    def test_a_larger_batch_never_takes_less_for_any_member(self, both: Fitted) -> None:
+        assert (np.diff(KIND.model(both.model).log_seconds, axis=-1) >= 0).all()
+
+    def test_rates_are_those_of_the_log(self, both: Fitted) -> None:
+        model, log = KIND.model(both.model), requests()
+        span = log.time[-1] / 1e6
+        each = np.bincount(log.user) / span
+        assert (np.abs(model.rate.mean(axis=1) - each) < 4 * np.sqrt(each / span)).all()
+
+    def test_the_report_is_plain_and_tells_errors_and_coverage_of_what_was_held_out(self, both: Fitted) -> None:
+        told = json.loads(json.dumps(both.report, allow_nan=False))
+        seconds = told["metrics"]["seconds"]
+        assert seconds["mape"] < seconds["naive_mape"]
+        assert 0.7 <= seconds["coverage"] <= 1
+        assert seconds["left_out"].keys() == {"batch", "server"}
+        assert told["arrivals"].keys() == {"web", "mobile"}
+        assert (told["executions"], told["observations"]) == (2, len(batches()))
+        assert sum(one["weight"] for one in told["candidates"]) == pytest.approx(1)
+        assert [one["family"] for one in told["candidates"] if one["chosen"]] == [told["family"]]
+
+    def test_the_same_seed_gives_the_same_bytes(self, both: Fitted) -> None:
+        again = fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))
+        assert again == both
+
+    def test_members_differ_on_a_class_that_was_not_measured(self) -> None:
+        model: ServiceModel = KIND.model(fitted(Content(batches((0,)), requests())).model)
+        assert model.measured.tolist() == [[True, True], [False, False]]
+        apart = model.log_seconds.std(axis=0)
+        assert (apart[1] > 3 * apart[0]).all()
+
+    @pytest.mark.parametrize(
+        ("content", "has"),
+        [
+            (Content(batches(variants=(0,)), requests()), "32 of small, 0 of large, and 400 requests"),
+            (Content(batches(), requests(10)), "and 10 requests"),
+            (Content(np.zeros((0, 5)), requests(0)), "0 of small, 0 of large, and 0 requests"),
+        ],
+    )
+    def test_too_little_data_is_told_with_its_terms(self, content: Content, has: str) -> None:
+        with pytest.raises(TooLittleData) as caught:
+            fitted(content)
+        assert caught.value.needs == "2 measured batches of each variant and a log of 50 requests"
+        assert caught.value.has.endswith(has)
+
+    def test_no_sample_at_all_is_too_little(self) -> None:
+        with pytest.raises(TooLittleData):
+            fitted()

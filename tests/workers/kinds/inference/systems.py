@@ -1,0 +1,82 @@
+"""Small inference workloads, and policies to play them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.spec import InferenceSpec
+from workers.inputs import Conditions
+from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.world import InferenceWorld
+
+Chooser = Callable[[NDArray[np.bool_]], NDArray[np.int64]]
+
+
+def layout(
+    users: int = 1, variants: int = 1, servers: Sequence[dict[str, Any]] | None = None, **changes: Any
+) -> Layout:
+    """A system whose answers lose nothing by delay within hours, unless ``quality`` says otherwise."""
+    quality = changes.pop("quality", {"full_until": 0.0, "zero_at": 36_000.0})
+    given = {
+        "name": "small",
+        "kind": "inference",
+        "variants": [{"name": f"v{i}", "accuracy": 0.5 + 0.5 * (i + 1) / variants} for i in range(variants)],
+        "servers": servers or [{"name": "cpu", "minimum": 1, "maximum": 1}],
+        "users": [{"name": f"u{i}", "quality": quality} for i in range(users)],
+        "batches": [1],
+        "queue_limit": 10_000,
+        **changes,
+    }
+    return Layout(InferenceSpec.model_validate(given))
+
+
+def service(made: Layout, seconds: Any, rate: Sequence[float] = (), spread: float = 0.0, variation: float = 0.0) -> Any:
+    """Its domain model: ``seconds`` are broadcast to [C, V, K]; the same rate all day."""
+    users, variants, batches = made.shape
+    log = np.log(np.broadcast_to(np.asarray(seconds, float), (len(made.servers), variants, batches)))
+    rates = np.array(rate or [1.0] * users, float)[:, None]
+    measured = np.ones((len(made.servers), variants), bool)
+    return ServiceModel(log[None].copy(), np.full(variants, spread), rates, np.full(users, variation), measured)
+
+
+def world(made: Layout, model: Any, batch: int, seed: int = 0, recorded: Recorded | None = None, **wish: Any) -> Any:
+    """B episodes of it, reseeded so that they differ."""
+    found = InferenceWorld(made, [model], Conditions(batch, seed, **wish), recorded)
+
+    class Different:
+        def begin(self, world: Any) -> None:
+            world.reseed(seed + 1)
+
+        def conditions(self, world: Any) -> None:
+            del world
+
+    if wish.get("purpose") != "learning":
+        found.disturbances.append(Different())
+    return found
+
+
+def first_legal(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The first action but waiting that is legal, or waiting."""
+    return np.where(mask[:, 1:].any(axis=1), 1 + mask[:, 1:].argmax(axis=1), 0)
+
+
+def random_legal(seed: int) -> Chooser:
+    """Any legal action."""
+    random = np.random.default_rng(seed)
+    return lambda mask: np.where(mask, random.random(mask.shape), -1.0).argmax(axis=1)
+
+
+def played(made: Any, choose: Chooser) -> NDArray[np.float64]:
+    """What users count of each episode, all steps together, [B, O]."""
+    made.reset()
+    counted = made.counted.copy()
+    for _ in range(made.steps):
+        step = made.step(choose(made.view.mask))
+        counted += made.counted
+        if step.done.all():
+            return counted
+    raise AssertionError("an episode takes more decisions than the world says")

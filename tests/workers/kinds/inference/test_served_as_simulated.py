@@ -1,0 +1,102 @@
+"""One semantics: what the simulator asks of a policy in an episode is what the service asks when the same happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.policy import Situation
+from app.kinds.inference.decisions.choose import OneForAll
+from app.kinds.inference.decisions.compiled import Compiled
+from app.kinds.inference.decisions.decide import decide
+from app.kinds.inference.heuristics import Composed, LargestBatch, Lookahead, Utilisation
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.queue.ledger import Ledger
+from app.kinds.inference.queue.state import begin
+from app.kinds.inference.state import State
+from tests.workers.kinds.inference.systems import layout, service, world
+from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
+from workers.kinds.inference.simulator.recorded import Recorded
+
+Asked = list[tuple[State, int]]
+COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")
+"""Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
+
+
+class Remembering(OneForAll):
+    """Asks a policy, and keeps what it was asked."""
+
+    asked: Asked
+
+    def choose(self, state: State) -> list[int]:
+        [action] = super().choose(state)
+        self.asked.append((state, action))
+        return [action]
+
+
+def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[float, int]]) -> Asked:
+    """Batches take exactly what is expected; servers start in exactly their time."""
+    compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
+    ledger = compiled.ledger(begin(made, compiled.fleet, carried=False))
+    chooser = Remembering(Projector(made, compiled.seconds), policy)
+    chooser.asked, starting, coming = [], dict[int, float](), list(requests)
+    while coming or any(ledger.waiting()) or any(map(ledger.busy, ledger.servers)):
+        happened = _next(ledger, starting, coming)
+        if happened:
+            ledger.drop()
+            for place, on in decide([ledger], chooser)[0].turns:
+                starting.pop(place, None)
+                if on and not ledger.servers[place].up:
+                    starting[place] = ledger.now + float(made.startup[compiled.fleet.of[place]])
+        ledger.drop()
+    return chooser.asked
+
+
+def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, int]]) -> bool:
+    """Go to the next moment at which something happens, a request that is given up included; whether more does."""
+    ends = {place: server.batch.until for place, server in ledger.servers.items() if server.batch is not None}
+    events = [*ends.values(), *starting.values(), *(at for at, _ in coming[:1]), ledger.control]
+    looked = ledger.next_look()
+    now = min(events if looked is None else [*events, looked])
+    ledger.pass_time(now)
+    for place in [place for place, at in ends.items() if at <= now]:
+        ledger.finish(place, now)
+    for place in [place for place, at in starting.items() if at <= now]:
+        ledger.turn(place, "up")
+        starting.pop(place)
+    while coming and coming[0][0] <= now:
+        at, user = coming.pop(0)
+        ledger.arrive(user, at, None)
+    return now in events
+
+
+def simulated(made: Layout, model: Any, policy: Composed, log: Recorded) -> Asked:
+    given = world(made, model, 1, 0, log)
+    given.reset()
+    asked, projector = Asked(), Projector(made, model.seconds())
+    while True:
+        state = State(*(np.array(part) for part in given.state))
+        action = policy.act(Situation(projector, state, given.view)).action
+        asked.append((state, int(action[0])))
+        if given.step(action).done.all():
+            return asked
+
+
+@pytest.mark.parametrize("policy", [Composed(Lookahead(), Utilisation(0.5)), Composed(LargestBatch(), Utilisation())])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_service_asks_what_the_simulator_asks(policy: Composed, seed: int) -> None:
+    random, made = np.random.default_rng(seed), layout(**SMALL)
+    times = [np.sort(random.uniform(0, 11.9, random.integers(20, 60))) for _ in range(2)]
+    model, log = service(made, SECONDS), Recorded([own + 100.0 for own in times], 100.0, 100.0)
+    requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
+    trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
+    assert len(trained) > 40
+    for (there, taken), (here, chosen) in zip(trained, answered, strict=False):
+        for name in COMPARED:
+            np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-9, err_msg=name)
+        assert chosen == taken
+    assert abs(len(trained) - len(answered)) <= 1

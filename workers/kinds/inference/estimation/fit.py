@@ -1,0 +1,126 @@
+"""Fit the domain model of a workload of kind ``inference`` to its samples: measured batches and logs of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.samples.content import BATCH, CORES, SECONDS, SERVER, VARIANT, Content
+from workers.estimators.base import TooLittleData
+from workers.inputs import Workload
+from workers.kinds.contract import Fitted
+from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
+from workers.kinds.inference.estimation.counts import counted
+from workers.kinds.inference.estimation.held_out import HeldOut, held_out
+from workers.kinds.inference.estimation.laws import LAWS
+from workers.kinds.inference.estimation.measurements import Rows, thinned
+from workers.kinds.inference.estimation.service import ServiceTime
+
+FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
+
+
+def fit(workload: Workload, seed: int) -> Fitted:
+    """A belief on service times, and arrivals by user.
+
+    Raises:
+        TooLittleData: a variant was measured less than twice, or there are fewer than 50 requests.
+        EstimationError: a log lasts for too many control intervals.
+    """
+    layout = Layout(workload.spec)
+    contents: Sequence[Content] = [content for _, content in workload.samples]
+    rows = thinned(measured(contents), np.random.default_rng([seed, 2]))
+    _check(layout, rows, contents)
+    counts = counted([content.requests for content in contents], len(layout.users), workload.spec.control_seconds)
+    logs = [series(counts, user) for user in range(len(layout.users))]
+    arrivals = [fit_arrivals(one) for one in logs]
+    service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
+    tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
+    model = tabulated(layout, service, rows, tested.factor, arrivals)
+    report = _report(layout, service, tested, logs, arrivals)
+    return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
+
+
+def measured(contents: Sequence[Content]) -> Rows:
+    """The measured batches of all executions."""
+    table = np.concatenate([np.zeros((0, 5)), *(content.batches for content in contents)])
+    variant, server = (table[:, column].astype(np.intp) for column in (VARIANT, SERVER))
+    return Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, SECONDS])
+
+
+def tabulated(
+    layout: Layout, service: ServiceTime, rows: Rows, factor: float, arrivals: Sequence[Arrivals]
+) -> ServiceModel:
+    """The model over the layout's classes, variants and batch sizes; a larger batch never takes less.
+
+    Args:
+        factor: by which spreads fell short on rows that were held out.
+    """
+    _, variants, batches = layout.shape
+    shape = (len(layout.servers), variants, batches)
+    server, variant, batch = (part.ravel() for part in np.indices(shape))
+    cores = np.array([one.cores for one in layout.spec.servers], np.float64)
+    points = Rows(variant, server, layout.batches[batch].astype(np.float64), cores[server], np.ones(len(server)))
+    logs = service.logs(points).reshape(-1, *shape)
+    logs = np.maximum.accumulate(logs.mean(axis=0) + factor * (logs - logs.mean(axis=0)), axis=-1)
+    wider = service.wider(points).reshape(shape).mean(axis=(0, 2))
+    seen = np.zeros(shape[:2], np.bool_)
+    seen[rows.server, rows.variant] = True
+    parts = max(len(one.rate) for one in arrivals)
+    return ServiceModel(
+        log_seconds=logs,
+        spread=factor * service.noise_sd_ * wider,
+        rate=np.stack([np.broadcast_to(one.rate, parts) if len(one.rate) == 1 else one.rate for one in arrivals]),
+        variation=np.array([one.variation for one in arrivals]),
+        measured=seen,
+        forecast=np.stack([one.numbers for one in arrivals]),
+    )
+
+
+def _check(layout: Layout, rows: Rows, contents: Sequence[Content]) -> None:
+    each = np.bincount(rows.variant, minlength=len(layout.variants))
+    requests = sum(len(content.requests.time) for content in contents)
+    if each.min() >= FEWEST_BATCHES and requests >= FEWEST_REQUESTS:
+        return
+    has = ", ".join(f"{count} of {name}" for name, count in zip(layout.variants, each.tolist(), strict=True))
+    needs = f"{FEWEST_BATCHES} measured batches of each variant and a log of {FEWEST_REQUESTS} requests"
+    raise TooLittleData(needs, f"{has}, and {requests:,} requests")
+
+
+def _report(
+    layout: Layout,
+    service: ServiceTime,
+    tested: HeldOut,
+    logs: Sequence[Sequence[Series]],
+    arrivals: Sequence[Arrivals],
+) -> dict[str, Any]:
+    names = [*LAWS]
+    best = int(np.argmax(service.weights_))
+    candidates = [
+        {"family": name, "weight": float(weight), "chosen": i == best}
+        for i, (name, weight) in enumerate(zip(names, service.weights_, strict=True))
+    ]
+    of_users = zip(layout.users, logs, arrivals, strict=True)
+    return {
+        "family": names[best],
+        "candidates": candidates,
+        "metrics": {"seconds": tested.report},
+        "spread": dict(zip(layout.variants, service.noise_sd_.tolist(), strict=True)),
+        "arrivals": {name: _told(own, fitted) for name, own, fitted in of_users},
+        "unexplained": [],
+    }
+
+
+def _told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
+    """Of one user; forecasts are judged on the end of the longest log."""
+    longest = max(logs, key=lambda one: len(one.rate))
+    return {
+        "per_second": float(np.concatenate([one.rate for one in logs]).mean()),
+        "parts_of_day": len(fitted.rate),
+        "variation": fitted.variation,
+        "index_of_dispersion": dispersion(logs, fitted.rate),
+        "forecasts": back_test(longest),
+    }

@@ -1,0 +1,296 @@
+"""A set of models of how long batches take that the samples can't tell apart, which disagree where nobody measured.
+
+    log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k] + rest
+
+of variant v on server class k; shares are drawn towards those that variants have in common. A member draws its laws,
+then is fitted to measurements and priors that are disturbed by as much as they are uncertain (randomise, then optimise:
+Bardsley et al. 2014), which for a linear model is a draw from the posterior. What laws miss, the rest, is a Gaussian
+process over log batch and log cores within (v, k), drawn by Matheron's rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.special import logsumexp
+
+from workers.estimators.base import NORMAL_90, Floats, Prediction
+from workers.kinds.inference.estimation.laws import LAWS, Law
+from workers.kinds.inference.estimation.measurements import Rows, cells
+
+MEMBERS = 32
+ITERATIONS, ROUNDS, CONVERGED = 40, 3, 1e-5
+FREEDOM = 4.0  # of Student's t: cells out of the ordinary weigh less
+LOGIT, LOGIT_SD = 1.0, 1.5  # of the shares that variants have in common, before any sample
+APART_SD = 0.3  # of a variant's logit about them
+CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # of the logs of server classes, and of variants on them
+MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # of the rest and of one batch before any sample, and what that is worth
+GROWTHS = (0.0, 1.0)  # of the variances of logs with the seconds: the samples choose
+LENGTH = 0.35  # of the rest, in logs of batch and cores
+STEP = 1e-4
+LEAST_SD = 1e-3
+WIDEST = 1.5
+
+
+class _Fit(NamedTuple):
+    """Parameters [P] under a pair of laws, and minus twice their log posterior."""
+
+    laws: tuple[Law, Law]
+    parameters: Floats
+    loss: float
+
+
+class _Spread(NamedTuple):
+    """Spreads, the likeliest fit under them, and minus twice its log posterior."""
+
+    growth: float
+    noise_sd: Floats
+    miss_sd: float
+    fit: _Fit
+    loss: float
+
+
+class ServiceTime:
+    """Fitted by ``fit``; V variants and C server classes.
+
+    Attributes:
+        noise_sd_: of the log of one batch about its median, [V].
+        miss_sd_: of what the laws miss.
+        weights_: probability of each pair of laws, in the order of ``LAWS``.
+    """
+
+    def __init__(self, variants: int, servers: int, seed: int, members: int = MEMBERS) -> None:
+        self._variants, self._servers, self._seed, self._members = variants, servers, seed, members
+        self.noise_sd_: Floats = np.full(variants, NOISE_SD)
+        self.miss_sd_ = MISS_SD
+        self.growth_ = 0.0
+        self._reference: _Fit | None = None
+
+    def fit(self, rows: Rows) -> Self:
+        """Learn from measured batches."""
+        self._cells = cells(rows)
+        points = self._cells.points
+        self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
+        self._middle = float(self._cells.log.mean())
+        self._known = points.variant * self._servers + points.server
+        best = min((self._under(rows, growth) for growth in GROWTHS), key=lambda one: one.loss)
+        self.growth_, self.noise_sd_, self.miss_sd_, self._reference = (
+            best.growth,
+            best.noise_sd,
+            best.miss_sd,
+            best.fit,
+        )
+        fits = self._fits([best.fit.parameters] * len(LAWS))
+        losses = np.array([one.loss for one in fits])
+        self.weights_ = np.exp(-losses / 2 - logsumexp(-losses / 2))
+        self._draw(fits)
+        return self
+
+    def logs(self, points: Rows) -> Floats:
+        """Logs of the median seconds of each member at ``points`` [n], whose seconds don't matter: [M, n]."""
+        rng = np.random.default_rng([self._seed, 1])
+        draws = self._rests(points, rng)
+        return np.stack([self._mean(one.laws, one.parameters, points) for one in self._drawn]) + draws
+
+    def predict(self, points: Rows) -> Prediction:
+        """The median of one batch, and its 90 % interval, [n] each."""
+        logs = self.logs(points)
+        noise = self.noise_sd_[points.variant] * self.wider(points)
+        half = NORMAL_90 * np.sqrt(logs.var(axis=0, ddof=1) + noise**2)
+        return Prediction(*(np.exp(logs.mean(axis=0) + sign * half) for sign in (0.0, -1.0, 1.0)))
+
+    def _under(self, rows: Rows, growth: float) -> _Spread:
+        """Spreads, and the likeliest fit, if variances grow with that power of the seconds."""
+        self.growth_, self._reference = growth, None
+        self.noise_sd_, self.miss_sd_ = np.full(self._variants, NOISE_SD), MISS_SD
+        fits = self._fits([None] * len(LAWS))
+        for _ in range(ROUNDS):
+            self._reference = min(fits, key=lambda one: one.loss)
+            self._spreads(rows, self._reference)
+            fits = self._fits([one.parameters for one in fits])
+        best = min(fits, key=lambda one: one.loss)
+        loss = best.loss + 2 * float(np.log(self._cell_sd()).sum())
+        return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
+
+    def _fits(self, starts: Sequence[Floats | None]) -> list[_Fit]:
+        """The likeliest parameters under each pair of laws."""
+        nothing = np.zeros(self._size)
+        return [
+            self._optimum(pair, start, self._cells.log, nothing)
+            for pair, start in zip(LAWS.values(), starts, strict=True)
+        ]
+
+    def wider(self, points: Rows) -> Floats:
+        """How much wider than usual spreads of logs are at ``points``, [n]."""
+        if self._reference is None or not self.growth_:
+            return np.ones(len(points.variant))
+        log = self._mean(self._reference.laws, self._reference.parameters, points)
+        return np.exp(np.clip(self.growth_ / 2 * (log - self._middle), -WIDEST, WIDEST))
+
+    def _draw(self, fits: Sequence[_Fit]) -> None:
+        """Members: laws by their probabilities, parameters by disturbed fits; pairs are disturbed oppositely."""
+        rng = np.random.default_rng([self._seed, 0])
+        pairs = self._members // 2
+        places = (np.arange(pairs) + rng.random()) / pairs
+        chosen = np.minimum(np.searchsorted(np.cumsum(self.weights_), places), len(fits) - 1)
+        self._drawn = []
+        for fit in (fits[place] for place in chosen.tolist()):
+            noise = self._cell_sd() * rng.standard_normal(len(self._cells.log))
+            prior = rng.standard_normal(self._size)
+            for sign in (1, -1):
+                logs = self._cells.log + sign * noise
+                self._drawn.append(self._optimum(fit.laws, fit.parameters, logs, sign * prior))
+
+    # parameters: level [V], logits of batch shares [V], of core shares [V], the two in common, classes [C], [V · C]
+    @property
+    def _size(self) -> int:
+        return 3 * self._variants + 2 + self._servers * (1 + self._variants)
+
+    def _prior(self) -> tuple[Floats, Floats]:
+        """Rows [P, P] whose products with the parameters are standard normal about centres [P] before any sample."""
+        variants, size = self._variants, self._size
+        every = np.eye(size)
+        level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))
+        common = every[3 * variants : 3 * variants + 2]
+        classes = every[3 * variants + 2 : 3 * variants + 2 + self._servers]
+        rest = every[3 * variants + 2 + self._servers :]
+        rows = [
+            (level - level.mean(axis=0)) / 3.0 if variants > 1 else level * 1e-6,
+            (batch - common[0]) / APART_SD,
+            (cores - common[1]) / APART_SD,
+            common / LOGIT_SD,
+            classes / CLASS_SD,
+            rest / DIFFERENCE_SD,
+        ]
+        centre = np.concatenate([np.full(len(part), LOGIT / LOGIT_SD if part is rows[3] else 0.0) for part in rows])
+        return np.concatenate(rows), centre
+
+    def _mean(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
+        """Logs by the laws, [n]."""
+        variants = self._variants
+        level, batch, cores = parameters[: 3 * variants].reshape(3, -1)[:, points.variant]
+        shifts = parameters[3 * variants + 2 :]
+        shift = shifts[points.server] + shifts[self._servers + points.variant * self._servers + points.server]
+        relative = points.batch / self._usual[0], points.cores / self._usual[1]
+        return np.asarray(level + laws[0](relative[0], batch) + laws[1](relative[1], cores) + shift, np.float64)
+
+    def _slopes(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
+        """Derivatives of ``_mean``, [n, P]."""
+        variants, every = self._variants, np.arange(len(points.variant))
+        out = np.zeros((len(every), self._size))
+        out[every, points.variant] = 1.0
+        for i, (law, values) in enumerate(zip(laws, (points.batch, points.cores), strict=True), start=1):
+            logit, relative = parameters[i * variants + points.variant], values / self._usual[i - 1]
+            rise = law(relative, logit + STEP) - law(relative, logit - STEP)
+            out[every, i * variants + points.variant] = rise / (2 * STEP)
+        first = 3 * variants + 2
+        out[every, first + points.server] = 1.0
+        out[every, first + self._servers + points.variant * self._servers + points.server] = 1.0
+        return out
+
+    def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
+        """Damped Gauss–Newton; Student's t by reweighing. ``draw``: how far priors are off, in their spreads, [P]."""
+        rows, centre = self._prior()
+        target = centre + draw
+        points, sd = self._cells.points, self._cell_sd()
+        x = self._start(logs) if start is None else start
+        loss, damping = self._loss(laws, x, logs, rows, target), 1e-3
+        for _ in range(ITERATIONS):
+            residual = (logs - self._mean(laws, x, points)) / sd
+            weight = np.sqrt((FREEDOM + 1) / (FREEDOM + residual**2))
+            slopes = self._slopes(laws, x, points) * (weight / sd)[:, None]
+            left = np.concatenate([slopes, rows])
+            right = np.concatenate([weight * residual, target - rows @ x])
+            normal = left.T @ left
+            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-9), left.T @ right)
+            new = self._loss(laws, x + step, logs, rows, target)
+            if new <= loss:
+                gain, x, loss, damping = loss - new, x + step, new, max(damping / 5, 1e-9)
+                if gain < CONVERGED * max(1.0, abs(loss)):
+                    break
+            else:
+                damping = min(damping * 10, 1e9)
+        return _Fit(laws, x, loss)
+
+    def _start(self, logs: Floats) -> Floats:
+        x = np.zeros(self._size)
+        variants = self._variants
+        mean = float(logs.mean())
+        for v in range(variants):
+            own = self._cells.points.variant == v
+            x[v] = float(logs[own].mean()) if own.any() else mean
+        x[variants : 3 * variants + 2] = LOGIT
+        return x
+
+    def _loss(self, laws: tuple[Law, Law], x: Floats, logs: Floats, rows: Floats, target: Floats) -> float:
+        residual = (logs - self._mean(laws, x, self._cells.points)) / self._cell_sd()
+        far = (FREEDOM + 1) * np.log1p(residual**2 / FREEDOM)
+        return float(far.sum() + ((target - rows @ x) ** 2).sum())
+
+    def _cell_sd(self) -> Floats:
+        """Of a cell's median about the laws, [c]."""
+        noise = self.noise_sd_[self._cells.points.variant]
+        return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.number) * self.wider(self._cells.points)
+
+    def _trust(self) -> Floats:
+        """Weights of cells by Student's t: less where one is far from the laws, and so perhaps wrong, [c]."""
+        assert self._reference is not None  # noqa: S101 - fitted
+        mean = self._mean(self._reference.laws, self._reference.parameters, self._cells.points)
+        scaled = (self._cells.log - mean) / self._cell_sd()
+        return np.asarray((FREEDOM + 1) / (FREEDOM + scaled**2), np.float64)
+
+    def _spreads(self, rows: Rows, fit: _Fit) -> None:
+        """Noise of single batches, by variant, and what the laws miss; where nothing was repeated, half of each."""
+        known = self._cells
+        off = known.log - self._mean(fit.laws, fit.parameters, known.points)
+        scaled = off / self._cell_sd()
+        wider = self.wider(known.points)
+        taken = len(off) / max(len(off) - 2 * len(np.unique(known.points.variant)), len(off) / 3)
+        squares = taken * (FREEDOM + 1) / (FREEDOM + scaled**2) * (off / wider) ** 2
+        repeated = known.number > 1
+        apart = ((np.log(rows.seconds) - known.log[known.of_row]) / wider[known.of_row]) ** 2
+        freedom = np.bincount(known.points.variant, np.where(repeated, known.number - 1, 1.0), self._variants)
+        single = np.bincount(known.points.variant, np.where(repeated, 0.0, squares / 2), self._variants)
+        within = np.bincount(rows.variant, apart * repeated[known.of_row], self._variants) + single
+        common = (within.sum() + PRIOR * NOISE_SD**2) / (freedom.sum() + PRIOR)
+        self.noise_sd_ = np.sqrt((within + PRIOR * common) / (freedom + PRIOR)) + LEAST_SD
+        noise = self.noise_sd_[known.points.variant] ** 2 / known.number
+        between = np.where(repeated, squares - noise, squares / 2)
+        total = max(between.sum(), 0.0) + PRIOR * MISS_SD**2
+        self.miss_sd_ = float(np.sqrt(total / (len(off) + PRIOR))) + LEAST_SD
+
+    def _rests(self, points: Rows, rng: np.random.Generator) -> Floats:
+        """What the laws miss at ``points``, drawn for each member, [M, n]."""
+        known, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
+        key, trust = points.variant * self._servers + points.server, self._trust()
+        for group in np.unique(key).tolist():
+            to, of = np.flatnonzero(key == group), np.flatnonzero(self._known == group)
+            both = np.concatenate([_places(known.points.take(of)), _places(points.take(to))])
+            wider = np.concatenate([self.wider(known.points.take(of)), self.wider(points.take(to))])
+            kernel = (
+                self.miss_sd_**2
+                * wider[:, None]
+                * wider
+                * np.exp(-((both[:, None] - both) ** 2).sum(axis=2) / (2 * LENGTH**2))
+            )
+            root = np.linalg.cholesky(kernel + 1e-9 * np.eye(len(both)))
+            prior = _opposite(len(self._drawn), len(both), rng) @ root.T
+            noise = self.noise_sd_[known.points.variant[of]] * wider[: len(of)] / np.sqrt(known.number[of] * trust[of])
+            means = [self._mean(one.laws, one.parameters, known.points.take(of)) for one in self._drawn]
+            off = known.log[of] - np.reshape(means, (len(self._drawn), -1))
+            off = off - prior[:, : len(of)] - noise * _opposite(len(off), len(of), rng)
+            solved = np.linalg.solve(kernel[: len(of), : len(of)] + np.diag(noise**2 + 1e-9), off.T)
+            out[:, to] = prior[:, len(of) :] + (kernel[len(of) :, : len(of)] @ solved).T
+        return out
+
+
+def _opposite(members: int, count: int, rng: np.random.Generator) -> Floats:
+    """Standard normal, [members, count]; members in opposite pairs."""
+    half = rng.standard_normal((members // 2, count))
+    return np.stack([half, -half], axis=1).reshape(members, count)
+
+
+def _places(points: Rows) -> Floats:
+    return np.stack([np.log(points.batch), np.log(points.cores)], axis=1)

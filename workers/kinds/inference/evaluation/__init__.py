@@ -1,0 +1,1 @@
+"""References of kind `inference`: what no policy can beat, and what the best one reaches where it can be computed."""

@@ -1,0 +1,97 @@
+"""Kind ``inference`` as workers know it: its domain model, the simulator of it, and what policies are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from workers.inputs import Conditions, Workload
+from workers.kinds.contract import Fitted
+from workers.kinds.simulated import SimulatedKind
+
+if TYPE_CHECKING:
+    from app.kinds.contract.outcome import Outcome
+    from app.kinds.contract.policy import Policy
+    from workers.kinds.inference.simulator.world import InferenceWorld
+    from workers.learning.simulator import Simulator
+    from workers.learning.training.problem import Planned
+
+
+class LearnedInference(SimulatedKind):
+    """See ``LearnedKind``."""
+
+    name = "inference"
+    validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
+
+    def fit(self, workload: Workload, seed: int) -> Fitted:
+        """See ``LearnedKind``."""
+        from workers.kinds.inference.estimation.fit import fit
+
+        return fit(workload, seed)
+
+    def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
+        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.simulator.world import InferenceWorld
+
+        models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
+        return InferenceWorld(self.layout(workload.spec), models, conditions)
+
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners."""
+        return self.world(workload, conditions)
+
+    def baselines(self, workload: Workload) -> Mapping[str, Policy]:
+        """See ``LearnedKind``."""
+        from app.kinds.inference.heuristics import BASELINES
+
+        del workload
+        return {policy.name: policy for policy in BASELINES}
+
+    def terms(self, workload: Workload) -> Sequence[str]:
+        """See ``SimulatedKind``."""
+        from workers.kinds.inference.simulator.world import TERMS
+
+        del workload
+        return TERMS
+
+    def weights(self, workload: Workload) -> Sequence[float]:
+        """See ``SimulatedKind``: the spec's."""
+        wanted = workload.spec.weights
+        return wanted.quality, wanted.fairness, wanted.cost, wanted.switching
+
+    def outcomes(self, workload: Workload) -> Sequence[Outcome]:
+        """See ``SimulatedKind``."""
+        from workers.kinds.inference.simulator.world import OUTCOMES
+
+        del workload
+        return OUTCOMES
+
+    def length(self, workload: Workload) -> int:
+        """See ``SimulatedKind``: a decision for each request, and for each control interval."""
+        from app.kinds.inference.model import ServiceModel
+
+        spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
+        return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
+
+    def reference(self, workload: Workload) -> Planned:
+        """See ``LearnedKind``: the optimum of one server whose answers lose nothing by delay."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.evaluation.optimum import Intractable, solve
+        from workers.learning.training.problem import Planned
+
+        layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
+        try:
+            found = solve(layout, model)
+        except Intractable as reason:
+            return Planned(why_not=str(reason))
+        artifact = self.save(found.policy(layout), workload.spec)
+        return Planned(artifact, self._score(workload, artifact), exact=found.exact, details=found.details())
+
+    def _score(self, workload: Workload, artifact: bytes) -> float:
+        from workers.kinds.simulated.training import SimulatedTraining
+
+        return SimulatedTraining(self, workload, 0).score(artifact)
+
+
+KIND = LearnedInference()

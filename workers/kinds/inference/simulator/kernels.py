@@ -1,0 +1,532 @@
+"""Requests, queues, batches and servers, event by event; compiled. B episodes stand at their next decisions.
+
+At one instant come ends of batches, started servers, arrivals, drops, control, dispatch, in this order. ``start``
+begins episodes, ``step`` takes the decisions that are asked for and goes on to the next, ``look`` tells what is known.
+Servers are numbered by class, then within it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.inference.quality import STEEPNESS
+from workers.kinds.inference.simulator.arrivals import (
+    NEVER,
+    UNIT,
+    Floats,
+    Integers,
+    Load,
+    Words,
+    counted,
+    following,
+    mixed,
+    opened,
+)
+from workers.kinds.inference.simulator.compiling import borrowed, inlined, kernel
+
+MOST_ASKED = 4  # decisions about servers at one instant
+NOBODY = -1
+
+# columns of Worlds.clock [B, 3], .counts [B, 7], .user_time [B, U, 4], .user_count [B, U, 4], .server_time [B, S, 3],
+# .server_count [B, S, 5]; of the amounts [B, 7] that a step adds up
+NOW, BURN, CONTROL_AT = range(3)
+EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING = range(7)
+NEXT, RATE, RATE_AT, QUALITY = range(4)
+HEAD, LENGTH, CAME, SETTLED = range(4)
+UNTIL, EXPECTED, EARNED = range(3)
+STATUS, LOADED, PASSED, SERVES, HOLDS = range(5)
+LOST, COST, SWITCHED, GAINED, DROPPED, DELAY, ON = range(7)
+OFF, STARTING, IDLE, BUSY = range(4)
+CONTROLLING, OVER = -1, -2
+
+
+class Rules(NamedTuple):
+    """What all episodes have in common: U users, V variants, K batch sizes, C classes, S servers.
+
+    Attributes:
+        batches: sizes, [K].
+        klass: of each server, [S].
+        minimum, maximum, startup, switch: of each class, [C].
+        accuracy: of each variant over that of the best, [V].
+        exponential: how a user's quality falls, [U].
+        mean_seconds: of a batch as the domain model expects it, [C, V, K].
+        window: seconds of a control interval.
+        until: seconds for which requests come.
+        queue_limit: requests of a user that wait.
+        controlled: whether any class has servers that can be turned on or off.
+    """
+
+    batches: Integers
+    klass: Integers
+    minimum: Integers
+    maximum: Integers
+    startup: Floats
+    switch: Floats
+    accuracy: Floats
+    exponential: NDArray[np.bool_]
+    mean_seconds: Floats
+    window: float
+    until: float
+    queue_limit: int
+    controlled: bool
+
+
+class Given(NamedTuple):
+    """What differs between B episodes, M members of service times, T control intervals.
+
+    Attributes:
+        seed: of each episode, [B].
+        full_until, zero_at, weight: of each user, [B, U].
+        price: per second of each class, [B, C].
+        member: of the service times, [B].
+        log_seconds: natural log of the median seconds of a batch, [M, C, V, K].
+        spread: standard deviation of the log of one batch, [M, V].
+        noise: factor of the same, [B].
+        slowdown: added to the log of what begins in an interval, [T, B].
+        repeated: share of it that is done again, [T, B].
+        capacity: share of each class's servers that can be had, [T, B].
+        memoryless: whether seconds are exponential of mean exp(``log_seconds``), whatever ``spread`` is.
+    """
+
+    seed: Words
+    full_until: Floats
+    zero_at: Floats
+    weight: Floats
+    price: Floats
+    member: Integers
+    log_seconds: Floats
+    spread: Floats
+    noise: Floats
+    slowdown: Floats
+    repeated: Floats
+    capacity: Floats
+    memoryless: bool
+
+
+class Worlds(NamedTuple):
+    """B episodes on their way; changed in place. The columns are named above.
+
+    Attributes:
+        clock, counts: of each, [B, 3] and [B, 7].
+        user_time, user_count: [B, U, 4] each.
+        server_time, server_count: [B, S, 3] and [B, S, 5].
+        queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
+        streams, rates, places: of the arrivals, [B, U] each.
+    """
+
+    clock: Floats
+    counts: Integers
+    user_time: Floats
+    user_count: Integers
+    server_time: Floats
+    server_count: Integers
+    queue: Floats
+    streams: Words
+    rates: Floats
+    places: Integers
+
+
+@inlined
+def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: float) -> float:
+    """Response quality, as ``QualityTable.quality`` has it."""
+    start, end = given.full_until[b, user], given.zero_at[b, user]
+    late = min(max((delay - start) / (end - start), 0.0), 1.0)
+    if rules.exponential[user]:
+        left = (np.exp(-STEEPNESS * late) - np.exp(-STEEPNESS)) / (1.0 - np.exp(-STEEPNESS))
+    else:
+        left = 1.0 - late
+    return rules.accuracy[variant] * left
+
+
+@inlined
+def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> float:
+    """What is added to the log of a batch's seconds: of the number of its first request, whatever was decided before.
+
+    Normal (Box and Muller, 1958), or the log of an exponential variable.
+    """
+    spread = given.spread[given.member[b], variant] * given.noise[b]
+    if spread == 0.0 and not given.memoryless:
+        return 0.0
+    word = mixed(given.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
+    first = ((mixed(word) >> np.uint64(11)) + 0.5) * UNIT
+    if given.memoryless:
+        return np.log(-np.log(first))
+    second = (mixed(word + np.uint64(1)) >> np.uint64(11)) * UNIT
+    return spread * np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
+
+
+@inlined
+def interval(rules: Rules, given: Given, now: float) -> int:
+    """The control interval of an instant, of those that conditions are known for."""
+    return min(int(now / rules.window), len(given.slowdown) - 1)
+
+
+@inlined
+def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
+    """The oldest request of a user is given up."""
+    worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
+    worlds.user_count[b, u, LENGTH] -= 1
+    worlds.user_count[b, u, SETTLED] += 1
+    worlds.counts[b, WAITING] -= 1
+    amounts[b, LOST] += given.weight[b, u]
+    amounts[b, DROPPED] += 1.0
+
+
+@inlined
+def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
+    """A user's next request joins its queue, whose oldest is given up where it is full."""
+    times, counts = worlds.user_time, worlds.user_count
+    now, room = times[b, u, NEXT], rules.queue_limit + 1
+    worlds.queue[b, u, (counts[b, u, HEAD] + counts[b, u, LENGTH]) % room] = now
+    counts[b, u, LENGTH] += 1
+    counts[b, u, CAME] += 1
+    worlds.counts[b, WAITING] += 1
+    times[b, u, RATE] = times[b, u, RATE] * np.exp((times[b, u, RATE_AT] - now) / rules.window) + 1.0 / rules.window
+    times[b, u, RATE_AT] = now
+    if counts[b, u, LENGTH] > rules.queue_limit:
+        drop_oldest(rules, given, worlds, amounts, b, u)
+    times[b, u, NEXT] = following(load, worlds.streams, worlds.rates, worlds.places, b, u, now)
+
+
+@inlined
+def finish(worlds: Worlds, b: int, s: int) -> None:
+    """A server's batch ends."""
+    user = worlds.server_count[b, s, SERVES]
+    worlds.user_time[b, user, QUALITY] += worlds.server_time[b, s, EARNED]
+    worlds.user_count[b, user, SETTLED] += worlds.server_count[b, s, HOLDS]
+    worlds.server_count[b, s, STATUS] = IDLE
+
+
+@inlined
+def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, s: int, action: int) -> None:
+    """Start a batch on a server."""
+    variants, sizes = len(rules.accuracy), len(rules.batches)
+    user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
+    klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count
+    taken, room = min(rules.batches[size], counts[b, user, LENGTH]), rules.queue_limit + 1
+    at, member = interval(rules, given, now), given.member[b]
+    log = given.log_seconds[member, klass, variant, size] + given.slowdown[at, b]
+    log += log_noise(given, b, user, variant, counts[b, user, CAME] - counts[b, user, LENGTH])
+    seconds, pause = np.exp(log) * (1.0 + given.repeated[at, b]), 0.0
+    loaded = worlds.server_count[b, s, LOADED]
+    if loaded != NOBODY and loaded != variant:
+        pause = rules.switch[klass]
+        amounts[b, SWITCHED] += 1.0
+    end, earned = now + pause + seconds, 0.0
+    for _ in range(taken):
+        delay = end - worlds.queue[b, user, counts[b, user, HEAD]]
+        counts[b, user, HEAD] = (counts[b, user, HEAD] + 1) % room
+        earned += worth(rules, given, b, user, variant, delay)
+        amounts[b, DELAY] += delay
+    counts[b, user, LENGTH] -= taken
+    worlds.counts[b, WAITING] -= taken
+    amounts[b, LOST] += given.weight[b, user] * (taken - earned)
+    amounts[b, GAINED] += earned
+    worlds.server_time[b, s, UNTIL] = end
+    worlds.server_time[b, s, EXPECTED] = now + pause + rules.mean_seconds[klass, variant, size]
+    worlds.server_time[b, s, EARNED] = earned
+    worlds.server_count[b, s, STATUS] = BUSY
+    worlds.server_count[b, s, LOADED] = variant
+    worlds.server_count[b, s, SERVES] = user
+    worlds.server_count[b, s, HOLDS] = taken
+
+
+@kernel
+def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
+    """The first server of a class that is off starts; False where none is."""
+    for s in range(len(rules.klass)):
+        if rules.klass[s] == klass and worlds.server_count[b, s, STATUS] == OFF:
+            worlds.server_count[b, s, STATUS] = STARTING if rules.startup[klass] > 0.0 else IDLE
+            worlds.server_count[b, s, LOADED] = NOBODY
+            worlds.server_time[b, s, UNTIL] = worlds.clock[b, NOW] + rules.startup[klass]
+            worlds.clock[b, BURN] += given.price[b, klass]
+            return True
+    return False
+
+
+@kernel
+def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
+    """The last idle server of a class is off, else the last that starts; False where neither is, or too few are on."""
+    on, idle, starting = 0, NOBODY, NOBODY
+    for s in range(len(rules.klass)):
+        status = worlds.server_count[b, s, STATUS]
+        if rules.klass[s] == klass and status != OFF:
+            on += 1
+            idle = s if status == IDLE else idle
+            starting = s if status == STARTING else starting
+    last = idle if idle != NOBODY else starting
+    if last == NOBODY or on <= rules.minimum[klass]:
+        return False
+    worlds.server_count[b, last, STATUS] = OFF
+    worlds.clock[b, BURN] -= given.price[b, klass]
+    return True
+
+
+@inlined
+def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
+    """Do what was decided; False where that is not legal."""
+    variants, sizes = len(rules.accuracy), len(rules.batches)
+    asked, dispatches = worlds.counts[b, ASKED], given.zero_at.shape[1] * variants * sizes
+    worlds.counts[b, DECISIONS] += 1
+    if asked == CONTROLLING:
+        worlds.counts[b, TURNS] = worlds.counts[b, TURNS] - 1 if action > 0 else 0
+        if action == 0:
+            return True
+        turn = action - dispatches - 1
+        if turn < 0 or turn >= 2 * len(rules.minimum):
+            return False
+        amounts[b, SWITCHED] += 1.0
+        if turn % 2 == 0:
+            return turn_on(rules, given, worlds, b, turn // 2)
+        return turn_off(rules, given, worlds, b, turn // 2)
+    if action == 0:
+        worlds.server_count[b, asked, PASSED] = worlds.counts[b, EVENT]
+        return True
+    if action < 0 or action > dispatches:
+        return False
+    waiting, size = worlds.user_count[b, (action - 1) // (variants * sizes), LENGTH], (action - 1) % sizes
+    if waiting < (rules.batches[size] if size > 0 else 1):
+        return False
+    dispatch(rules, given, worlds, amounts, b, asked, action)
+    return True
+
+
+@inlined
+def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
+    """How many of a class's servers that are on can't be had now."""
+    share = given.capacity[interval(rules, given, worlds.clock[b, NOW]), b]
+    if share >= 1.0:
+        return 0
+    on = 0
+    for s in range(len(rules.klass)):
+        if rules.klass[s] == klass and worlds.server_count[b, s, STATUS] != OFF:
+            on += 1
+    return max(0, on - max(1, int(np.ceil(share * rules.maximum[klass] - 1e-9))))
+
+
+@inlined
+def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
+    """The first idle server that may start a batch now, and hasn't waited since the last event; or ``NOBODY``."""
+    klass, usable = NOBODY, 0
+    for s in range(len(rules.klass)):
+        if worlds.server_count[b, s, STATUS] == IDLE:
+            if rules.klass[s] != klass:
+                klass = rules.klass[s]
+                usable = -lost(rules, given, worlds, b, klass)
+                for other in range(s, len(rules.klass)):
+                    if rules.klass[other] == klass and worlds.server_count[b, other, STATUS] == IDLE:
+                        usable += 1
+            usable -= 1
+            if usable >= 0 and worlds.server_count[b, s, PASSED] != worlds.counts[b, EVENT]:
+                return s
+    return NOBODY
+
+
+@inlined
+def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
+    """When anything happens next; ``NEVER`` where the episode is over."""
+    now, busy = worlds.clock[b, NOW], False
+    time = worlds.clock[b, CONTROL_AT]
+    for s in range(len(rules.klass)):
+        status = worlds.server_count[b, s, STATUS]
+        if status in (BUSY, STARTING):
+            busy |= status == BUSY
+            time = min(time, worlds.server_time[b, s, UNTIL])
+    for u in range(given.zero_at.shape[1]):
+        time = min(time, worlds.user_time[b, u, NEXT])
+        if worlds.user_count[b, u, LENGTH] > 0:
+            time = min(time, worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + given.zero_at[b, u])
+    if now < rules.until:
+        return min(time, rules.until)
+    return time if busy or worlds.counts[b, WAITING] > 0 else NEVER
+
+
+@inlined
+def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float) -> None:
+    """Everything of an instant, but what is decided."""
+    event = False
+    worlds.clock[b, NOW] = now
+    for s in range(len(rules.klass)):
+        status = worlds.server_count[b, s, STATUS]
+        if status in (BUSY, STARTING) and worlds.server_time[b, s, UNTIL] <= now:
+            if status == BUSY:
+                finish(worlds, b, s)
+            worlds.server_count[b, s, STATUS] = IDLE
+            event = True
+    for u in range(given.zero_at.shape[1]):
+        while worlds.user_time[b, u, NEXT] <= now:
+            arrive(rules, given, load, worlds, amounts, b, u)
+            event = True
+        while (
+            worlds.user_count[b, u, LENGTH] > 0
+            and worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + given.zero_at[b, u] <= now
+        ):
+            drop_oldest(rules, given, worlds, amounts, b, u)
+    if worlds.clock[b, CONTROL_AT] <= now:
+        worlds.clock[b, CONTROL_AT] = (np.floor(now / rules.window + 1e-9) + 1.0) * rules.window
+        worlds.counts[b, TURNS] = MOST_ASKED if rules.controlled else 0
+        event = True
+    if event:
+        worlds.counts[b, EVENT] += 1
+
+
+@inlined
+def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
+    """To the next decision, or to the end of the episode."""
+    count = worlds.counts
+    while True:
+        if count[b, TURNS] > 0:
+            count[b, ASKED] = CONTROLLING
+            return
+        if count[b, WAITING] > 0:
+            asked = to_be_asked(rules, given, worlds, b)
+            if asked != NOBODY:
+                count[b, ASKED] = asked
+                return
+        time = next_event(rules, given, worlds, b)
+        if time == NEVER:
+            break
+        seconds = time - worlds.clock[b, NOW]
+        amounts[b, COST] += worlds.clock[b, BURN] * seconds
+        for s in range(len(rules.klass)):
+            amounts[b, ON] += seconds * (worlds.server_count[b, s, STATUS] != OFF)
+        happen(rules, given, load, worlds, amounts, b, time)
+    count[b, ASKED] = OVER
+    count[b, ENDED] = 1
+
+
+@kernel
+def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> None:
+    """Episode ``b`` at time 0: the fewest servers on, idle, nothing loaded, nobody waiting."""
+    worlds.clock[b], worlds.counts[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
+    worlds.user_time[b], worlds.user_count[b] = 0.0, 0
+    klass, number = NOBODY, 0
+    for s in range(len(rules.klass)):
+        number = number + 1 if rules.klass[s] == klass else 0
+        klass = rules.klass[s]
+        worlds.server_count[b, s, LOADED] = NOBODY
+        worlds.server_count[b, s, PASSED] = NOBODY
+        if number < rules.minimum[klass]:
+            worlds.server_count[b, s, STATUS] = IDLE
+            worlds.clock[b, BURN] += given.price[b, klass]
+    streams, rates, places = worlds.streams, worlds.rates, worlds.places
+    for u in range(given.zero_at.shape[1]):
+        worlds.counts[b, REQUESTS] += counted(load, streams, rates, places, b, u, given.seed[b])
+        worlds.user_time[b, u, NEXT] = opened(load, streams, rates, places, b, u, given.seed[b])
+
+
+@kernel
+def start(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
+    """Begin episodes anew in these places, and go on to their first decisions."""
+    rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
+    for b in rows:
+        empty(rules, given, load, worlds, b)
+        go_on(rules, given, load, worlds, amounts, b)
+
+
+@kernel
+def step(
+    rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, actions: Integers, elapsed: Floats
+) -> int:
+    """Take the decisions [B], and go on to the next; what is over stays as it is.
+
+    Args:
+        rules, given, load, worlds: the episodes.
+        amounts: what the step adds is added to them, [B, 7].
+        actions: [B].
+        elapsed: seconds from each decision to the next are written to it, [B].
+
+    Returns:
+        The first place of an action that is not legal, or -1.
+    """
+    rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
+    for b in range(len(actions)):
+        elapsed[b] = 0.0
+        if worlds.counts[b, ENDED] == 0:
+            before = worlds.clock[b, NOW]
+            if not act(rules, given, worlds, amounts, b, actions[b]):
+                return b
+            go_on(rules, given, load, worlds, amounts, b)
+            elapsed[b] = worlds.clock[b, NOW] - before
+    return -1
+
+
+class Known(NamedTuple):
+    """The arrays of ``State``, to be written to."""
+
+    waiting: Integers
+    oldest: Floats
+    newest: Floats
+    rate: Floats
+    quality: Floats
+    idle: Integers
+    busy: Integers
+    starting: Integers
+    next_free: Floats
+    asked: Integers
+    loaded: Integers
+
+
+@inlined
+def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) -> None:
+    """Queues, rates and qualities of episode ``b``, into row ``i``."""
+    now, room = worlds.clock[b, NOW], rules.queue_limit + 1
+    for u in range(known.waiting.shape[1]):
+        head, length = worlds.user_count[b, u, HEAD], worlds.user_count[b, u, LENGTH]
+        known.waiting[i, u] = length
+        known.oldest[i, u] = now - worlds.queue[b, u, head] if length > 0 else 0.0
+        known.newest[i, u] = now - worlds.queue[b, u, (head + length - 1) % room] if length > 0 else 0.0
+        faded = np.exp((worlds.user_time[b, u, RATE_AT] - now) / rules.window)
+        known.rate[i, u] = worlds.user_time[b, u, RATE] * faded
+        settled = worlds.user_count[b, u, SETTLED]
+        known.quality[i, u] = worlds.user_time[b, u, QUALITY] / settled if settled > 0 else 1.0
+
+
+@inlined
+def look_at_servers(rules: Rules, given: Given, worlds: Worlds, known: Known, b: int, i: int) -> None:
+    """Servers of episode ``b``, into row ``i``; idle ones that can't be had count as starting."""
+    known.idle[i], known.busy[i], known.starting[i] = 0, 0, 0
+    free = np.inf
+    for s in range(len(rules.klass)):
+        klass, status = rules.klass[s], worlds.server_count[b, s, STATUS]
+        if status == IDLE:
+            known.idle[i, klass] += 1
+        elif status == BUSY:
+            known.busy[i, klass] += 1
+            free = min(free, worlds.server_time[b, s, EXPECTED])
+        elif status == STARTING:
+            known.starting[i, klass] += 1
+    for c in range(len(rules.minimum)):
+        gone = min(lost(rules, given, worlds, b, c), known.idle[i, c])
+        known.idle[i, c] -= gone
+        known.starting[i, c] += gone
+    known.next_free[i] = max(free - worlds.clock[b, NOW], 0.0) if free < np.inf else 0.0
+
+
+@kernel
+def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integers) -> None:
+    """What is known in these places, [n]: into the first n rows of ``known``."""
+    rules, given, worlds, known = borrowed(rules), borrowed(given), borrowed(worlds), borrowed(known)
+    for i in range(len(rows)):
+        b = rows[i]
+        look_at_users(rules, worlds, known, b, i)
+        look_at_servers(rules, given, worlds, known, b, i)
+        asked = worlds.counts[b, ASKED]
+        known.asked[i] = rules.klass[asked] if asked >= 0 else -1
+        known.loaded[i] = worlds.server_count[b, asked, LOADED] if asked >= 0 else NOBODY
+
+
+@kernel
+def fairness(given: Given, worlds: Worlds, unfair: Floats) -> None:
+    """1 − Jain's index of the users' mean qualities where an episode is over, into [B]; 0 elsewhere."""
+    users = given.zero_at.shape[1]
+    for b in range(len(unfair)):
+        unfair[b], total, squares = 0.0, 0.0, 0.0
+        if worlds.counts[b, ENDED] == 1:
+            for u in range(users):
+                settled = worlds.user_count[b, u, SETTLED]
+                mean = worlds.user_time[b, u, QUALITY] / settled if settled > 0 else 1.0
+                total += mean
+                squares += mean * mean
+            unfair[b] = 1.0 - total * total / (users * squares) if squares > 0.0 else 0.0

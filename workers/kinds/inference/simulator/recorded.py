@@ -1,0 +1,58 @@
+"""Requests as they were recorded, from which episodes take a stretch each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Recorded(NamedTuple):
+    """Arrivals of U users.
+
+    Attributes:
+        times: seconds, ascending, of each user.
+        first: seconds at which the first episode may begin.
+        last: seconds at which the last may begin.
+    """
+
+    times: Sequence[Floats]
+    first: float
+    last: float
+
+    @classmethod
+    def of_times(cls, times: Sequence[Floats], episode_seconds: float) -> Recorded:
+        """All of a log, whose first request is at its beginning.
+
+        Raises:
+            ValueError: times of a user descend, there are none, or they last for less than an episode.
+        """
+        for user, own in enumerate(times):
+            if (np.diff(own) < 0).any():
+                raise ValueError(f"times must ascend: those of user {user} do not")
+        begin, end = min(own[0] for own in times if len(own)), max(own[-1] for own in times if len(own))
+        if end - begin < episode_seconds:
+            raise ValueError(f"a log must last for an episode, {episode_seconds:g} s: {end - begin:g} s")
+        return cls([np.asarray(own, np.float64) for own in times], float(begin), float(end - episode_seconds))
+
+    @classmethod
+    def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
+        """Of requests in each second, [n] for each user: each at any instant of its second."""
+        random = np.random.default_rng(seed)
+        times = [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in counts]
+        return cls(times, 0.0, float(max(map(len, counts)) - episode_seconds))
+
+    @property
+    def rate(self) -> Floats:
+        """Mean requests per second of each user, [U]."""
+        seconds = max(own[-1] for own in self.times if len(own)) - self.first
+        return np.array([len(own) / seconds for own in self.times])
+
+    def joined(self) -> tuple[Floats, NDArray[np.int64]]:
+        """All times, and where each user's begin and the last's end."""
+        ends = np.concatenate([[0], np.cumsum([len(own) for own in self.times])])
+        return np.concatenate(self.times), ends.astype(np.int64)

@@ -1,0 +1,360 @@
+"""Episodes of an inference workload as learners and the evaluation protocol want them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.outcome import SHARE, Outcome
+from app.kinds.contract.policy import Situation, View
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import DAY_SECONDS, ServiceModel
+from app.kinds.inference.observation import seen
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.state import State
+from workers.evaluation.world import Disturbed
+from workers.evaluation.wrappers.base import World, neutral
+from workers.inputs import Conditions
+from workers.kinds.inference.simulator import kernels
+from workers.kinds.inference.simulator.arrivals import Load
+from workers.kinds.inference.simulator.recorded import Recorded
+from workers.learning.simulator import Step
+
+Floats = NDArray[np.float64]
+TERMS = ("quality", "fairness", "cost", "switching")
+OUTCOMES = (
+    Outcome("response_quality", SHARE),
+    Outcome("dropped", SHARE),
+    Outcome("mean_delay", "s"),
+    Outcome("server_hours", "h"),
+    Outcome("cost"),
+)
+# The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s.
+HORIZON = 5  # control intervals after which what is paid counts 1/e, for learners
+PAY = 10.0  # what they are paid in that time, times a return: of order 1 where a tenth is lost
+LOAD = 1.5  # the largest factor of the requests that a world's length is made for
+
+
+class Ticks:
+    """A world as disturbances see it, whose steps are its control intervals: they last equally long."""
+
+    def __init__(self, world: InferenceWorld) -> None:
+        self._world, self.steps = world, world.intervals
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the world's."""
+        return getattr(self._world, name)
+
+
+class InferenceWorld(Disturbed):
+    """B episodes, each at its next decision; see ``World``.
+
+    Args:
+        layout: of the workload.
+        models: domain models: its own, which policies believe in, and those of held-out samples.
+        conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
+            Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
+        recorded: requests to be met in place of the model's.
+    """
+
+    outcomes = OUTCOMES
+    terms_of = TERMS
+    advice: slice | None = None
+    parameters: Sequence[str]
+    view: View
+
+    def __init__(
+        self, layout: Layout, models: Sequence[ServiceModel], conditions: Conditions, recorded: Recorded | None = None
+    ) -> None:
+        super().__init__(conditions.batch, conditions.seed, 1)
+        self.layout, self.models, self.recorded = layout, models, recorded
+        self.memoryless = conditions.options.get("service") == "exponential"
+        self.renews, self.held_out = conditions.purpose == "learning", len(models) - 1
+        spec = layout.spec
+        self.projector = Projector.of(layout, models[0])
+        self.observation_space, self.action_space = layout.observation_space, layout.action_space
+        wanted = spec.weights
+        self.weights = np.array([wanted.quality, wanted.fairness, wanted.cost, wanted.switching])
+        self.parameters = (
+            *(f"{group}.{user}" for group in ("target", "weight", "rate", "burst") for user in layout.users),
+            *(f"price.{server}" for server in layout.servers),
+            "effect.seconds",
+        )
+        self.intervals = int(np.ceil(spec.episode_seconds / spec.control_seconds)) + 1
+        self.rules = _rules(layout, self.projector)
+        self.steps = self._longest()
+        self.whole_cost = max(float(layout.price @ layout.maximum) * spec.episode_seconds, 1e-300)
+        self._rows = np.arange(self.batch)
+        self._state: State | None = None
+
+    def _longest(self) -> int:
+        """Decisions of an episode in which every idle server waits at every event, and a margin for chance."""
+        spec = self.layout.spec
+        rate = max(model.rate.max(axis=1).sum() for model in self.models) if self.recorded is None else self._busiest()
+        requests = LOAD * rate * spec.episode_seconds
+        servers, controls = int(self.layout.maximum.sum()), spec.episode_seconds / spec.control_seconds + 1
+        return int(2 * (requests + 10 * np.sqrt(requests) + 10 + controls * kernels.MOST_ASKED) * (2 + servers))
+
+    def _busiest(self) -> float:
+        assert self.recorded is not None  # noqa: S101  (narrows the type)
+        window, log = self.layout.spec.episode_seconds, self.recorded
+        return float(
+            sum(np.bincount(((own - log.first) // window).astype(int)).max(initial=0) for own in log.times) / window * 2
+        )
+
+    @property
+    def situation(self) -> Situation:
+        """See ``World``."""
+        return Situation(self.projector, self.state, self.view)
+
+    @property
+    def state(self) -> State:
+        """What is known at the decisions."""
+        if self._state is None:
+            raise RuntimeError("reset() comes before the first step")
+        return self._state
+
+    def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Begin B episodes."""
+        self.renew()
+        if self.renews:
+            self.same = False
+        ticks: Any = Ticks(self)
+        for disturbance in self.disturbances:
+            disturbance.begin(ticks)
+        self.given, self.load = self._given(ticks), self._load()
+        self.worlds = _worlds(self.batch, self.layout)
+        self._draw(self._rows)
+        self.amounts = np.zeros((self.batch, 7))
+        kernels.start(self.rules, self.given, self.load, self.worlds, self.amounts, self._rows)
+        self._look()
+        self._settle()
+        return self.view
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Take one action per environment, [B]; for learners, episodes that end begin anew.
+
+        Raises:
+            ValueError: an action is not legal.
+        """
+        elapsed, before = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
+        self.amounts = np.zeros((self.batch, 7))
+        chosen = np.ascontiguousarray(actions, np.int64)
+        wrong = kernels.step(self.rules, self.given, self.load, self.worlds, self.amounts, chosen, elapsed)
+        if wrong >= 0:
+            raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
+        self._settle(before)
+        self._look()
+        done, final = self.worlds.counts[:, kernels.ENDED] == 1, self.view
+        horizon = HORIZON * self.rules.window
+        pay = self.paid * (PAY * self.rules.until / horizon if self.renews else 1.0)
+        if self.renews and done.any():
+            self._begin_anew(np.flatnonzero(done))
+        discount = np.exp(-elapsed / horizon).astype(np.float32)
+        return Step(self.view.observation, self.view.mask, pay.astype(np.float32), done, final.observation, discount)
+
+    def _begin_anew(self, rows: NDArray[np.int64]) -> None:
+        self._draw(rows)
+        kernels.start(self.rules, self.given, self.load, self.worlds, np.zeros((self.batch, 7)), rows)
+        fresh = _known(len(rows), self.layout)
+        kernels.look(self.rules, self.given, self.worlds, fresh, rows)
+        view = seen(self.layout, State(*fresh))
+        before: Any = self.state
+        state = State(*(field.copy() for field in before))
+        for old, new in zip(state, fresh, strict=True):
+            old[rows] = new
+        observation, mask = self.view.observation.copy(), self.view.mask.copy()
+        observation[rows], mask[rows] = view
+        self._state, self.view = state, View(observation, mask)
+
+    def _look(self) -> None:
+        known = _known(self.batch, self.layout)
+        kernels.look(self.rules, self.given, self.worlds, known, self._rows)
+        self._state = State(*known)
+        self.view = seen(self.layout, self._state)
+
+    def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
+        """What the last step added to terms and outcomes."""
+        unfair = np.zeros(self.batch)
+        kernels.fairness(self.given, self.worlds, unfair)
+        if ended is not None:
+            unfair[ended == 1] = 0.0
+        requests = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1)
+        part = self.amounts
+        self.terms = np.stack(
+            [
+                part[:, kernels.LOST] / requests,
+                unfair,
+                part[:, kernels.COST] / self.whole_cost,
+                part[:, kernels.SWITCHED] / requests,
+            ],
+            axis=1,
+        )
+        self.paid = -(self.terms @ self.weights)
+
+    @property
+    def counted(self) -> Floats:
+        """See ``World``; the mean delay is of the requests that are answered."""
+        requests, part = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1), self.amounts
+        columns = (
+            part[:, kernels.GAINED] / requests,
+            part[:, kernels.DROPPED] / requests,
+            part[:, kernels.DELAY] / requests,
+            part[:, kernels.ON] / 3600,
+            part[:, kernels.COST],
+        )
+        return np.stack(columns, axis=1)
+
+    def _seeds(self, count: int) -> NDArray[np.uint64]:
+        drawn = self.random.integers(0, 1 << 63, 1 if self.same else count, np.uint64)
+        return np.broadcast_to(drawn, count)
+
+    def _draw(self, rows: NDArray[np.int64]) -> None:
+        """What differs between episodes that begin in these places."""
+        count, members = len(rows), self.given.log_seconds.shape[0]
+        self.given.seed[rows] = self._seeds(count)
+        which = self.load.model[rows]
+        first, size = self._members[0][which], self._members[1][which]
+        self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
+        origin = self._uniform(count)
+        if self.recorded is not None:
+            low, high = self.recorded.first, self.recorded.last
+            self.load.origin[rows] = low + origin * max(high - low, 0.0)
+        else:
+            self.load.origin[rows] = origin * DAY_SECONDS
+
+    def _uniform(self, count: int) -> Floats:
+        drawn = self.random.random(1 if self.same else count)
+        return np.broadcast_to(drawn, count)
+
+    def _factor(self, group: str, names: Sequence[str]) -> Floats:
+        """Factors of parameters, [B, names]."""
+        columns = [self.factors.get(f"{group}.{name}", np.ones(self.variety)) for name in names]
+        return np.stack(columns, axis=1)[self._rows % self.variety]
+
+    def _given(self, ticks: World) -> kernels.Given:
+        layout, quality = self.layout, self.layout.quality
+        told = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
+        log_seconds = np.concatenate([model.log_seconds for model in self.models])
+        sizes = np.array([len(model.log_seconds) for model in self.models])
+        self._members = np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
+        target = self._factor("target", layout.users)
+        shape = (max(len(told), 1), self.batch)
+        return kernels.Given(
+            seed=np.zeros(self.batch, np.uint64),
+            full_until=quality.full_until * target,
+            zero_at=quality.zero_at * target,
+            weight=quality.weight * self._factor("weight", layout.users),
+            price=layout.price * self._factor("price", layout.servers),
+            member=np.zeros(self.batch, np.int64),
+            log_seconds=np.ascontiguousarray(log_seconds, np.float64),
+            spread=np.repeat(np.stack([model.spread for model in self.models]), sizes, axis=0).astype(np.float64),
+            noise=self._factor("effect", ["seconds"])[:, 0],
+            slowdown=np.stack([one.slowdown + one.noise[:, 0] for one in told]) if told else np.zeros(shape),
+            repeated=np.stack([one.repeated for one in told]) if told else np.zeros(shape),
+            capacity=np.stack([one.capacity for one in told]) if told else np.ones(shape),
+            memoryless=self.memoryless,
+        )
+
+    def conditions_at(self, ticks: World) -> Any:
+        """What disturbances make of the next control interval."""
+        total = neutral(self.batch, self.channels)
+        for disturbance in self.disturbances:
+            conditions = disturbance.conditions(ticks)
+            total = total if conditions is None else total.combined(conditions)
+        return total
+
+    def _load(self) -> Load:
+        spec, users = self.layout.spec, self.layout.users
+        parts = max(model.rate.shape[1] for model in self.models)
+        log = self.recorded.joined() if self.recorded is not None else (np.zeros(0), np.zeros(len(users) + 1, np.int64))
+        return Load(
+            rate=np.stack([model.rate[:, np.arange(parts) * model.rate.shape[1] // parts] for model in self.models]),
+            variation=np.stack([model.variation for model in self.models]),
+            model=np.zeros(self.batch, np.int64) if self.model is None else 1 + np.asarray(self.model, np.int64),
+            factor=self._factor("rate", users),
+            burst=self._factor("burst", users),
+            origin=np.zeros(self.batch),
+            times=log[0],
+            first=log[1],
+            window=spec.control_seconds,
+            until=spec.episode_seconds,
+        )
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the future depends on."""
+        parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
+        arrays = {name: {k: _copied(v) for k, v in part._asdict().items()} for name, part in parts.items()}
+        return {**arrays, "same": self.same, "random": self.random.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave."""
+        self.given = kernels.Given(**{k: _copied(v) for k, v in state["given"].items()})
+        self.load = Load(**{k: _copied(v) for k, v in state["load"].items()})
+        self.worlds = kernels.Worlds(**{k: _copied(v) for k, v in state["worlds"].items()})
+        self.same = state["same"]
+        self.random = np.random.Generator(np.random.SFC64())
+        self.random.bit_generator.state = state["random"]
+        self.amounts = np.zeros((self.batch, 7))
+        self._look()
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _rules(layout: Layout, projector: Projector) -> kernels.Rules:
+    spec, seconds = layout.spec, projector.seconds
+    if seconds is None:
+        raise ValueError("a simulator needs a domain model")
+    return kernels.Rules(
+        batches=layout.batches.astype(np.int64),
+        klass=np.repeat(np.arange(len(layout.servers)), layout.maximum).astype(np.int64),
+        minimum=layout.minimum.astype(np.int64),
+        maximum=layout.maximum.astype(np.int64),
+        startup=layout.startup.astype(np.float64),
+        switch=layout.switch.astype(np.float64),
+        accuracy=layout.quality.accuracy,
+        exponential=layout.quality.exponential,
+        mean_seconds=np.ascontiguousarray(seconds, np.float64),
+        window=float(spec.control_seconds),
+        until=float(spec.episode_seconds),
+        queue_limit=int(spec.queue_limit),
+        controlled=bool((layout.maximum > layout.minimum).any()),
+    )
+
+
+def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
+    users, servers, room = len(layout.users), int(layout.maximum.sum()), layout.spec.queue_limit + 1
+    return kernels.Worlds(
+        clock=np.zeros((batch, 3)),
+        counts=np.zeros((batch, 7), np.int64),
+        user_time=np.zeros((batch, users, 4)),
+        user_count=np.zeros((batch, users, 4), np.int64),
+        server_time=np.zeros((batch, servers, 3)),
+        server_count=np.zeros((batch, servers, 5), np.int64),
+        queue=np.zeros((batch, users, room)),
+        streams=np.zeros((batch, users), np.uint64),
+        rates=np.zeros((batch, users)),
+        places=np.zeros((batch, users), np.int64),
+    )
+
+
+def _known(batch: int, layout: Layout) -> Any:
+    users, classes = (batch, len(layout.users)), (batch, len(layout.servers))
+    return kernels.Known(
+        waiting=np.empty(users, np.int64),
+        oldest=np.empty(users),
+        newest=np.empty(users),
+        rate=np.empty(users),
+        quality=np.empty(users),
+        idle=np.empty(classes, np.int64),
+        busy=np.empty(classes, np.int64),
+        starting=np.empty(classes, np.int64),
+        next_free=np.empty(batch),
+        asked=np.empty(batch, np.int64),
+        loaded=np.empty(batch, np.int64),
+    )
