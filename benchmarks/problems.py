@@ -178,6 +178,60 @@ def drifting() -> Problem:
     return Problem(spec.name, spec, table)
 
 
+def lost_capacity() -> Problem:
+    """Two resources, of which more than half of the runs lose a large part at some time."""
+    return _disturbed("lost-capacity", planted_two(), {"lost_capacity": {"probability": 0.6, "left": (0.2, 0.7)}})
+
+
+def pace_shifts() -> Problem:
+    """One resource; half of the runs become slower at some time, and stay so."""
+    return _disturbed("pace-shifts", planted_one(), {"pace_shift": {"probability": 0.5, "factor": (1.2, 2.0)}})
+
+
+def stages() -> Problem:
+    """Features vary within runs of four kinds: a run shows its kind in its first iterations, and again in its last.
+
+    In between all kinds are alike, and by then it should have been made ready for how it ends.
+    """
+    problem = varying_features()
+    begin, end = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.5, 4.0, 1.0, 3.5])
+    place = np.arange(30)
+    courses = np.where(place < 3, begin[:, None], np.where(place < 20, 2.0, end[:, None]))[:, :, None]
+    fields = problem.spec.model_dump() | {"name": "stages"}
+    fields["metrics"][0]["target"] = 280.0
+    return Problem("stages", Spec.model_validate(fields), replace(problem.table, courses=courses.astype(np.float32)))
+
+
+def kinds() -> Problem:
+    """Runs of four kinds end in one long iteration, whose size nobody sees before it is over.
+
+    A run shows its kind in its first three iterations, by a feature that changes nothing else, and never again.
+    """
+    resource = {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 2, "change_seconds": 2.0}
+    features = [{"name": "size", "minimum": 1, "maximum": 8}, {"name": "kind", "minimum": 0, "maximum": 3}]
+    spec = _spec("kinds", [resource], 24, 350.0, features=features)
+    gpus, sizes = Layout(spec).allocations[:, 0, None], np.linspace(1, 8, 15)
+    seconds = 2 + 12 * sizes**1.3 / gpus + 0.15 * gpus  # [A, sizes]
+    logs = np.log(np.stack([seconds, 6 * seconds], axis=2))[None, :, :, None].repeat(2, axis=3)
+    place, kind = np.arange(24), np.arange(4.0)[:, None]
+    size = np.where(place < 23, 1.5, np.array([1.0, 8.0, 1.0, 8.0])[:, None])
+    table = replace(
+        _planted(Layout(spec), logs[0, :, 0, 0, 0]),
+        log_mean=logs.reshape(1, len(gpus), -1, 2).astype(np.float32),
+        iteration_bin=(place == 23).astype(np.int32),
+        feature_nodes=(sizes, np.array([0.0, 3.0])),
+        feature_low=np.array([1.0, 0.0]),
+        feature_high=np.array([8.0, 3.0]),
+        courses=np.stack([size, np.where(place < 3, kind, 1.5)], axis=2).astype(np.float32),
+    )
+    return Problem(spec.name, spec, table)
+
+
+def _disturbed(name: str, problem: Problem, disturbances: dict[str, Any]) -> Problem:
+    fields = problem.spec.model_dump() | {"name": name, "disturbances": disturbances}
+    return Problem(name, Spec.model_validate(fields), problem.table)
+
+
 def alone(name: str) -> Problem:
     """One of ``PROBLEMS`` under one model, the middle of its belief: what the exact optimum can be had of."""
     found = problem(name)
@@ -195,10 +249,17 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "two-metrics": two_metrics,
     "regimes": regimes,
     "drift-2": drifting,
+    "lost-capacity": lost_capacity,
+    "pace-shifts": pace_shifts,
+    "stages": stages,
+    "kinds": kinds,
 }
 EXACT = (*(f"ellis-{app}" for app in ELLIS), *(f"pollux-{app}" for app in POLLUX), "planted-1")
 """Those of which, under one model, the exact optimum can be had."""
-WITHOUT_TABLE = ("pollux-cifar10-2", "planted-2", "planted-3", "features", "two-metrics", "regimes", "drift-2")
+WITHOUT_TABLE = (
+    *("pollux-cifar10-2", "planted-2", "planted-3", "features", "two-metrics", "regimes", "drift-2"),
+    *("lost-capacity", "pace-shifts", "stages", "kinds"),
+)
 """Those of which it can't."""
 
 

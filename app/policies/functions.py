@@ -50,12 +50,16 @@ def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
     ``inputs`` [B, D] and ``memory`` [B, H]; ``arrays`` are ``input.weight`` [3H, D], ``input.bias`` [3H],
     ``memory.weight`` [3H, H] and ``memory.bias`` [3H]: reset, update and new gate, in this order.
     """
+    return gated_by(linear(inputs, arrays["input.weight"], arrays["input.bias"]), memory, arrays)
+
+
+def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
+    """As ``gated``, from the linear map of its inputs, [B, 3H]: that of a whole sequence is had at once."""
     wide = memory.shape[1]
-    given = linear(inputs, arrays["input.weight"], arrays["input.bias"])
     kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(given[:, :wide] + kept[:, :wide])
     update = sigmoid(given[:, wide : 2 * wide] + kept[:, wide : 2 * wide])
-    new = array_namespace(inputs).tanh(given[:, 2 * wide :] + reset * kept[:, 2 * wide :])
+    new = array_namespace(given).tanh(given[:, 2 * wide :] + reset * kept[:, 2 * wide :])
     return new + update * (memory - new)
 
 

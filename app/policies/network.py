@@ -1,6 +1,7 @@
-"""A Q-network, acting in NumPy."""
+"""A network of values, acting in NumPy; a recurrent one remembers what it has seen of a run."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +9,10 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
-from app.policies.functions import ACTIVATIONS, dueling, linear, masked
+from app.policies.functions import ACTIVATIONS, dueling, gated, linear, masked, tanh
+
+CORE = "core."
+GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +22,9 @@ class NetworkPolicy:
     ``config``: ``algorithm``; ``layers``, the trunk's widths; ``activation``; ``dueling``; ``advice``, the part
     ``[start, stop]`` of the observation that is added to the head's output, or null. ``arrays`` are
     ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling
-    head ``value.weight``, ``value.bias``.
+    head ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gated``,
+    its arrays under ``core.``) reads each observation, and the trunk reads what it then remembers, too; both read
+    observations through ``tanh``, so that no large entry saturates a gate.
     """
 
     config: dict[str, Any]
@@ -37,21 +43,38 @@ class NetworkPolicy:
             IncompatibleArtifact: an array is missing or of the wrong shape.
         """
         heads = ["advantage", "value"] if config["dueling"] else ["advantage"]
-        names = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
-        missing = [f"{n}.{part}" for n in names for part in ("weight", "bias") if f"{n}.{part}" not in arrays]
+        layers = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
+        names = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
+        names += [f"{CORE}{name}" for name in GATES] if config.get("recurrent") else []
+        missing = [name for name in names if name not in arrays]
         if missing:
             raise IncompatibleArtifact(f"the network lacks {', '.join(missing)}")
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     @property
-    def observation_size(self) -> int:
-        """Length of the observations that it reads."""
-        return int(next(iter(self._layers()))[0].shape[1])
+    def units(self) -> int:
+        """How many numbers H it remembers of a run; 0: it remembers nothing."""
+        return int(self.config.get("recurrent") or 0)
 
-    def q_values(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
-        """Q of every action, [B, N], −∞ where illegal, from ``observation`` [B, D]."""
+    @cached_property
+    def _core(self) -> Arrays:
+        return {name: self.arrays[f"{CORE}{name}"] for name in GATES}
+
+    def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """What it remembers after ``observation`` [B, D], having remembered ``before`` [B, H], [B, H]."""
+        memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
+        found: NDArray[np.float32] = gated(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
+        return found
+
+    def q_values(
+        self, observation: NDArray[np.floating], mask: NDArray[np.bool_], memory: NDArray[np.float32] | None = None
+    ) -> NDArray[np.floating]:
+        """Q of every action, [B, N], −∞ where illegal, from ``observation`` [B, D] and what it ``remember``ed after
+        it, [B, H].
+        """
         observation = observation.astype(np.float32, copy=False)
-        hidden, activation = observation, ACTIVATIONS[self.config["activation"]]
+        hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
+        activation = ACTIVATIONS[self.config["activation"]]
         for i in range(len(self.config["layers"])):
             hidden = activation(linear(hidden, self.arrays[f"trunk.{i}.weight"], self.arrays[f"trunk.{i}.bias"]))
         q = linear(hidden, self.arrays["advantage.weight"], self.arrays["advantage.bias"])
@@ -65,9 +88,7 @@ class NetworkPolicy:
 
     def act(self, situation: Situation) -> Choice:
         """The legal action of the highest Q."""
-        q = self.q_values(situation.view.observation, situation.view.mask)
-        return Choice(q.argmax(axis=1), q / RETURN_SCALE)
-
-    def _layers(self) -> list[tuple[NDArray[np.generic], NDArray[np.generic]]]:
-        names = [f"trunk.{i}" for i in range(len(self.config["layers"]))] + ["advantage"]
-        return [(self.arrays[f"{n}.weight"], self.arrays[f"{n}.bias"]) for n in names]
+        observation = situation.view.observation
+        memory = self.remember(observation, situation.memory) if self.units else None
+        q = self.q_values(observation, situation.view.mask, memory)
+        return Choice(q.argmax(axis=1), q / RETURN_SCALE, memory)

@@ -24,6 +24,7 @@ ALIASED = 0.01  # share of the return that an encoder may lose
 TIE = 1e-3  # share of the return below which two actions of one decision are equally good
 LARGEST = 20_000_000  # values that are kept
 EXAMPLES = 5
+WHOLE = "the policy reads the whole state, or remembers what it saw before"
 
 
 @dataclass
@@ -85,7 +86,7 @@ def check(
         return {"checked": False, "reason": "nobody knows the best actions", "labels": None, "encoder": None}
     name, teacher = labels
     if encoder is None:
-        return {"checked": False, "reason": "the policy reads the whole state", "labels": name, "encoder": None}
+        return {"checked": False, "reason": WHOLE, "labels": name, "encoder": None}
     seen = Demonstrations(problem, encoder, teacher, LARGEST)
     best, steps = -math.inf, 1
     for policy in (teacher, *problem.heuristics.values()):

@@ -19,10 +19,12 @@ class Move(NamedTuple):
     Attributes:
         action: [B].
         guarded: where a heuristic answers in the policy's place, [B]; None where nothing guards.
+        memory: what the policy remembers of each episode from now on, [B, H]; None where it remembers nothing.
     """
 
     action: NDArray[np.integer]
     guarded: NDArray[np.bool_] | None = None
+    memory: NDArray[np.float32] | None = None
 
 
 class Player(Protocol):
@@ -52,7 +54,8 @@ class Bare:
 
     def move(self, situation: Situation) -> Move:
         """See ``Player``."""
-        return Move(self.policy.act(situation).action)
+        choice = self.policy.act(situation)
+        return Move(choice.action, memory=choice.memory)
 
 
 class Scores(NamedTuple):
@@ -90,9 +93,11 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
     returns, terms, counted = (part.astype(np.float64) for part in (world.paid, world.terms, world.counted))
     going = np.full(world.batch, world.steps > 0)
     guarded: list[float] = []
+    memory: NDArray[np.float32] | None = None
     for _ in range(world.steps):
-        situation = world.situation
+        situation = world.situation._replace(memory=memory)
         move = player.move(situation)
+        memory = move.memory
         if watch is not None:
             watch(situation, move.action, going)
         if move.guarded is not None:

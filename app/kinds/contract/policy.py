@@ -7,11 +7,17 @@ from numpy.typing import NDArray
 
 
 class Situation(NamedTuple):
-    """What a policy is shown: B runs, each at the point of its next decision. The types are the kind's own."""
+    """What a policy is shown: B runs, each at the point of its next decision. The types are the kind's own.
+
+    Attributes:
+        memory: what the policy remembers of each run, as its last ``Choice`` had it, [B, H]; a run that it has not
+            decided for before has zeros, and None is zeros everywhere.
+    """
 
     projector: Any
     state: Any
     view: Any
+    memory: NDArray[np.float32] | None = None
 
 
 class View(NamedTuple):
@@ -27,10 +33,12 @@ class Choice(NamedTuple):
     Attributes:
         action: [B].
         values: what the policy expects of each action, in return, [B, N]; None when it does not say.
+        memory: what it remembers of each run from now on, [B, H]; None where it remembers nothing.
     """
 
     action: NDArray[np.integer]
     values: NDArray[np.floating] | None = None
+    memory: NDArray[np.float32] | None = None
 
 
 class Policy(Protocol):

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.kinds.fields import Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
@@ -122,11 +122,54 @@ class Weights(Strict):
     change: NonNegative = 0.01
 
 
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+def _ascending(bounds: tuple[float, float]) -> tuple[float, float]:
+    if bounds[0] > bounds[1]:
+        raise ValueError(f"the first must be at most the second: {bounds[0]:g}, {bounds[1]:g}")
+    return bounds
+
+
 class Criterion(Strict):
     """How long one simulated iteration may take: the lesser of a duration and a share of the real iteration."""
 
     max_seconds: Positive = 1e-3
     max_fraction: Positive = 1e-3
+
+
+class LostCapacity(Strict):
+    """From some iteration of a run on, a part of the resources can't be had any more."""
+
+    probability: Annotated[float, Field(ge=0, le=1, description="share of runs in which it happens")]
+    left: Annotated[
+        tuple[Fraction, Fraction],
+        Field(description="lowest and highest share of each resource's range above its minimum that stays"),
+    ] = (0.4, 0.9)
+
+    _ordered = field_validator("left")(_ascending)
+
+
+class PaceShift(Strict):
+    """From some iteration of a run on, everything that is measured is another by a factor."""
+
+    probability: Annotated[float, Field(ge=0, le=1, description="share of runs in which it happens")]
+    factor: Annotated[
+        tuple[Positive, Positive], Field(description="lowest and highest factor, drawn log-uniformly")
+    ] = (1.1, 1.6)
+
+    _ordered = field_validator("factor")(_ascending)
+
+
+class Disturbances(Strict):
+    """What is to be expected of runs beside what past executions show: agents learn with it, and are judged with it.
+
+    When it happens is drawn uniformly over a run's iterations. It is seen as a live run would show it: by what is
+    measured, and by a reported allocation that is less than what was decided.
+    """
+
+    lost_capacity: LostCapacity | None = None
+    pace_shift: PaceShift | None = None
 
 
 def _unique(items: "tuple[Resource | Metric | Feature, ...]") -> "tuple[Resource | Metric | Feature, ...]":
@@ -148,6 +191,7 @@ class IterativeSpec(Strict):
     iterations: Annotated[int, Field(ge=1, le=100_000)]
     weights: Weights = Weights()
     criterion: Criterion = Criterion()
+    disturbances: Disturbances = Disturbances()
 
     @model_validator(mode="before")
     @classmethod

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from app.kinds.contract.decision import Reason
-from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
+from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.nesting import TOO_DEEP, deep_place
-from app.kinds.contract.policy import Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.contract.text import timestamp
 from app.kinds.simulated.decision import ShadowAction
 from app.kinds.simulated.layout import NumberedLayout
+from app.policies import memory
 
 logger = logging.getLogger(__name__)
 KEPT_BYTES = 200
@@ -34,11 +34,13 @@ class Kept(NamedTuple):
         iteration: that the next decision is for.
         action: that was in force when it last reported; -1 before.
         values: of its state, [S].
+        memories: what recurrent agents remember of it.
     """
 
     iteration: int
     action: int
     values: tuple[float, ...]
+    memories: memory.Memories = memory.NOTHING
 
 
 class Read(NamedTuple):
@@ -131,26 +133,31 @@ class NumberedEngine(DecidedInRuns):
         before = layout.state(*np.array([one.state.values for one in pending], np.float64).T)
         state = layout.advance(before, [one.report.report for one in pending])
         rows = np.stack(state, axis=1).tolist()
-        situation = Situation(layout, state, layout.seen(state))
-        responder, actions = self._chosen(compiled, situation)
+        version = compiled.snapshot.agent_version
+        remembered = memory.recalled([one.state.memories for one in pending], version)
+        situation = Situation(layout, state, layout.seen(state), remembered)
+        responder, choice = self._chosen(compiled, situation)
         out = []
         for i, one in enumerate(pending):
-            kept = Kept(one.iteration + 1, one.report.action, tuple(rows[i]))
-            reason = _reason(layout.explain(layout.state(*rows[i]), int(actions[i])), responder)
-            shadow = None if one.shadow is None else _consulted(compiled, situation, i, int(actions[i]), one.shadow)
-            decision = self._encoded(compiled, one.run, kept, int(actions[i]), responder, reason, now, shadow)
+            action = int(choice.action[i])
+            shadow, memories = _consulted(compiled, situation, i, action, one)
+            if version is not None and choice.memory is not None:
+                memories = {**memories, version: choice.memory[i].copy()}
+            kept = Kept(one.iteration + 1, one.report.action, tuple(rows[i]), memories)
+            reason = _reason(layout.explain(layout.state(*rows[i]), action), responder)
+            decision = self._encoded(compiled, one.run, kept, action, responder, reason, now, shadow)
             out.append(Answered(decision, kept))
         return out
 
-    def _chosen(self, compiled: Compiled, situation: Situation) -> tuple[Responder, NDArray[np.integer]]:
-        """Who answers, and the actions [B]; the heuristic where an agent's policy fails."""
+    def _chosen(self, compiled: Compiled, situation: Situation) -> tuple[Responder, Choice]:
+        """Who answers, and what; the heuristic where an agent's policy fails."""
         try:
-            return compiled.responder, compiled.responder.policy.act(situation).action
+            return compiled.responder, compiled.responder.policy.act(situation)
         except Exception as error:
             logger.exception("workload %s: the policy failed", compiled.snapshot.name)
             words = f"the policy failed ({type(error).__name__}: {error}); {compiled.heuristic.name} answers"
             responder = Responder(compiled.heuristic, "fallback", "fallback", words)
-            return responder, compiled.heuristic.act(situation).action
+            return responder, compiled.heuristic.act(situation)
 
     def _encoded(
         self,
@@ -183,32 +190,46 @@ class NumberedEngine(DecidedInRuns):
         return msgspec.json.encode({name: fields[name] for name in self._fields})
 
     def serialise(self, state: Kept) -> msgspec.Raw:
-        """A JSON array ``[iteration, action, values]``; null for NaN."""
-        return msgspec.Raw(msgspec.json.encode([state.iteration, state.action, state.values]))
+        """A JSON array ``[iteration, action, values]``, null for NaN, and what is remembered, if anything is."""
+        remembered = [memory.stored(state.memories)] if state.memories else []
+        return msgspec.Raw(msgspec.json.encode([state.iteration, state.action, state.values, *remembered]))
 
     def restore(self, stored: list[Any]) -> Kept:
         """The state of an array that ``serialise`` gave; NaN for null."""
-        iteration, action, values = stored
-        return Kept(iteration, action, tuple(float("nan") if value is None else float(value) for value in values))
+        iteration, action, values, *rest = stored
+        numbers = tuple(float("nan") if value is None else float(value) for value in values)
+        return Kept(iteration, action, numbers, memory.restored(rest[0]) if rest else memory.NOTHING)
 
     def weight(self, state: Kept) -> int:
         """See ``KEPT_BYTES``."""
-        return KEPT_BYTES + 32 * len(state.values)
+        return KEPT_BYTES + 32 * len(state.values) + memory.weight(state.memories)
 
 
 def _reason(own: Reason, responder: Responder) -> Reason:
     return Reason(code=responder.code, text=f"{responder.preface}: {own.text}") if responder.preface else own
 
 
-def _consulted(compiled: Compiled, situation: Situation, row: int, done: int, shadow: Shadow) -> ShadowAction:
-    """What a shadow would have done in one run, or why it can't tell."""
+def _consulted(
+    compiled: Compiled, situation: Situation, row: int, done: int, pending: Pending
+) -> tuple[ShadowAction | None, memory.Memories]:
+    """What a run's shadow would have done, or why it can't tell, and what is then remembered of the run by who is still
+    asked; who fails remembers what it did before."""
+    shadow, champion = pending.shadow, compiled.snapshot.agent_version
+    if shadow is None:
+        return None, memory.kept(pending.state.memories, (champion,))
+    memories = memory.kept(pending.state.memories, (champion, shadow.version))
     one = slice(row, row + 1)
     state, seen = (type(part)(*(column[one] for column in part)) for part in (situation.state, situation.view))
     problem, action = shadow.problem, None
     try:
         if shadow.artifact is not None:
-            action = int(shadow.artifact.policy.act(Situation(situation.projector, state, seen)).action[0])
+            known = memory.recalled([memories], shadow.version)
+            choice = shadow.artifact.policy.act(Situation(situation.projector, state, seen, known))
+            action = int(choice.action[0])
+            if choice.memory is not None:
+                memories[shadow.version] = choice.memory[0]
     except Exception as error:
         logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"
-    return ShadowAction(agent=shadow.version, action=action, agrees=action == done, gain=None, problem=problem or None)
+    said = ShadowAction(agent=shadow.version, action=action, agrees=action == done, gain=None, problem=problem or None)
+    return said, memories

@@ -73,6 +73,33 @@ def test_an_agent_answers_and_where_it_breaks_the_baseline_does() -> None:
     assert "RuntimeError: out of order" in found["reason"]["text"]
 
 
+class Counting:
+    """Recurrent: it remembers how often it was asked of a run."""
+
+    name = "counting"
+
+    def act(self, situation: Situation) -> Choice:
+        batch = len(situation.view.mask)
+        before = np.zeros((batch, 1), np.float32) if situation.memory is None else situation.memory
+        return Choice(np.zeros(batch, np.int64), memory=before + 1)
+
+
+def test_what_agents_remember_is_kept_with_the_run() -> None:
+    counting = Artifact(Counting(), tuple(LAYOUT.entries), LAYOUT.actions, {}, "thermostat")
+    snapshot = Snapshot("w", "bedroom", 1, SPEC, LAYOUT, None, None, 1, counting, 1)
+    engine, on = KIND.engine, KIND.engine.compile(snapshot)
+    kept, late = (engine.begin(on, "r", KIND.start(workload="bedroom"), NOW).state for _ in range(2))
+    for number in range(3):
+        report = engine.read(on, kept, number, engine.decode(msgspec.json.encode(EXAMPLE.reports[0])))
+        runs = [Pending("r", number, kept, report, {}, Shadow(2, counting if number < 2 else None))]
+        runs += [Pending("s", 0, late, report, {}, None)] if number == 2 else []
+        kept, *others = (answered.state for answered in engine.answer(on, runs, NOW))
+        kept = engine.restore(msgspec.json.decode(engine.serialise(kept)))
+    assert {version: memory.tolist() for version, memory in kept.memories.items()} == {1: [3.0], 2: [2.0]}
+    assert {version: memory.tolist() for version, memory in others[0].memories.items()} == {1: [1.0]}
+    assert engine.weight(kept) == engine.weight(kept._replace(memories={})) + 8
+
+
 @pytest.mark.parametrize(
     ("shadow", "action", "agrees", "problem"),
     [

@@ -21,6 +21,16 @@ SPEC = planted_spec(iterations=6)
 LAYOUT = Layout(SPEC)
 
 
+def recurrent(units: int = 5) -> NetworkPolicy:
+    random, size, actions = np.random.default_rng(6), LAYOUT.observation_size, len(LAYOUT.deltas)
+    shapes = {"trunk.0": (8, size + units), "advantage": (actions, 8)}
+    shapes |= {"core.input": (3 * units, size), "core.memory": (3 * units, units)}
+    arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+    arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
+    config = {"layers": [8], "activation": "tanh", "dueling": False, "advice": None, "recurrent": units}
+    return NetworkPolicy.build({"algorithm": "recurrent_ppo", **config}, arrays)
+
+
 def network(*, dueling: bool = True) -> NetworkPolicy:
     random, size, actions = np.random.default_rng(4), LAYOUT.observation_size, len(LAYOUT.deltas)
     shapes = {"trunk.0": (8, size), "trunk.1": (8, 8), "advantage": (actions, 8)} | (
@@ -65,6 +75,29 @@ def test_a_policy_answers_the_same_after_its_file(kind: str) -> None:
     if before.values is not None and after.values is not None:
         np.testing.assert_array_equal(before.values, after.values)
         assert before.values.shape == simulator.view.mask.shape
+
+
+def test_a_recurrent_policy_goes_on_from_what_it_remembers_after_its_file() -> None:
+    policy, artifact = recurrent(), load(save(recurrent(), LAYOUT))
+    simulator = IterativeSimulator(LAYOUT, planted_table(SPEC), 64, seed=5)
+    simulator.reset()
+    first = policy.act(simulator.situation)
+    simulator.step(first.action)
+    there = simulator.situation._replace(memory=first.memory)
+    before, after, anew = policy.act(there), artifact.policy.act(there), policy.act(simulator.situation)
+    assert before.memory is not None
+    assert before.values is not None
+    assert anew.values is not None
+    np.testing.assert_array_equal(before.memory, after.memory)
+    np.testing.assert_array_equal(before.values, after.values)
+    assert not np.array_equal(before.values, anew.values)
+
+
+def test_a_recurrent_policy_without_its_core_is_refused() -> None:
+    policy = recurrent()
+    arrays = {name: array for name, array in policy.arrays.items() if name != "core.memory.bias"}
+    with pytest.raises(IncompatibleArtifact, match=r"core\.memory\.bias"):
+        NetworkPolicy.build(policy.config, arrays)
 
 
 def test_an_artifact_of_another_spec_is_refused() -> None:

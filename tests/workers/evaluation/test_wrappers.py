@@ -215,3 +215,25 @@ def test_failures_cost_what_is_done_again() -> None:
 def test_wrappers_compose_in_any_order() -> None:
     one, other = disturbed(Seeds, Noise, Capacity, Drift), disturbed(Seeds, Drift, Capacity, Noise)
     np.testing.assert_allclose(measured(*one), measured(*other), rtol=1e-5)
+
+
+def test_what_the_spec_expects_happens_from_l1_on() -> None:
+    """Capacity: 0.3 of the range is 9 levels. Pace: one factor, from some iteration of each run on."""
+    happening = {"lost_capacity": {"probability": 1, "left": (0.3, 0.3)}, "pace_shift": {"probability": 1.0}}
+    layout = Layout(planted_spec(iterations=10, disturbances=happening))
+    for wrapper, lost in ((None, False), (Seeds, True)):
+        inner = IterativeWorld(Projector(layout, planted_table(layout.spec), np.float32), (), 200, 3)
+        outer: World | Wrapper = inner if wrapper is None else wrapper(inner, 1)
+        outer.reset()
+        began = inner.truth.effect.copy()
+        for _ in range(8):
+            outer.step(np.full(200, len(layout.deltas) - 1))
+        levels = inner.state.levels[:, 0]
+        assert (levels == layout.tops[0]).all() == (not lost)
+        assert (levels == 9).mean() == pytest.approx(0.8 if lost else 0.0, abs=4 * (0.16 / 200) ** 0.5)
+        factor = np.exp(inner.truth.effect - began)[:, 0]
+        assert (factor > 1.09).mean() == pytest.approx(0.8 if lost else 0.0, abs=4 * (0.16 / 200) ** 0.5)
+        other = IterativeWorld(inner.projector, (), 200, 99)
+        other.reset()
+        other.set_state(inner.get_state())
+        np.testing.assert_array_equal(inner.step(np.full(200, 8)).reward, other.step(np.full(200, 8)).reward)

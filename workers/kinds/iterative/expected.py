@@ -12,7 +12,6 @@ from app.kinds.iterative.preferences import Preferences
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.state import State, advance, expect, member_weights
-from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.simulator import IterativeSimulator, Ranges
 from workers.learning.simulator import Step
@@ -25,7 +24,8 @@ class ExpectedSimulator(IterativeSimulator):
 
     The measurement's log is normal about the posterior mean, so the average is a Gauss–Hermite sum over `nodes`
     outcomes, all metrics moving together. The transition itself is one drawn outcome, as ever. So rewards have the same
-    expectation given what a policy sees, and much less noise (Rao–Blackwell).
+    expectation given what a policy sees, and much less noise (Rao–Blackwell). Where a run's pace has shifted, what is
+    believed of it isn't true, and what was drawn is paid.
     """
 
     def __init__(
@@ -37,12 +37,14 @@ class ExpectedSimulator(IterativeSimulator):
     def step(self, actions: NDArray[np.integer]) -> Step:
         """As ``IterativeSimulator.step``, with the expected reward [B]."""
         episodes = self._current()
-        levels = step(self.layout, episodes.state.levels, actions)
-        features = self.courses.at(episodes.course, episodes.state.iteration, episodes.state.features)
+        truth, iteration = episodes.truth, episodes.state.iteration
+        features = self.courses.at(truth.course, iteration, episodes.state.features)
+        levels = self.taken(actions)
         expected = expectation(self.projector, episodes.state, levels, features, episodes.given, self.outcomes)
         expected -= episodes.potential
         expected *= RETURN_SCALE
-        return super().step(actions)._replace(reward=expected)
+        drawn = super().step(actions)
+        return drawn._replace(reward=np.where(iteration >= truth.shifted, drawn.reward, expected))
 
 
 class Outcomes(NamedTuple):

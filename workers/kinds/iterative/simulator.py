@@ -15,11 +15,12 @@ from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import potential, reward, terms
-from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.spec import Disturbances, Spec
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.courses import Courses
+from workers.kinds.iterative.truth import Truth, disturbed, undisturbed
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.simulator import Step
 
@@ -62,9 +63,7 @@ TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 @dataclass
 class _Episodes:
     state: State
-    effect: Array  # the true log run effect, [B, M]
-    member: NDArray[np.intp]  # the member of the belief that is true, [B]
-    course: NDArray[np.intp]  # of the features, as in ``Courses``, [B]
+    truth: Truth
     given: Preferences
     view: View
     potential: Array  # [B]
@@ -94,6 +93,7 @@ class IterativeSimulator:
         self.layout, self.batch, self.ranges, self.shaped, self.count = layout, batch, ranges, shaped, count
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         self.projector, self.courses = Projector(layout, table, np.float32), Courses(table)
+        self.disturbed = layout.spec.disturbances != Disturbances()
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
         self.counted: Any = None
@@ -123,11 +123,13 @@ class IterativeSimulator:
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change the allocations, run an iteration, and report it."""
         episodes, projector = self._current(), self.projector
-        before, effect, given, member = episodes.state, episodes.effect, episodes.given, episodes.member
-        levels = step(self.layout, before.levels, actions)
+        before, given, truth = episodes.state, episodes.given, episodes.truth
+        levels = self.taken(actions)
         if projector.drift_sd.any():
-            effect = effect + self._normal(effect.shape) * projector.drift_sd
-        after = self._run(before, levels, effect, member, episodes.course)
+            truth = truth._replace(effect=truth.effect + self._normal(truth.effect.shape) * projector.drift_sd)
+        if self.disturbed:
+            truth = truth.at(before.iteration)
+        after = self._run(before, levels, truth)
         seen = view(projector, after, given)
         done = after.iteration >= self.layout.iterations
         self.terms = terms(projector, before, after, given)
@@ -139,18 +141,24 @@ class IterativeSimulator:
             paid -= episodes.potential
             paid += reached * ~done
         paid *= RETURN_SCALE
-        self._episodes = _Episodes(after, effect, member, episodes.course, given, seen, reached)
+        self._episodes = _Episodes(after, truth, given, seen, reached)
         if done.any():
             self._renew(done)
         now = self.view
         return Step(now.observation, now.mask, paid, done, seen.observation)
 
+    def taken(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
+        """The levels [B, R] that the actions [B] lead to, as far as they can be had."""
+        before, truth = self.state, self._current().truth
+        levels = step(self.layout, before.levels, actions)
+        return truth.within(self.layout, levels, before.iteration) if self.disturbed else levels
+
     def get_state(self) -> dict[str, Any]:
-        """The runs' rows, their true effects, and the generator."""
+        """The runs' rows, what is true of them, and the generator."""
         state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
-            state |= {f"{name}rows": pack(episodes.state), f"{name}effect": episodes.effect}
-            state |= {f"{name}member": episodes.member, f"{name}course": episodes.course}
+            state |= {f"{name}rows": pack(episodes.state)}
+            state |= {f"{name}{part}": values for part, values in episodes.truth._asdict().items()}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -160,8 +168,8 @@ class IterativeSimulator:
         self._stock = self._restored(state, "stock_")
 
     def _restored(self, state: dict[str, Any], name: str) -> _Episodes:
-        effect, member, course = (state[f"{name}{part}"] for part in ("effect", "member", "course"))
-        return self._seen(restored(self.layout, state[f"{name}rows"]), effect, member, course)
+        truth = Truth(*(state[f"{name}{part}"] for part in Truth._fields))
+        return self._seen(restored(self.layout, state[f"{name}rows"]), truth)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -171,29 +179,21 @@ class IterativeSimulator:
     def _normal(self, shape: tuple[int, ...]) -> Array:
         return self.random.standard_normal(shape, np.float32)
 
-    def _run(
-        self,
-        before: State,
-        levels: NDArray[np.integer],
-        effect: Array,
-        member: NDArray[np.intp],
-        course: NDArray[np.intp],
-    ) -> State:
-        features = self.courses.at(course, before.iteration, before.features)
-        return ran(self.projector, before, levels, features, effect, member, self._normal(effect.shape))
+    def _run(self, before: State, levels: NDArray[np.integer], truth: Truth) -> State:
+        features = self.courses.at(truth.course, before.iteration, before.features)
+        noise = self._normal(truth.effect.shape)
+        return ran(self.projector, before, levels, features, truth.effect, truth.member, noise)
 
     def _open(self, count: int) -> _Episodes:
         return self._seen(*self.begin(count))
 
-    def _seen(self, state: State, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> _Episodes:
+    def _seen(self, state: State, truth: Truth) -> _Episodes:
         given = preferences_of(self.projector, state)
         seen = view(self.projector, state, given)
-        return _Episodes(state, effect, member, course, given, seen, potential(seen))
+        return _Episodes(state, truth, given, seen, potential(seen))
 
-    def begin(self, count: int) -> tuple[State, Array, NDArray[np.intp], NDArray[np.intp]]:
-        """``count`` runs after their first report, their true effects, and which member of the belief and which course
-        of the features is true.
-        """
+    def begin(self, count: int) -> tuple[State, Truth]:
+        """``count`` runs after their first report, and what is true of them."""
         projector = self.projector
         state = self._unstarted(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
@@ -202,8 +202,11 @@ class IterativeSimulator:
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
-        member, course = self._members(count), self.courses.draw(self.random, count)
-        return self._run(state, state.levels, effect, member, course), effect, member, course
+        truth = undisturbed(self.layout, effect, self._members(count), self.courses.draw(self.random, count))
+        if self.disturbed:
+            truth = disturbed(self.layout, truth, state.iteration, self.random)
+            state = state._replace(levels=truth.within(self.layout, state.levels, state.iteration))
+        return self._run(state, state.levels, truth), truth
 
     def _members(self, count: int) -> NDArray[np.intp]:
         if self.projector.members == 1:
@@ -267,14 +270,14 @@ class IterativeSimulator:
         fresh = self._draw(len(rows))
         # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
         seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
-        own = {name: getattr(episodes, name).copy() for name in ("effect", "member", "course")}
-        self._episodes = replace(episodes, **own, view=seen)
+        own = Truth(*(part.copy() for part in episodes.truth))
+        self._episodes = replace(episodes, truth=own, view=seen)
         for old, new in zip(_arrays(self._episodes), _arrays(fresh), strict=True):
             old[..., rows] = new
 
     def _draw(self, count: int) -> _Episodes:
         """``count`` beginnings from a stock that is drawn many at a time: one alone costs as much as a thousand."""
-        if len(self._stock.effect) < count:
+        if len(self._stock.potential) < count:
             self._stock = self._open(max(count, min(self.batch, STOCK)))
         taken = _rows(self._stock, slice(count))
         self._stock = _rows(self._stock, slice(count, None))
@@ -314,22 +317,14 @@ def ran(
 
 def _arrays(episodes: _Episodes) -> list[NDArray[Any]]:
     """Everything about the runs, the runs along the last axis."""
-    by_run: tuple[NDArray[Any], ...] = (
-        *episodes.state,
-        episodes.effect,
-        episodes.member,
-        episodes.course,
-        *episodes.view,
-    )
+    by_run: tuple[NDArray[Any], ...] = (*episodes.state, *episodes.truth, *episodes.view)
     return [*(field.T for field in by_run), *episodes.given, episodes.potential]
 
 
 def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
     return _Episodes(
         State(*(field[rows] for field in episodes.state)),
-        episodes.effect[rows],
-        episodes.member[rows],
-        episodes.course[rows],
+        Truth(*(part[rows] for part in episodes.truth)),
         Preferences(*(field[..., rows] for field in episodes.given)),
         View(*(field[rows] for field in episodes.view)),
         episodes.potential[rows],

@@ -216,22 +216,15 @@ class ActorCriticLearner(NetworkLearner):
         buffer.clear()
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """As any network's; the actor has one plain head."""
+        """As any network's; the actor has one plain head, and maybe a recurrent core."""
         kind, config = super().described()
-        return kind, {**config, "dueling": False} if kind == "network" else config
+        recurrent = {"recurrent": self.config.recurrent} if self.config.recurrent else {}
+        return kind, {**config, "dueling": False, **recurrent} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """A `network` or `scorer` policy: values = temperature · logits, whose best is the likeliest action.
-
-        Raises ValueError for a recurrent learner: what is served keeps nothing between decisions.
-        """
-        if self.config.recurrent:
-            raise ValueError(
-                "a recurrent agent can't be exported: it acts on what it has seen before, and what answers decisions "
-                "keeps nothing between them"
-            )
+        """A `network` or `scorer` policy: values = temperature · logits, whose best is the likeliest action."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
-        own = {name.removeprefix(graph.POLICY): view for name, view in views.items() if name.startswith(graph.POLICY)}
+        own = {name.removeprefix(graph.POLICY): view for name, view in views.items() if name.startswith(graph.ACTOR)}
         scale = np.float32(self.config.temperature)
         return *self.described(), {
             name: view * scale if name.startswith(HEAD) else view.copy() for name, view in own.items()
@@ -245,8 +238,10 @@ class ActorCriticLearner(NetworkLearner):
         self.compare(config, ("dueling",))
         scale = np.float32(self.config.temperature)
         given = {
-            f"{graph.POLICY}{name}": value / scale if name.startswith(HEAD) else value
+            name if name.startswith(graph.CORE) else f"{graph.POLICY}{name}": value / scale
+            if name.startswith(HEAD)
+            else value
             for name, value in arrays.items()
             if not name.startswith("value.")
         }
-        return state.but({"online": self.backend.asarray(self.started(state, given, graph.POLICY))})
+        return state.but({"online": self.backend.asarray(self.started(state, given, graph.ACTOR))})

@@ -28,15 +28,17 @@ TRAJECTORY = ("rewards", "ends", "values", "last", "log_probs", "behaviours")
 """What the estimator is fed, [B, T] each, but `last` [B]."""
 FLAT = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share")
 INPUTS = (*SLAB, "noise", *TRAJECTORY, "advantage", "target", "old", "entropy_weight", *FLAT)
-CORE = ("sequence", "begins", "memory")
+UNROLLED = ("sequence", "begins", "memory")
 """What a recurrent core is fed, in place of observations."""
-POLICY, CRITIC = "policy.", "critic."
-"""Where the variables of the two networks stand in the flat vector, by name."""
+CORE, POLICY, CRITIC = "core.", "policy.", "critic."
+"""Where the variables of the recurrent core and the two networks stand in the flat vector, by name."""
+ACTOR = (CORE, POLICY)
+"""What acts."""
 
 
 def inputs(config: ActorCritic) -> tuple[str, ...]:
     """Return the names of the root inputs."""
-    return (*INPUTS, *CORE) if config.recurrent else INPUTS
+    return (*INPUTS, *UNROLLED) if config.recurrent else INPUTS
 
 
 def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
@@ -96,7 +98,7 @@ def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -
 
 def _acting(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
     seen = {"observation": "core.observation" if config.recurrent else "observation", "mask": "mask"}
-    core = [Node("core", GRU(config.recurrent), {port: port for port in CORE})] if config.recurrent else []
+    core = [Node("core", GRU(config.recurrent), {port: port for port in UNROLLED})] if config.recurrent else []
     value = critic(config)
     rollout = (RecurrentRollout if config.recurrent else Rollout)(config.rollout)
     return [

@@ -138,8 +138,8 @@ class NetworkLearner:
         if other:
             raise ValueError(f"the published network has {other}, this agent { {name: own[name] for name in other} }")
 
-    def started(self, state: State, given: Host, prefix: str = "") -> NDArray[np.float32]:
-        """The online vector [P] with published arrays in place of the variables under a prefix.
+    def started(self, state: State, given: Host, prefix: str | tuple[str, ...] = "") -> NDArray[np.float32]:
+        """The online vector [P] with published arrays in place of the variables under a prefix, or some.
 
         Raises ValueError where names or shapes differ.
         """

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from app.policies import functions
 from workers.learning.components.base import Arrays, Component, SpaceError, Variable
-from workers.learning.components.network import dense
+from workers.learning.components.network import apply, dense
 from workers.learning.spaces import Spaces, reals
 
 
@@ -15,7 +15,8 @@ class GRU(Component):
     """sequence [T, D], begins [T], memory [H] → observation [D + H] of each of the T steps, and the memory after them.
 
     A gated recurrent unit (Cho et al., 2014; its gates as torch.nn.GRU has them) appends what it remembers, the present
-    step included, to each observation. Where `begins` is set, an episode begins, and nothing is remembered from before.
+    step included, to each observation. All is read through tanh, so that no large entry saturates a gate. Where
+    `begins` is set, an episode begins, and nothing is remembered from before.
     The outputs' examples are steps: B sequences in, B·T observations out, those of a sequence in a row.
     """
 
@@ -42,11 +43,12 @@ class GRU(Component):
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         """Step by step."""
-        sequence, memory = inputs["sequence"], inputs["memory"]
+        sequence, memory = functions.tanh(inputs["sequence"]), inputs["memory"]
         kept = 1.0 - xp.astype(inputs["begins"], memory.dtype)
+        given = apply("input", variables, sequence)
         found = []
         for step in range(sequence.shape[1]):
-            memory = functions.gated(sequence[:, step], memory * kept[:, step, None], variables)
-            found.append(xp.concat([sequence[:, step], memory], axis=1))
-        rows = xp.stack(found, axis=1)
+            memory = functions.gated_by(given[:, step], memory * kept[:, step, None], variables)
+            found.append(memory)
+        rows = xp.concat([sequence, xp.stack(found, axis=1)], axis=2)
         return {"observation": xp.reshape(rows, (-1, rows.shape[2])), "memory": memory}

@@ -25,8 +25,8 @@ from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast, forecast
 from app.kinds.iterative.decisions.notices import NONE, noted
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
-from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
-from app.kinds.iterative.decisions.shadow import consulted
+from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason
+from app.kinds.iterative.decisions.shadow import Consulted, consulted
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import guard
@@ -34,6 +34,7 @@ from app.kinds.iterative.policies.guard import Decided, Verdict
 from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
+from app.policies.memory import NOTHING, Memories, kept, recalled
 
 logger = logging.getLogger(__name__)
 Levels = NDArray[np.integer]
@@ -52,7 +53,7 @@ class Steps(NamedTuple):
     levels: Levels
     decided: Decided
     required: float
-    shadows: list[EncodedShadow | None]
+    shadows: list[Consulted | None]
 
 
 class Subject(NamedTuple):
@@ -62,19 +63,24 @@ class Subject(NamedTuple):
         run: None for a state given in full.
         reported: the last reported iteration.
         notices: codes of what its last decision said beside the reason.
+        memories: what agents remember of it.
     """
 
     run: str | None
     reported: int | None
     shadow: Shadow | None = None
     notices: frozenset[int] = frozenset()
+    memories: Memories = NOTHING
 
 
 class Answer(NamedTuple):
-    """An encoded decision, and codes of what it has to say beside its reason, be it said or not."""
+    """An encoded decision, codes of what it has to say beside its reason, be it said or not, and what agents remember
+    of the run from now on.
+    """
 
     decision: bytes
     notices: frozenset[int]
+    memories: Memories = NOTHING
 
 
 def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answer]:
@@ -117,12 +123,16 @@ def _answered(
 
 
 def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
-    situation = Situation(compiled.projector, state, view(compiled.projector, state, compiled.preferences(state)))
+    memories = [subject.memories for subject in subjects]
+    memory = None if artifact is None else recalled(memories, compiled.snapshot.agent_version)
+    seen = view(compiled.projector, state, compiled.preferences(state))
+    situation = Situation(compiled.projector, state, seen, memory)
     decided = guard.decide(situation, artifact)
     levels = step(compiled.layout, state.levels, decided.action)
     wanted = [subject.shadow for subject in subjects]
-    none: list[EncodedShadow | None] = [None] * len(wanted)
-    shadows = consulted(compiled, situation, decided.action, wanted) if any(wanted) else none
+    shadows: list[Consulted | None] = [None] * len(wanted)
+    if any(wanted):
+        shadows = consulted(compiled, situation, decided.action, wanted, memories)
     return Steps(levels, decided, guard.hysteresis(artifact), shadows)
 
 
@@ -151,10 +161,11 @@ def _render(
     said = _reasons(compiled, state, steps, contexts, responder)
     moves, iterations = zip(hold.tolist(), after.tolist(), strict=True), state.iteration.tolist()
     promised = _predictions(compiled, seen), _chances(compiled, seen)
-    rows = zip(subjects, contexts, said, moves, iterations, steps.shadows, *promised, strict=True)
+    remembered = _memories(compiled, steps, subjects)
+    rows = zip(subjects, contexts, said, moves, iterations, steps.shadows, remembered, *promised, strict=True)
     workload, agent, moment = compiled.snapshot.name, compiled.snapshot.agent_version, timestamp(now)
     out = []
-    for subject, context, (source, code, reason, notice), move, iteration, shadow, predicted, chances in rows:
+    for subject, context, (source, code, reason, notice), move, iteration, shadow, memories, predicted, chances in rows:
         text, notices = noted(reason, notice, context.decided.beyond, subject.notices, responder.notice)
         done = iteration >= compiled.layout.iterations
         decision = EncodedDecision(
@@ -174,9 +185,25 @@ def _render(
             chances={} if done else chances,
             valid_for_iterations=0 if done else 1,
             decided_at=moment,
-            shadow=shadow,
+            shadow=None if shadow is None else shadow.encoded,
         )
-        out.append(Answer(msgspec.json.encode(decision), notices))
+        out.append(Answer(msgspec.json.encode(decision), notices, memories))
+    return out
+
+
+def _memories(compiled: Compiled, steps: Steps, subjects: Sequence[Subject]) -> Sequence[Memories]:
+    """What champion and shadow remember of each run from now on; who failed at this report, what it did before."""
+    own, champion = steps.decided.memory, compiled.snapshot.agent_version
+    if own is None and not any(subject.memories for subject in subjects) and not any(steps.shadows):
+        return [NOTHING] * len(subjects)
+    out = []
+    for i, (subject, shadow) in enumerate(zip(subjects, steps.shadows, strict=True)):
+        found = kept(subject.memories, (champion, None if subject.shadow is None else subject.shadow.version))
+        if shadow is not None and shadow.memory is not None:
+            found[shadow.encoded.agent] = shadow.memory
+        if own is not None and champion is not None:
+            found[champion] = own[i].copy()
+        out.append(found)
     return out
 
 
@@ -326,4 +353,4 @@ def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, tex
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return Answer(msgspec.json.encode(decision), NONE)
+    return Answer(msgspec.json.encode(decision), NONE, subject.memories)

@@ -21,6 +21,7 @@ from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
 from app.kinds.iterative.upcoming import encode_upcoming, padded
+from app.policies import memory
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
@@ -38,13 +39,14 @@ class Read(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A run's state: one packed row, [S], the announced features of the iterations ahead, [U, F], and codes of what its
-    last decision said beside its reason.
+    """A run's state: one packed row, [S], the announced features of the iterations ahead, [U, F], codes of what its
+    last decision said beside its reason, and what recurrent agents remember of it.
     """
 
     row: Array
     upcoming: Array
     notices: frozenset[int] = NONE
+    memories: memory.Memories = memory.NOTHING
 
 
 class IterativeEngine:
@@ -63,7 +65,7 @@ class IterativeEngine:
             InvalidInput: targets, probabilities or features that the workload hasn't.
         """
         state = queries.beginning(compiled, start.targets, start.features, start.probabilities, upcoming=start.upcoming)
-        (decision, notices), levels = begin_with(compiled, state, run, now)
+        (decision, notices, _), levels = begin_with(compiled, state, run, now)
         row = pack(state._replace(levels=levels[None]))[0]
         return Answered(decision, Kept(row, state.upcoming[0], notices))
 
@@ -106,29 +108,39 @@ class IterativeEngine:
             np.array(metrics),
             np.array(features).reshape(batch, len(layout.features)),
         )._replace(upcoming=padded(upcoming, len(layout.features)))
-        subjects = [Subject(one.run, one.iteration, one.shadow, one.state.notices) for one in pending]
+        subjects = [Subject(p.run, p.iteration, p.shadow, p.state.notices, p.state.memories) for p in pending]
         answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
-        return [Answered(decision, Kept(row, announced, said)) for (decision, said), row, announced in answers]
+        return [
+            Answered(decision, Kept(row, announced, said, remembered))
+            for (decision, said, remembered), row, announced in answers
+        ]
 
     def serialise(self, state: Kept) -> msgspec.Raw:
-        """Notices and the row [S] as a JSON array of numbers, null for NaN; what is announced comes last."""
+        """Notices and the row [S] as a JSON array of numbers, null for NaN; then, if there is any, what is announced,
+        an array, and what is remembered, an object.
+        """
         stored = with_codes(state.row.tolist(), state.notices)
         if len(state.upcoming):
             stored.append(state.upcoming.tolist())
+        if state.memories:
+            stored.append(memory.stored(state.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> Kept:
         """What ``serialise`` gave, float64; NaN for null."""
-        upcoming = NOTHING
+        upcoming, memories = NOTHING, memory.NOTHING
+        if stored and isinstance(stored[-1], dict):
+            *stored, remembered = stored
+            memories = memory.restored(remembered)
         if stored and isinstance(stored[-1], list):
             *stored, announced = stored
             upcoming = np.array(announced, np.float64)
         row, notices = without_codes(stored)
-        return Kept(np.array(row, np.float64), upcoming, notices)
+        return Kept(np.array(row, np.float64), upcoming, notices, memories)
 
     def weight(self, state: Kept) -> int:
         """Bytes of its numbers."""
-        return state.row.nbytes + state.upcoming.nbytes
+        return state.row.nbytes + state.upcoming.nbytes + memory.weight(state.memories)
 
     def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:
         """The last iteration of some run, or a run that has not begun."""

@@ -35,6 +35,7 @@ class Decided(NamedTuple):
         verdict: ``Verdict``, [B].
         values: what the policy expects of each action in return, [B, N]; None when it does not say.
         outside: for each way of being outside of the experience, which runs are, [B].
+        memory: what the policy remembers from now on, whoever is followed, [B, H]; None where it remembers nothing.
     """
 
     action: NDArray[np.integer]
@@ -42,6 +43,7 @@ class Decided(NamedTuple):
     verdict: NDArray[np.int8]
     values: NDArray[np.floating] | None
     outside: dict[str, NDArray[np.bool_]]
+    memory: NDArray[np.float32] | None = None
 
 
 def decide(situation: Situation, artifact: Artifact | None) -> Decided:
@@ -68,7 +70,7 @@ def decide(situation: Situation, artifact: Artifact | None) -> Decided:
         stays = over | still
     verdict[over] = Verdict.FINISHED
     action = np.where(stays, layout.noop, action)
-    return Decided(_legal(situation, action), choice.action, verdict, values, outside)
+    return Decided(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
 
 
 def hysteresis(artifact: Artifact | None) -> float:

@@ -26,6 +26,21 @@ GPUS = {"name": "gpus", "minimum": 1, "maximum": 16}
         ({"features": [{"name": "batch", "minimum": 2, "maximum": 2}]}, ("features", 0), "less than maximum"),
         ({"iterations": 0}, ("iterations",), "greater than or equal to 1"),
         ({"surprise": 1}, ("surprise",), "Extra inputs"),
+        (
+            {"disturbances": {"lost_capacity": {"probability": 1.5}}},
+            ("disturbances", "lost_capacity", "probability"),
+            "less than or equal to 1",
+        ),
+        (
+            {"disturbances": {"lost_capacity": {"probability": 0.5, "left": [0.9, 0.4]}}},
+            ("disturbances", "lost_capacity", "left"),
+            "the first must be at most the second: 0.9, 0.4",
+        ),
+        (
+            {"disturbances": {"pace_shift": {"probability": 0.5, "factor": [0, 2]}}},
+            ("disturbances", "pace_shift", "factor", 0),
+            "greater than 0",
+        ),
         ({"resources": [GPUS | {"maximum": 40001}]}, (), "40001 points; at most 20000"),
     ],
 )

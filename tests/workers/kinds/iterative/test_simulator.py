@@ -71,7 +71,7 @@ def test_the_posterior_is_calibrated_wherever_an_episode_begins(drift: float) ->
     environment.reset()
     for _ in range(5):
         environment.step(np.full(20_000, 4))
-    state, truth = environment.state, environment._current().effect
+    state, truth = environment.state, environment._current().truth.effect
     z = ((truth - state.effect) / np.sqrt(state.variance))[:, 0]
     assert abs(z.mean()) < 5 / 20_000**0.5
     assert z.var() == pytest.approx(1, abs=0.05)
@@ -137,3 +137,55 @@ def test_a_simulator_with_courses_goes_on_from_where_it_was() -> None:
         np.testing.assert_array_equal(
             one.step(np.full(16, 4)).final_observation, other.step(np.full(16, 4)).final_observation
         )
+
+
+DISTURBED = planted_spec(
+    disturbances={
+        "lost_capacity": {"probability": 0.5, "left": (0.3, 0.6)},
+        "pace_shift": {"probability": 0.5, "factor": (1.5, 1.5)},
+    }
+)
+
+
+@pytest.mark.parametrize("ranges", RANGES)
+def test_what_is_lost_stays_lost_and_shows_in_the_reported_allocation(ranges: Ranges) -> None:
+    environment = IterativeSimulator(Layout(DISTURBED), planted_table(DISTURBED), 4_000, 3, ranges)
+    environment.reset()
+    top = len(environment.layout.deltas) - 1
+    truth = environment._current().truth
+    for _ in range(DISTURBED.iterations - 1):
+        state = environment.state
+        wanted = np.minimum(state.levels[:, 0] + environment.layout.deltas[top, 0], environment.layout.tops[0])
+        most = np.where(state.iteration >= truth.lost, np.floor(environment.layout.tops[0] * truth.left), wanted)
+        going = state.iteration < DISTURBED.iterations - 1
+        environment.step(np.full(4_000, top))
+        np.testing.assert_array_equal(environment.state.levels[going, 0], np.minimum(wanted, most)[going])
+        if ranges.explore:
+            break
+    share = (truth.lost < DISTURBED.iterations).mean()
+    assert share == pytest.approx(0.5 * 29 / 30, abs=4 * (0.25 / 4_000) ** 0.5)
+
+
+def test_the_pace_shifts_once_and_for_good() -> None:
+    layout = Layout(DISTURBED)
+    environment = IterativeSimulator(layout, planted_table(DISTURBED, effect=0.0, noise=0.0), 500, 3)
+    environment.reset()
+    truth = environment._current().truth
+    for _ in range(DISTURBED.iterations - 2):
+        environment.step(np.full(500, layout.noop))
+        state = environment.state
+        units = 4 + state.levels[:, 0]
+        factor = state.measured[:, 0] / (2 + 60 / units + 0.1 * units)
+        settled = state.iteration - 1 != truth.lost  # there, the allocation changes, and that takes time
+        np.testing.assert_allclose(factor[settled], np.where(state.iteration > truth.shifted, 1.5, 1)[settled], 0.01)
+
+
+def test_disturbed_runs_go_on_from_where_they_were() -> None:
+    one, other = (
+        IterativeSimulator(Layout(DISTURBED), planted_table(DISTURBED), 32, seed, TRAINING) for seed in (1, 2)
+    )
+    one.reset()
+    other.reset()
+    other.set_state(one.get_state())
+    for _ in range(60):
+        np.testing.assert_array_equal(one.step(np.full(32, 5)).observation, other.step(np.full(32, 5)).observation)

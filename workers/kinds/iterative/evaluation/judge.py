@@ -1,18 +1,18 @@
 """The judge of every training: the exported policy beside every heuristic and the exact optimum, on fresh seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Policy, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
-from app.kinds.iterative.policies.guard import decide
+from app.kinds.iterative.policies.guard import Decided, decide
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.spec import Spec
@@ -59,19 +59,22 @@ class Evaluator:
 
     def score(self, policy: Policy) -> Scores:
         """Let a bare policy decide every episode to its end."""
-        return self._play(lambda situation: policy.act(situation).action)
+        return self._play(policy.act)
 
     def score_artifact(self, artifact: Artifact) -> Scores:
         """Let an artifact decide as the service would: behind the guard."""
-        return self._play(lambda situation: decide(situation, artifact).action)
+        return self._play(lambda situation: decide(situation, artifact))
 
-    def _play(self, act: Any) -> Scores:
+    def _play(self, act: Callable[[Situation], Choice | Decided]) -> Scores:
         simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False, count=counted)
         simulator.reset()
         total, outcomes = self._opening(simulator)
         weights = simulator.state.weights.astype(np.float64)
+        memory: NDArray[np.float32] | None = None
         for _ in range(self.layout.iterations - 1):
-            simulator.step(act(Situation(simulator.projector, simulator.state, simulator.view)))
+            chosen = act(simulator.situation._replace(memory=memory))
+            memory = chosen.memory
+            simulator.step(chosen.action)
             total += simulator.terms
             outcomes += simulator.counted
         return Scores(reward(weights, total).astype(np.float64), total, outcomes)

@@ -124,6 +124,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
     """The logged runs as they went, and what the candidate would have said at each of their decisions."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
+    memory: NDArray[np.float32] | None = None
     for moment in _moments(projector, logs):
         after = advance(projector, moment.state, moment.levels, moment.metrics, moment.features)
         paid = reward(moment.state.weights, terms(projector, moment.state, after))
@@ -132,7 +133,8 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
             continue
         seen = moment.seen
         action = actions_of(projector.layout, moment.state.levels, moment.levels)
-        chosen = decide(Situation(projector, moment.state, seen), artifact).action
+        decided = decide(Situation(projector, moment.state, seen, memory), artifact)
+        chosen, memory = decided.action, decided.memory
         columns["actions"].append(action)
         columns["chosen"].append(chosen)
         columns["legal"].append(seen.mask.sum(axis=1))
@@ -155,6 +157,7 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
     """Return of each run, [L], had the candidate decided it; what happened to an iteration happens to it again."""
     total = np.zeros(len(logs))
     ours: State | None = None
+    memory: NDArray[np.float32] | None = None
     for moment in _moments(projector, logs):
         expected = expect(projector, moment.state, moment.levels, moment.features)
         measured = moment.metrics.copy()
@@ -165,8 +168,9 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
             before, levels = moment.state, moment.levels
         else:
             before = ours._replace(features=moment.features)
-            action = decide(Situation(projector, before, view(projector, before)), artifact).action
-            levels = step(projector.layout, before.levels, action)
+            decided = decide(Situation(projector, before, view(projector, before), memory), artifact)
+            memory = decided.memory
+            levels = step(projector.layout, before.levels, decided.action)
         expected = expect(projector, before, levels, moment.features)
         metrics = np.exp(expected.logs + residual)
         metrics[:, seconds] += expected.pause

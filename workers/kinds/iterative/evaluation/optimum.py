@@ -19,6 +19,7 @@ from app.kinds.iterative.policies.planner import PlannerPolicy, stencil
 from app.kinds.iterative.preferences import reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import miss
+from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import begin
 
 Array = NDArray[np.float64]
@@ -67,6 +68,8 @@ class Optimum:
 def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int = LARGEST_GRID) -> str | None:
     """Why the optimum of this workload can't be had on ``grid``, or None when it can."""
     others = [m.name for i, m in enumerate(layout.spec.metrics) if m.target is not None and i != layout.seconds]
+    if layout.spec.disturbances != Disturbances():
+        return "lost capacity and shifts of the pace add to the state"
     if others:
         return f"targets on {', '.join(others)} add run effects to the state"
     if table.members is not None:
@@ -96,7 +99,8 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
 def plan(layout: Layout, table: ModelTable) -> Optimum:
     """The best plan that can be had: the exact optimum, or one on the finest grid that is small enough.
 
-    Of a belief it is the plan for its middle, which is none of it: a policy like any other.
+    Of a belief it is the plan for its middle, which is none of it, and of runs that may be disturbed the one for those
+    that aren't: a policy like any other.
 
     Raises:
         NoOptimum: as ``solve``, or no grid is small enough.
@@ -104,6 +108,7 @@ def plan(layout: Layout, table: ModelTable) -> Optimum:
     if why_not(layout, table) is None:
         return _solved(layout, table, Grid(), with_error=True)
     table = replace(table, members=None)
+    layout = Layout(layout.spec.model_copy(update={"disturbances": Disturbances()}))
     reasons = [why_not(layout, table, grid, LARGEST_PLAN) for grid in COARSER]
     if None not in reasons:
         raise NoOptimum(str(reasons[-1]))

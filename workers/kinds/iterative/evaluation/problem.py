@@ -22,6 +22,7 @@ from app.kinds.iterative.reward import TERMS
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.step import action_towards
 from app.policies.artifact import Artifact
+from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy, cell
 from workers.evaluation.arena import Bare, Move, Player
 from workers.evaluation.levels import TITLES, Level
@@ -53,7 +54,7 @@ class Guarded:
     def move(self, situation: Situation) -> Move:
         """See ``Player``."""
         decided = decide(situation, self.artifact)
-        return Move(decided.action, decided.verdict == Verdict.OUTSIDE_EXPERIENCE)
+        return Move(decided.action, decided.verdict == Verdict.OUTSIDE_EXPERIENCE, decided.memory)
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,8 @@ class IterativeProblem:
         policy: Any = load(contender).policy if isinstance(contender, bytes) else contender
         if isinstance(policy, TablePolicy):
             return Encoder("table", lambda s: cell(s.view.observation, policy.config)[:, None])
+        if isinstance(policy, NetworkPolicy) and policy.units:
+            return None
         if isinstance(contender, bytes) and not isinstance(policy, PlannerPolicy | HeuristicPolicy):
             return Encoder("float32", lambda s: s.view.observation.astype(np.float32))
         return getattr(policy, "encoder", None)

@@ -12,6 +12,7 @@ from app.kinds.iterative.observation import View, view
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reward import TERMS, reward, terms
+from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
@@ -20,6 +21,8 @@ from workers.evaluation.wrappers.base import Conditions
 from workers.kinds.iterative.courses import Courses
 from workers.kinds.iterative.evaluation.outcomes import counted, outcomes_of
 from workers.kinds.iterative.simulator import restored
+from workers.kinds.iterative.truth import Truth as RunTruth
+from workers.kinds.iterative.truth import disturbed, undisturbed
 from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]
@@ -55,8 +58,9 @@ class IterativeWorld(Disturbed):
         super().__init__(batch, seed, len(layout.metrics))
         self.layout, self.projector, self.models = layout, projector, list(held_out)
         self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
-        self._member = np.zeros(batch, np.intp)
-        self._courses, self._course = Courses(projector.table), np.zeros(batch, np.intp)
+        self._courses, self._disturbed = Courses(projector.table), layout.spec.disturbances != Disturbances()
+        zeros = np.zeros(batch, np.intp)
+        self._run_truth = undisturbed(layout, np.zeros((batch, self.channels), np.float32), zeros, zeros)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
@@ -79,7 +83,7 @@ class IterativeWorld(Disturbed):
     @property
     def _model(self) -> NDArray[np.integer]:
         """Which of them each run follows, [B]."""
-        return self._member if self.model is None else self.model
+        return self._run_truth.member if self.model is None else self.model
 
     @property
     def situation(self) -> Situation:
@@ -96,7 +100,7 @@ class IterativeWorld(Disturbed):
     @property
     def truth(self) -> Truth:
         """What no policy may know."""
-        return Truth(self._followed, self._model, self._effect)
+        return Truth(self._followed, self._model, self._run_truth.effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B runs at the service's first allocation, and run the first iteration."""
@@ -104,13 +108,18 @@ class IterativeWorld(Disturbed):
         for disturbance in self.disturbances:
             disturbance.begin(self)
         state = self._unstarted()
+        member = course = np.zeros(self.batch, np.intp)
         if len(self._members) > 1:
             drawn = self.random.integers(0, len(self._members), 1 if self.same else self.batch)
-            self._member = np.broadcast_to(drawn, self.batch)
+            member = np.broadcast_to(drawn, self.batch)
         if self._courses.count:
-            self._course = np.broadcast_to(self._courses.draw(self.random, 1 if self.same else self.batch), self.batch)
-        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[self._model]
-        self._effect = self._normal() * deviations * self._by_run("effect.spread")
+            course = np.broadcast_to(self._courses.draw(self.random, 1 if self.same else self.batch), self.batch)
+        followed = member if self.model is None else self.model
+        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[followed]
+        effect = self._normal() * deviations * self._by_run("effect.spread")
+        self._run_truth = undisturbed(self.layout, effect, member, course)
+        if self._disturbed and not self.same:
+            self._run_truth = disturbed(self.layout, self._run_truth, state.iteration, self.random)
         self._given: Preferences = preferences_of(self.projector, state)
         self._run(state, state.levels, self.conditions())
         return self._view.observation, self._view.mask
@@ -119,8 +128,10 @@ class IterativeWorld(Disturbed):
         """Change the allocations as far as capacity allows, run an iteration, and report it."""
         conditions, before = self.conditions(), self.state
         drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
+        truth = self._run_truth
         if drift.any():
-            self._effect = self._effect + self._normal() * drift[self._model]
+            truth = truth._replace(effect=truth.effect + self._normal() * drift[self._model])
+        self._run_truth = truth.at(before.iteration)
         self._run(before, step(self.layout, before.levels, actions), conditions)
         done = self.state.iteration >= self.layout.iterations
         seen, paid = self._view, self.paid
@@ -135,10 +146,8 @@ class IterativeWorld(Disturbed):
         """The runs' rows, what they follow, and the generator."""
         return {
             "rows": pack(self.state),
-            "effect": self._effect,
+            **self._run_truth._asdict(),
             "model": self._model,
-            "member": self._member,
-            "course": self._course,
             "composed": self.model is not None,
             "same": self.same,
             "random": self.random.bit_generator.state,
@@ -147,8 +156,7 @@ class IterativeWorld(Disturbed):
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave, to the bit."""
         self._state = restored(self.layout, state["rows"])
-        self._effect, self._member = state["effect"].copy(), state["member"].copy()
-        self._course = state["course"].copy()
+        self._run_truth = RunTruth(*(state[part].copy() for part in RunTruth._fields))
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -157,7 +165,7 @@ class IterativeWorld(Disturbed):
 
     def features(self, iteration: NDArray[np.integer]) -> Array:
         """Features of each run in ``iteration`` [B], [B, F]."""
-        return self._courses.at(self._course, iteration, self.state.features)
+        return self._courses.at(self._run_truth.course, iteration, self.state.features)
 
     def _normal(self) -> Array:
         """Standard normal numbers, [B, M]; where all episodes are one, the same for all."""
@@ -199,12 +207,13 @@ class IterativeWorld(Disturbed):
     def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
         """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
         projector, seconds = self.projector, self.layout.seconds
-        levels = np.minimum(wanted, self._most(conditions))
-        features = self._courses.at(self._course, before.iteration, before.features)
+        truth = self._run_truth
+        levels = truth.within(self.layout, np.minimum(wanted, self._most(conditions)), before.iteration)
+        features = self._courses.at(truth.course, before.iteration, before.features)
         expected = expect(projector, before, levels, features)
         logs, pause, spread = self._followed_logs(before, levels, features)
-        disturbed = conditions.slowdown[:, None] + conditions.noise
-        self.log_factors = self._effect + self._normal() * spread + disturbed.astype(np.float32)
+        conditioned = conditions.slowdown[:, None] + conditions.noise
+        self.log_factors = truth.effect + self._normal() * spread + conditioned.astype(np.float32)
         measured = np.exp(logs + self.log_factors)
         measured[:, seconds] *= 1 + conditions.repeated.astype(np.float32)
         measured[:, seconds] += pause

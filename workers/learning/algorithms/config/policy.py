@@ -46,8 +46,8 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     `epochs` times in random minibatches of `batch` examples (None: all at once), until the policy has moved by more
     than 1.5 · `stop` nats (None: never). `value_clip` bounds the critic's moves likewise. `asynchronous` says that
     actors may compute gradients and apply them to shared parameters (A3C).
-    With `recurrent` units, a gated core remembers what was seen earlier in the episode; such an agent acts in
-    environments, but can't be exported: what is served keeps nothing between decisions. `average` is as in `DQN`.
+    With `recurrent` units, a gated core remembers what was seen earlier in the episode; gradients go back through a
+    rollout, and what was remembered at its start is taken as it was. `average` is as in `DQN`.
     """
 
     network: Network = Network()
@@ -83,6 +83,8 @@ NAMED: dict[str, ActorCritic] = {
     "a2c": A2C,
     "a3c": msgspec.structs.replace(A2C, asynchronous=True),
     "ppo": PPO,
+    # the critic shares the core: its squared errors, of returns in hundredths, would be all that the core learns from
+    "recurrent_ppo": msgspec.structs.replace(PPO, recurrent=32, value_weight=0.005),
     "vtrace": msgspec.structs.replace(A2C, estimator="vtrace", trace=1.0, normalise=False),
 }
 """The members of the family by the names that requests use."""

@@ -16,6 +16,7 @@ from .decision_delta import DecisionDelta
 from .decision_predicted import DecisionPredicted
 from .decision_reason import DecisionReason
 from .decision_source import DecisionSource
+from .disturbances import Disturbances
 from .drop import Drop
 from .evaluation_read import EvaluationRead
 from .evaluation_read_request import EvaluationReadRequest
@@ -82,6 +83,7 @@ from .job_read_state import JobReadState
 from .job_read_type import JobReadType
 from .limits import Limits
 from .list_jobs_state_type_0 import ListJobsStateType0
+from .lost_capacity import LostCapacity
 from .metric import Metric
 from .metric_goal import MetricGoal
 from .metric_scope import MetricScope
@@ -92,6 +94,7 @@ from .node_report_state import NodeReportState
 from .node_steps import NodeSteps
 from .node_type import NodeType
 from .objective import Objective
+from .pace_shift import PaceShift
 from .page_agent_read import PageAgentRead
 from .page_evaluation_read import PageEvaluationRead
 from .page_exogenous_read import PageExogenousRead
@@ -225,6 +228,7 @@ __all__ = (
     "DecisionPredicted",
     "DecisionReason",
     "DecisionSource",
+    "Disturbances",
     "Drop",
     "EvaluationRead",
     "EvaluationReadRequest",
@@ -289,6 +293,7 @@ __all__ = (
     "JobReadType",
     "Limits",
     "ListJobsStateType0",
+    "LostCapacity",
     "Metric",
     "MetricGoal",
     "MetricScope",
@@ -299,6 +304,7 @@ __all__ = (
     "NodeSteps",
     "NodeType",
     "Objective",
+    "PaceShift",
     "PageAgentRead",
     "PageEvaluationRead",
     "PageExogenousRead",

@@ -15,6 +15,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.criterion import Criterion
+    from ..models.disturbances import Disturbances
     from ..models.feature import Feature
     from ..models.metric import Metric
     from ..models.resource import Resource
@@ -38,6 +39,12 @@ class IterativeSpec:
     """ What the three terms of the reward are worth against each other. """
     criterion: Criterion | Unset = UNSET
     """ How long one simulated iteration may take: the lesser of a duration and a share of the real iteration. """
+    disturbances: Disturbances | Unset = UNSET
+    """ What is to be expected of runs beside what past executions show: agents learn with it, and are judged with
+    it.
+
+    When it happens is drawn uniformly over a run's iterations. It is seen as a live run would show it: by what is
+    measured, and by a reported allocation that is less than what was decided. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -73,6 +80,10 @@ class IterativeSpec:
         if not isinstance(self.criterion, Unset):
             criterion = self.criterion.to_dict()
 
+        disturbances: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.disturbances, Unset):
+            disturbances = self.disturbances.to_dict()
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -92,12 +103,15 @@ class IterativeSpec:
             field_dict["weights"] = weights
         if criterion is not UNSET:
             field_dict["criterion"] = criterion
+        if disturbances is not UNSET:
+            field_dict["disturbances"] = disturbances
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.criterion import Criterion  # noqa: PLC0415
+        from ..models.disturbances import Disturbances  # noqa: PLC0415
         from ..models.feature import Feature  # noqa: PLC0415
         from ..models.metric import Metric  # noqa: PLC0415
         from ..models.resource import Resource  # noqa: PLC0415
@@ -151,6 +165,13 @@ class IterativeSpec:
         else:
             criterion = Criterion.from_dict(_criterion)
 
+        _disturbances = d.pop("disturbances", UNSET)
+        disturbances: Disturbances | Unset
+        if isinstance(_disturbances, Unset):
+            disturbances = UNSET
+        else:
+            disturbances = Disturbances.from_dict(_disturbances)
+
         iterative_spec = cls(
             name=name,
             resources=resources,
@@ -160,6 +181,7 @@ class IterativeSpec:
             features=features,
             weights=weights,
             criterion=criterion,
+            disturbances=disturbances,
         )
 
         return iterative_spec

@@ -15,6 +15,7 @@ class TrainRequestAlgorithm(StrEnum):
     PPO = "ppo"
     PRIORITISED_DQN = "prioritised_dqn"
     QUANTILE_DQN = "quantile_dqn"
+    RECURRENT_PPO = "recurrent_ppo"
     TABULAR_Q = "tabular_q"
     VTRACE = "vtrace"
 
