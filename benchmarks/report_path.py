@@ -36,6 +36,7 @@ from migrations.runner import upgrade
 from tests.servers import free_port, wait_until
 
 APP = str(Path(__file__).parent.parent / "app")
+THREADS = ("event-loop", "report-writer")
 WARM_UP = 8
 BATCHES, REPEATS = (1, 16, 64), 40
 MOST_FUNCTIONS, MOST_FILES = 58, 15
@@ -49,7 +50,9 @@ def crossed() -> set[tuple[str, str]]:
 
     def count(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and counting.is_set() and code.co_filename.startswith(APP) and code.co_name[0] != "<":
+        if event != "call" or not counting.is_set() or not threading.current_thread().name.startswith(THREADS):
+            return
+        if code.co_filename.startswith(APP) and not code.co_name.startswith("<"):
             found.add((code.co_filename, f"{code.co_name}:{code.co_firstlineno}"))
 
     threading.setprofile(count)
@@ -75,7 +78,7 @@ def _server() -> Iterator[HTTPConnection]:
         upgrade(url)
         settings = Settings(database_url=url, port=port)
         server = uvicorn.Server(configuration(settings, Database(url, settings)))
-        thread = threading.Thread(target=server.run)
+        thread = threading.Thread(target=server.run, name="event-loop")
         thread.start()
         wait_until(lambda: server.started, what="the server to start")
         connection = HTTPConnection("127.0.0.1", port)

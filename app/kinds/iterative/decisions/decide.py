@@ -121,7 +121,8 @@ def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifa
     decided = guard.decide(situation, artifact)
     levels = step(compiled.layout, state.levels, decided.action)
     wanted = [subject.shadow for subject in subjects]
-    shadows = consulted(compiled, situation, decided.action, wanted)
+    none: list[EncodedShadow | None] = [None] * len(wanted)
+    shadows = consulted(compiled, situation, decided.action, wanted) if any(wanted) else none
     return Steps(levels, decided, guard.hysteresis(artifact), shadows)
 
 

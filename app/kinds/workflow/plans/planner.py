@@ -29,8 +29,8 @@ def planned(situation: QueueSituation, search: Search) -> Planned:
     A plan that is merely late is gone on with while no search can be had.
     """
     plan, queue = situation.state.plan, situation.queue
-    if plan is None and not (queue.node < 0).any():
-        return Planned(None, "nothing is left to plan")
+    if not (queue.node < 0).any():
+        return Planned(plan, described(plan) if plan else "nothing is left to plan")
     unfit = broken(situation, plan) if plan else "the first one"
     because = unfit or (departed(situation, plan) if plan else "")
     if plan is not None and not because:

@@ -22,6 +22,7 @@ from app.kinds.workflow.plans.message import Found, Remaining, decoded, encoded
 
 GROUP, NAME = "steward.plan_searches", "workflow"
 LIMIT_SECONDS = 5.0  # for an answer; one takes less than a fifth of a second of an idle processor
+CLOSING_SECONDS = 0.5
 PAUSE_SECONDS = 60.0  # between an end of the child and the next start
 
 
@@ -61,9 +62,10 @@ class PlanSearch:
         try:
             return self._answer(self._connected(), left)
         except (OSError, EOFError, ValueError) as error:
-            self._stop()
+            status = self._stop()
             self._paused = self._clock() + PAUSE_SECONDS
-            self._problem = f"the search for plans failed ({type(error).__name__}{f': {error}' if str(error) else ''})"
+            why = f"it ended with status {status}" if isinstance(error, EOFError | ConnectionError) else str(error)
+            self._problem = f"the search for plans failed ({type(error).__name__}: {why})"
             raise SearchUnavailableError(self._problem) from error
         finally:
             self._lock.release()
@@ -100,14 +102,19 @@ class PlanSearch:
         atexit.register(self.close)
         return ours
 
-    def _stop(self) -> None:
+    def _stop(self) -> int | None:
+        """End the child; its exit status."""
         connection, process = self._connection, self._process
         self._connection, self._process, self._ready = None, None, False
         if connection is not None:
             connection.close()
-        if process is not None:
+        if process is None:
+            return None
+        try:
+            return process.wait(CLOSING_SECONDS)  # without its connection it ends by itself
+        except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            return process.wait()
 
     def close(self) -> None:
         """End the child; the next call starts another."""

@@ -335,7 +335,7 @@ def annealed(
     least, order, node = value, at.order.copy(), at.node.copy()
     chain = critical_chain(at, latest)
     for k in range(len(draws)):
-        if best <= objective.enough:
+        if best <= objective.enough or at.fixed == tasks:
             return order, node, best
         limit = max(value, least * (1.0 + THRESHOLD * (1.0 - k / len(draws))))
         count, old, new, begin = attempt(at, graph, work, fleet, chain, draws[k])

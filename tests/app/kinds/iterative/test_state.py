@@ -81,7 +81,7 @@ def test_runs_of_a_version_that_kept_no_errors_go_on() -> None:
     np.testing.assert_array_equal(again, np.concatenate([old, np.ones(metrics), np.zeros(metrics + 1)]))
     state = unpack(LAYOUT, again[None])
     assert state.effect == unpack(LAYOUT, row[None]).effect
-    assert [state.errors.item(), state.trend.item(), state.judged.item()] == [1, 0, 0]
+    assert [float(part.item()) for part in (state.errors, state.trend, state.judged)] == [1, 0, 0]
 
 
 @given(

@@ -145,6 +145,21 @@ def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
     assert again.plan.made == 2
 
 
+def test_where_all_runs_nothing_is_searched_for_however_late_it_is() -> None:
+    def forbidden(_: Remaining) -> Found:
+        raise AssertionError("nothing waits")
+
+    on = layout(TWO)
+    queued = {"now": 0, "queued": [task("a"), task("b", parents=["a"])]}
+    state = after(on, queued)
+    state = state._replace(plan=planned_of(on, state).plan)
+    state = went_on(on, state, now=50, finished=[{"id": "a", "end": 50, "node": "fast-0", "start": 0}])
+    state = went_on(on, state, now=900, running=[{"id": "b", "node": "slow-0", "start": 51}])
+    assert planned(QueueSituation(on, state), forbidden).plan == state.plan
+    none_left = planned(QueueSituation(on, state._replace(plan=None)), forbidden)
+    assert none_left == (None, "nothing is left to plan")
+
+
 def test_without_a_search_a_late_plan_goes_on_and_a_broken_one_does_not() -> None:
     on = layout(TWO)
     state = with_plan(on)

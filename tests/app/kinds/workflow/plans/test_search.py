@@ -46,7 +46,7 @@ def test_a_child_answers_once_it_is_there_and_again_after_it_was_ended() -> None
 def test_a_child_that_ends_at_once_is_not_started_again_for_a_while() -> None:
     now = [0.0]
     search = PlanSearch(lambda: "this", clock=lambda: now[0])  # a module that prints a poem, and ends
-    assert "failed (EOFError)" in str(found(search, lambda problem: "failed" in problem))
+    assert "failed (EOFError: it ended with status 0)" in str(found(search, lambda problem: "failed" in problem))
     with pytest.raises(SearchUnavailableError, match="failed"):
         search(LEFT)
     now[0] = PAUSE_SECONDS + 1

@@ -78,7 +78,7 @@ class TestFit:
         seconds = told["metrics"]["seconds"]
         assert seconds["mape"] < seconds["naive_mape"]
         assert 0.7 <= seconds["coverage"] <= 1
-        assert seconds["left_out"].keys() == {"batch", "server", "cores"}
+        assert seconds["left_out"].keys() == {"batch", "server"}
         assert told["arrivals"].keys() == {"web", "mobile"}
         assert (told["executions"], told["observations"]) == (2, len(batches()))
         assert sum(one["weight"] for one in told["candidates"]) == pytest.approx(1)

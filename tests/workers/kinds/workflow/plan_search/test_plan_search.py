@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
-from app.kinds.workflow.scheduling.annealing import course, timed
+from app.kinds.workflow.scheduling.annealing import DRAWS, annealed, course, timed
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow.plan_search import beginnings
 from workers.kinds.workflow.plan_search.search import _begun, _free, base, by_rule, problem_of, searched
+from workers.kinds.workflow.simulator.planner import anneal
+from workers.kinds.workflow.simulator.search import SHORT, rest
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -91,6 +93,24 @@ def test_compiled_beginnings_are_the_plain_functions_own(
     assert by_heft.order.tolist() == by_rule(left, problem, rule).order.tolist()
 
 
+@settings(max_examples=15, deadline=None)
+@given(graph=layered(16), nodes=st.integers(1, 4), fixed=st.integers(0, 4), seed=SEEDS)
+def test_compiled_attempts_are_the_plain_functions_own_and_leave_fixed_tasks_alone(
+    graph: tuple[int, Edges], nodes: int, fixed: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    left = drawn(random, *graph, nodes, fixed)
+    problem = problem_of(left)
+    own, draws = base(left, problem), random.uniform(size=(100, DRAWS))
+    compiled, plain = (
+        search(_begun(left, own.order, own.node), *problem[:3], rest(problem), SHORT, draws)
+        for search in (anneal, annealed)
+    )
+    assert [part.tolist() for part in compiled[:2]] == [part.tolist() for part in plain[:2]]
+    assert compiled[2] == plain[2]
+    assert compiled[0][: left.fixed].tolist() == list(range(left.fixed))
+
+
 def test_a_plan_waits_for_the_better_node() -> None:
     """Two tasks in a chain with much data, and one beside them that takes the quick node first by rank: 10 + 1 + 1."""
     left = Remaining(
@@ -103,6 +123,16 @@ def test_a_plan_waits_for_the_better_node() -> None:
     assert found.better
     assert found.end.max() == 12
     assert set(found.node.tolist()) == {0}
+
+
+def test_where_nothing_waits_there_is_nothing_to_change() -> None:
+    left = Remaining(
+        parent_start=np.zeros(3, np.int64), parents=np.zeros(0, np.int64), data=np.zeros(0),
+        cost=np.array([[0.0, np.inf], [np.inf, 0.0]]), processors=np.ones(2, np.int64), end=np.array([5.0, 9.0]),
+        node=np.arange(2), order=np.arange(2), slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.zeros(2),
+    )  # fmt: skip
+    found = searched(left, attempts=1000)
+    assert (found.end.tolist(), found.node.tolist(), found.better) == ([5, 9], [0, 1], False)
 
 
 def test_the_plan_so_far_is_never_lost() -> None:
