@@ -45,7 +45,7 @@ class Warm:
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
-        projector, state, view = situation
+        projector, state, view, _ = situation
         if len(self._intervals) != len(state.asked):
             self._intervals, self._turning = np.full(len(state.asked), -1), np.zeros(len(state.asked), np.bool_)
         controlled = state.asked == CONTROL
@@ -80,7 +80,7 @@ class AdaptiveBatch:
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
-        projector, state, view = situation
+        projector, state, view, _ = situation
         layout: Layout = projector.layout
         rows = np.arange(len(state.asked))
         if len(self._most) != len(rows):
@@ -132,7 +132,7 @@ class InfAdapter:
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
-        projector, state, view = situation
+        projector, state, view, _ = situation
         layout, rows = self.layout, np.arange(len(state.asked))
         if len(self.share) != len(rows):
             self.share, self.used = (

@@ -53,7 +53,7 @@ class Composed:
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
-        projector, state, view = situation
+        projector, state, view, _ = situation
         action = self.dispatcher.start(projector, state, view.mask)
         controlled = state.asked == CONTROL
         if controlled.any():
