@@ -48,7 +48,7 @@ class Show:
         """A table, the first of whose columns are names."""
         table = Table(box=None, padding=(0, 1))
         for number, title in enumerate(head):
-            table.add_column(title, justify="right" if number else "left", max_width=18)
+            table.add_column(title, justify="right" if number else "left", no_wrap=not number)
         for row in rows:
             table.add_row(*row)
         self.console.print(Padding(table, (0, 0, 0, 3)))

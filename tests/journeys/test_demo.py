@@ -80,7 +80,7 @@ def test_the_whole_serving_demo(tmp_path: Path) -> None:
             assert demo.wait(60) == 0, said
         finally:
             demo.kill()
-    for word in ("digits right", "requests/s", "domain model:", "mean response quality", "one of its reasons:"):
+    for word in ("digits right", "requests/s", "domain model:", "response quality", "one of its reasons:"):
         assert word in said
     (kept,) = json.loads((tmp_path / "out/inference.json").read_text())
     assert kept["run"] == "Steward"

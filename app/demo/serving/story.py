@@ -174,9 +174,9 @@ def figures(played: Sequence[Played]) -> list[list[str]]:
     """The summary's lines: a label, and one figure per run."""
     by_user = [[f"… of {user}", *(f"{one.of(user).quality:.3f}" for one in played)] for user in USERS]
     return [
-        ["mean response quality", *(f"{one.quality:.3f}" for one in played)],
+        ["response quality", *(f"{one.quality:.3f}" for one in played)],
         *by_user,
-        ["digits read rightly, in time", *(f"{one.right:.1%}" for one in played)],
+        ["digits right, in time", *(f"{one.right:.1%}" for one in played)],
         ["mean delay", *(f"{one.delay * 1e3:.0f} ms" for one in played)],
         ["given up", *(str(sum(not response.variant for response in one.responses)) for one in played)],
     ]

@@ -285,12 +285,14 @@ def test_a_connection_is_kept_from_batch_to_batch_and_goes_back_when_no_more_com
     taken = []
 
     async def go() -> None:
-        for iteration in range(2):
+        for run in runs:  # states that are read anew come one by one, and not in a batch
+            await taker.report(TENANT, run, 0, report())
+        for iteration in (1, 2):
             await asyncio.gather(*(taker.report(TENANT, run, iteration, report()) for run in runs))
             taken.append(pool.checkedout())
         await asyncio.sleep(0.4)
         taken.append(pool.checkedout())
-        await taker.report(TENANT, runs[0], 2, report())
+        await taker.report(TENANT, runs[0], 3, report())
         taken.append(pool.checkedout())
 
     asyncio.run(go())
