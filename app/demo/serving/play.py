@@ -36,7 +36,7 @@ class Response(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A run: its player, every request's response, and how many waited at each moment at which anything happened."""
+    """A run: its player, every request's response, and how many waited from each moment on at which that changed."""
 
     name: str
     responses: Sequence[Response]
@@ -123,7 +123,9 @@ class Run:
         for page in choice.dropped:
             self.responses[page] = Response(self.load[page], now, "", 0, 0.0, 0.0)
         served = sum(len(start.pages) for start in self.under_way.values())
-        self.waiting.append((now, self.came - len(self.responses) - served))
+        waiting = self.came - len(self.responses) - served
+        if not self.waiting or self.waiting[-1][1] != waiting:
+            self.waiting.append((now, waiting))
 
     def next_arrival(self) -> float:
         """When the next request comes, seconds since the start."""

@@ -91,7 +91,7 @@ class Static(Queued):
 
     def __init__(self, variant: str, worthless: Mapping[str, float], batch: Mapping[str, int]) -> None:
         super().__init__(worthless, batch)
-        self.name, self.chosen = f"{variant} throughout", variant
+        self.name, self.chosen = f"{variant} only", variant
 
     def variant(self, server: int) -> str:  # noqa: ARG002 - all alike
         """The one."""
@@ -112,7 +112,7 @@ class InfAdapter(Queued):
         interval: seconds.
     """
 
-    name = "InfAdapter's rule"
+    name = "InfAdapter"
 
     def __init__(
         self,

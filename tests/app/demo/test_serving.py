@@ -1,6 +1,7 @@
 """The serving demo's load, its players, a run, its figures and its picture; the servers are played."""
 
 import itertools
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +35,8 @@ class Servers:
         self.started.append(self.open[-1])
 
     def wait(self, until: float) -> list[Answered]:
+        if not self.open:
+            time.sleep(max(0.0, until - time.monotonic()))
         done, self.open = self.open, []
         return [Answered(start.server, 0.01, [1.0] * len(start.pages)) for start in done]
 
