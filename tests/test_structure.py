@@ -16,8 +16,6 @@ from workers.kinds.registry import learned_kinds
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "workers")
-DEMOS = ("app/demo/", "app/cli/demo.py")
-"""Clients of the API: each shows one kind, and names it in what it sends."""
 
 
 def sources(package: str) -> Iterator[Path]:
@@ -25,7 +23,7 @@ def sources(package: str) -> Iterator[Path]:
     owned = tuple(f"{package}/kinds/{kind}/" for kind in KINDS)
     for path in sorted((ROOT / package).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
-        if not name.startswith((*owned, *DEMOS)):
+        if not name.startswith(owned):
             yield path
 
 

@@ -33,13 +33,13 @@ def register(cli: typer.Typer) -> None:
 
         raise typer.Exit(run(Options(output, iterations, compare)))
 
-    @demo.command("inference")
-    def serving(
+    @demo.command()
+    def inference(
         output: Output = Path("demo-output"),
         seconds: Annotated[float, typer.Option(min=2, max=120, help="For how long requests come.")] = 20.0,
         compare: Compare = True,
     ) -> None:
-        """Serve two users' requests by three real networks under Steward's decisions, in a burst (under 3 minutes)."""
+        """Serve two users' requests by three real networks under Steward's decisions, in a burst (2 to 3 minutes)."""
         from app.startup import check_learning
 
         check_learning("steward demo inference")

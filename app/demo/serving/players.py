@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from app.demo.api import Json, Steward
+from app.demo.api import Steward
 from app.demo.serving.load import Request
-from app.demo.serving.pool import SERVERS
+from app.demo.serving.workload import SERVERS
 
 MARGIN = 1.1  # of capacity over the forecast
 WEIGHT = 0.7  # of the interval just past in the forecast
@@ -166,7 +166,6 @@ class Managed:
     def react(self, events: Events) -> Choice:
         """Report, and read the decision."""
         report = {
-            "kind": "inference",
             "at": events.at,
             "arrived": [{"user": r.user, "id": str(r.page), "at": r.at} for r in events.arrived],
             "finished": [{"server": f"cpu-{server}", "at": at} for server, at in events.finished],
@@ -185,17 +184,3 @@ class Managed:
     def finish(self) -> None:
         """Finish the run."""
         self.steward.finish(self.run)
-
-
-def spec(accuracy: Mapping[str, float], users: Mapping[str, Json], batches: Sequence[int], control: float) -> Json:
-    """The workload as it is registered."""
-    return {
-        "name": "pages",
-        "kind": "inference",
-        "variants": [{"name": name, "accuracy": round(share, 4)} for name, share in accuracy.items()],
-        "servers": [{"name": "cpu", "minimum": SERVERS, "maximum": SERVERS, "cores": 1}],
-        "users": [{"name": name, "quality": quality} for name, quality in users.items()],
-        "batches": list(batches),
-        "control_seconds": control,
-        "weights": {"quality": 1.0, "cost": 0.0, "switching": 0.0},
-    }

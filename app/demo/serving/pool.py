@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from app.demo.cpu_limit import CpuLimit, limited
 from app.demo.processes import Child, ChildError
 from app.demo.serving.networks import SIZES
+from app.demo.serving.workload import SERVERS
 
-SERVERS = 2
 PERCENT = 35  # of a core, each
 LARGE_SECONDS = 0.12  # that a page takes the large network under the limit, of which its digits are chosen
 FIRST_DIGITS = 64

@@ -13,25 +13,19 @@ from statistics import mean
 
 from rich.console import Console
 
-from app.demo.api import Json, Steward
+from app.demo.api import Steward
 from app.demo.service import own_service
 from app.demo.serving.load import BURST, USERS, Request, schedule
 from app.demo.serving.play import Played, Run
-from app.demo.serving.players import InfAdapter, Managed, Player, Static, spec
-from app.demo.serving.pool import PERCENT, SERVERS, Pool, servers
+from app.demo.serving.players import InfAdapter, Managed, Player, Static
+from app.demo.serving.pool import PERCENT, Pool, servers
+from app.demo.serving.workload import BATCHES, CONTROL_SECONDS, NAME, QUALITY, SERVERS, registered
 from app.demo.show import Show
 from app.demo.story import ended
 
-QUALITY: Mapping[str, Json] = {
-    "search": {"full_until": 0.3, "zero_at": 1.2},
-    "archive": {"full_until": 1.0, "zero_at": 3.0},
-}
-BATCHES = (1, 2, 4, 8)
 ROUNDS = 3  # measurements of each batch on each server
 UTILISATION = 0.6  # of the large network's capacity, usually
 BURST_FACTOR = 3.0
-CONTROL_SECONDS = 2.0
-WORKLOAD = "pages"
 BUDGET = 300_000  # environment steps of each seed: whoever watches waits for it
 Profile = dict[tuple[str, int], list[float]]
 
@@ -118,16 +112,16 @@ class ServingDemo:
     def learn(self, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float) -> None:
         """Register, upload what was measured and a log of requests, fit a model, train an agent."""
         self.show.step("Learn: from the measured batches, and a log of the requests of five minutes")
-        steward.register(spec(accuracy, QUALITY, BATCHES, CONTROL_SECONDS))
+        steward.register(registered(accuracy))
         rows = [f"{name},{size},cpu,{each:.6f}" for (name, size), seconds in profile.items() for each in seconds]
-        steward.upload(WORKLOAD, "\n".join(["variant,batch,server,seconds", *rows]), name="profile")
+        steward.upload(NAME, "\n".join(["variant,batch,server,seconds", *rows]), name="profile")
         log = [f"{r.user},{r.at:.3f}" for r in schedule(usual, BURST_FACTOR * usual, seed=1, seconds=300.0)]
-        steward.upload(WORKLOAD, "\n".join(["user,time", *log]), name="log")
-        fitted = self.show.follow("fit  ", steward.follow(steward.fit(WORKLOAD)))
-        report = steward.model(WORKLOAD, fitted["result"]["model"])
+        steward.upload(NAME, "\n".join(["user,time", *log]), name="log")
+        fitted = self.show.follow("fit  ", steward.follow(steward.fit(NAME)))
+        report = steward.model(NAME, fitted["result"]["model"])
         self.show.say(f"domain model: {report['family']}")
-        trained = self.show.follow("train", steward.follow(steward.train(WORKLOAD, budget=BUDGET)))
-        self.show.say(f"[dim]{steward.agent(WORKLOAD, trained['result']['agent'])['reason']}[/]")
+        trained = self.show.follow("train", steward.follow(steward.train(NAME, budget=BUDGET)))
+        self.show.say(f"[dim]{steward.agent(NAME, trained['result']['agent'])['reason']}[/]")
 
     def play(
         self, pool: Pool, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float
@@ -139,7 +133,7 @@ class ServingDemo:
         self.show.step(f"Serve {len(load)} requests of two users in {seconds:g} s: {usual:.0f}/s, and {burst}")
         worthless = {name: quality["zero_at"] for name, quality in QUALITY.items()}
         sizes, rates = batch_sizes(profile), capacity(profile)
-        managed = Managed(steward, WORKLOAD)
+        managed = Managed(steward, NAME)
         players: list[Player] = [managed]
         if self.options.compare:
             players += [InfAdapter(accuracy, rates, worthless, sizes, usual, CONTROL_SECONDS)]

@@ -119,12 +119,12 @@ def ages_of(state: State, first: Integers, count: Integers) -> Floats:
     return ages
 
 
-def best(projector: Projector, score: Floats, legal: NDArray[np.bool_], wait: float = -np.inf) -> Integers:
-    """The legal start of the highest score [B, U, V, K], or waiting where none is above ``wait``, [B]."""
+def best(projector: Projector, score: Floats, legal: NDArray[np.bool_]) -> Integers:
+    """The legal start of the highest score [B, U, V, K], or waiting where there is none, [B]."""
     starts = slice(1, 1 + projector.layout.dispatches)
     scores = np.where(legal[:, starts], score.reshape(len(score), -1), -np.inf)
     top = scores.argmax(axis=1)
-    return np.where(scores[np.arange(len(scores)), top] > wait, top + 1, WAIT).astype(np.int64)
+    return np.where(scores[np.arange(len(scores)), top] > -np.inf, top + 1, WAIT).astype(np.int64)
 
 
 class FirstComeFirstServed:

@@ -15,7 +15,8 @@ from app.demo.serving.load import BURST, Request, schedule
 from app.demo.serving.play import Played, Run, worth
 from app.demo.serving.players import Events, InfAdapter, Managed, Player, Start, Static
 from app.demo.serving.pool import Answered, Pool
-from app.demo.serving.story import QUALITY, batch_sizes, capacity, figures, verdict
+from app.demo.serving.story import batch_sizes, capacity, figures, verdict
+from app.demo.serving.workload import QUALITY
 
 ACCURACY = {"small": 0.6, "large": 0.8}
 WORTHLESS = {name: quality["zero_at"] for name, quality in QUALITY.items()}
