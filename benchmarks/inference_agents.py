@@ -53,6 +53,8 @@ WINDOWS, CHOOSING = 32, 64  # of test days, and of training days that choose: a 
 CORES, SLA = 4, 750
 ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # torchvision's first weights
 LOADS = ("twitter", "poisson", "bursty")
+PARTS = ("small", *LOADS)
+RECORDED_STEPS = 250_000
 Row = dict[str, Any]
 
 
@@ -273,10 +275,11 @@ def _bounds(layout: Layout, model: ServiceModel, log: Recorded) -> NDArray[np.fl
     return np.array(found)
 
 
-def results() -> list[Row]:
-    """A short run of both."""
+def results(parts: Sequence[str] = PARTS) -> list[Row]:
+    """A short run: two seeds, of ``RECORDED_STEPS`` each."""
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    return [*on_small(2, 1_000_000, names()), *on_loads(data, 2, 1_000_000)]
+    small = on_small(2, RECORDED_STEPS, names()) if "small" in parts else []
+    return [*small, *on_loads(data, 2, RECORDED_STEPS, [load for load in LOADS if load in parts])]
 
 
 def main() -> None:
