@@ -9,12 +9,12 @@ from time import process_time
 
 import numpy as np
 
-from app.kinds.workflow.scheduling import annealing
-from app.kinds.workflow.scheduling.annealing import course, timed, turned, turns_open
 from app.kinds.workflow.scheduling.placement import Fleet, Work
 from app.kinds.workflow.scheduling.planning import Problem
 from app.kinds.workflow.scheduling.portfolio import length
 from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
+from workers.kinds.workflow.simulator import annealing
+from workers.kinds.workflow.simulator.annealing import course, timed, turned, turns_open
 from workers.kinds.workflow.simulator.compiling import compilable, kernel
 from workers.kinds.workflow.simulator.planner import plan
 from workers.kinds.workflow.simulator.search import SHORT, candidates, order_of

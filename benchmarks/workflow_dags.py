@@ -23,13 +23,13 @@ from scipy import stats
 
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.layout import Nodes, nodes_of
-from app.kinds.workflow.scheduling.annealing import SearchObjective
 from app.kinds.workflow.scheduling.planning import Problem, problem_of
 from app.kinds.workflow.scheduling.portfolio import length, rules
 from app.kinds.workflow.scheduling.ranks import Floats
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 from benchmarks.genetic_plans import genetic
+from workers.kinds.workflow.simulator.annealing import SearchObjective
 from workers.kinds.workflow.simulator.dag import followed, simulated
 from workers.kinds.workflow.simulator.generated import generated
 from workers.kinds.workflow.simulator.planner import plan

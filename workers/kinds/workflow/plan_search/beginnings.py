@@ -6,9 +6,9 @@ most urgent first, [N − fixed]; ``at`` is changed, with the ends of its fixed 
 
 import numpy as np
 
-from app.kinds.workflow.scheduling.annealing import Course, replayed, supplied, used
 from app.kinds.workflow.scheduling.placement import Fleet, Work
 from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
+from workers.kinds.workflow.simulator.annealing import Course, replayed, supplied, used
 
 
 def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end: float) -> None:

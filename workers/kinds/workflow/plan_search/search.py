@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
-from app.kinds.workflow.scheduling.annealing import DRAWS, Course, course, timed
 from app.kinds.workflow.scheduling.placement import Fleet, Rule, Work
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem
 from app.kinds.workflow.scheduling.portfolio import rules
 from app.kinds.workflow.scheduling.ranks import Indices, graph
 from workers.kinds.workflow.plan_search import beginnings
+from workers.kinds.workflow.simulator.annealing import DRAWS, Course, course, timed
 from workers.kinds.workflow.simulator.compiling import compilable, kernel
 from workers.kinds.workflow.simulator.planner import COMPILED_RANKS, anneal
 from workers.kinds.workflow.simulator.search import SHORT, STARTS, attempts_for, bettered, bound, rest

@@ -1,8 +1,9 @@
 """Plans for workflows, by the kind's own functions, compiled."""
 
-from app.kinds.workflow.scheduling import annealing, placement, ranks
+from app.kinds.workflow.scheduling import placement, ranks
 from app.kinds.workflow.scheduling.placement import Plan, Rule
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
+from workers.kinds.workflow.simulator import annealing
 from workers.kinds.workflow.simulator.compiling import compilable, kernel
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)

@@ -5,11 +5,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.kinds.workflow.scheduling.annealing import DRAWS, SearchObjective, course, plan_of
 from app.kinds.workflow.scheduling.placement import Plan, Rule
 from app.kinds.workflow.scheduling.planning import Problem
 from app.kinds.workflow.scheduling.portfolio import cost_rules, length, money, rules
 from app.kinds.workflow.scheduling.ranks import Floats, Indices
+from workers.kinds.workflow.simulator.annealing import DRAWS, SearchObjective, course, plan_of
 from workers.kinds.workflow.simulator.planner import COMPILED_RANKS, anneal, place, plan
 
 Solution = TypeVar("Solution")

@@ -3,10 +3,10 @@
 import numpy as np
 
 from app.kinds.workflow.layout import Nodes
-from app.kinds.workflow.scheduling.annealing import SearchObjective
 from app.kinds.workflow.scheduling.placement import Plan
 from app.kinds.workflow.scheduling.planning import STRATEGIES, problem_of
 from app.kinds.workflow.trace import Trace
+from workers.kinds.workflow.simulator.annealing import SearchObjective
 from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
 from workers.kinds.workflow.simulator.planner import plan
 from workers.kinds.workflow.simulator.schedule import Schedule, figures

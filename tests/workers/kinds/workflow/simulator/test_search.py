@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from app.kinds.workflow.formats.notation import nodes_written
 from app.kinds.workflow.layout import nodes_of
 from app.kinds.workflow.scheduling import planning
-from app.kinds.workflow.scheduling.annealing import DRAWS, SearchObjective, annealed, course
 from app.kinds.workflow.scheduling.placement import planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from app.kinds.workflow.scheduling.portfolio import LearnedRule, learned, length, money, rule_inputs, rules
@@ -26,6 +25,7 @@ from tests.app.kinds.workflow.graphs import (
 from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
 from tests.workers.kinds.workflow.simulator.test_dag import drawn as drawn_trace
 from tests.workers.kinds.workflow.simulator.test_dag import trace_of
+from workers.kinds.workflow.simulator.annealing import DRAWS, SearchObjective, annealed, course
 from workers.kinds.workflow.simulator.dag import followed
 from workers.kinds.workflow.simulator.generated import generated
 from workers.kinds.workflow.simulator.planner import anneal, plan, plan_by

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.scheduling.annealing import (
+from app.kinds.workflow.scheduling.placement import planned
+from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
+from app.kinds.workflow.scheduling.portfolio import length, money
+from app.kinds.workflow.scheduling.ranks import Indices
+from tests.app.kinds.workflow.graphs import TOPCUOGLU, Edges, layered, problem_of
+from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
+from workers.kinds.workflow.simulator.annealing import (
     DRAWS,
     SearchObjective,
     annealed,
@@ -19,12 +25,6 @@ from app.kinds.workflow.scheduling.annealing import (
     timed,
     turned,
 )
-from app.kinds.workflow.scheduling.placement import planned
-from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
-from app.kinds.workflow.scheduling.portfolio import length, money
-from app.kinds.workflow.scheduling.ranks import Indices
-from tests.app.kinds.workflow.graphs import TOPCUOGLU, Edges, layered, problem_of
-from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
 
 FREE = st.integers(0, 2**32 - 1)
 
