@@ -116,7 +116,7 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
 def stacked(title: str, plots: Sequence[tuple[str, str, Any]]) -> Any:
     """Plots, as ``drawn`` gives them, below each other in one chart."""
     charts = [chart.properties(title=titled(caption)) for _, caption, chart in plots]
-    return alt.vconcat(*charts, title=title).resolve_scale(color="independent")
+    return alt.vconcat(*charts, title=title).resolve_scale(color="independent", strokeDash="independent")
 
 
 def titled(caption: str) -> alt.TitleParams:

@@ -8,7 +8,8 @@ A *plot* has ``heading``, ``caption``, ``form``, two axes ``x`` and ``y``, and `
 - ``tiles``: side by side; a panel has ``name`` and ``cells``, each with ``x`` and ``y``, the names of its column and of
   its row, ``name``, which gives the colour, and ``text``. The plot's ``columns`` and ``rows`` are in their order.
 
-An axis has a ``title``; ``log``, ``share`` (told in per cent) and ``domain`` where they hold.
+An axis has a ``title``; ``log``, ``share`` (told in per cent), ``zero`` (begins there) and ``domain`` where they hold.
+What is called as the plot's ``neutral`` says is grey, and comes last.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Json = dict[str, Any]
 DASHES = ([1, 0], [7, 3], [2, 2], [10, 3, 2, 3], [4, 4], [1, 3])
 """Tell lines apart where there are no colours, in print."""
 NEUTRAL = "#dee2e6"
-HEIGHT, TILE = 170, 34
+HEIGHT, TILE, TICKS = 170, 34, 8
 
 
 def drawn(plots: Sequence[Json]) -> list[tuple[str, str, Any]]:
@@ -46,16 +47,16 @@ def _lined(plot: Json) -> Any | None:
 
 def _panel(plot: Json, panel: Json, names: Sequence[str]) -> Any:
     rows = [
-        {"series": series["name"], "x": x, "y": y}
-        for series in panel["series"]
+        {"series": series["name"], "place": place, "x": x, "y": y}
+        for place, series in enumerate(panel["series"])
         for x, y in zip(series["x"], series["y"], strict=True)
         if y is not None
     ]
-    base, colours = alt.Chart(data(rows)), _colour(names)
+    base, colours = alt.Chart(data(rows)), _colour(names, plot.get("neutral"))
     x, y = _axis(alt.X, "x:Q", plot["x"]), _axis(alt.Y, "y:Q", plot["y"])
     if plot["form"] == "areas":
         chart = base.mark_area(interpolate="step-after", stroke="white", strokeWidth=0.3)
-        chart = chart.encode(x=x, y=y.stack("zero"), color=colours, order=alt.Order("series:N"))
+        chart = chart.encode(x=x, y=y.stack("zero"), color=colours, order=alt.Order("place:Q"))
     else:
         interpolate = "step-after" if plot["form"] == "steps" else "linear"
         chart = base.mark_line(interpolate=interpolate, strokeWidth=2)
@@ -78,10 +79,10 @@ def _legend(names: Sequence[str]) -> alt.Legend | None:
 
 
 def _axis(channel: Any, field: str, axis: Mapping[str, Any]) -> Any:
-    scale: dict[str, Any] = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("share")), "nice": False}
+    scale: dict[str, Any] = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("zero")), "nice": False}
     if axis.get("domain"):
         scale["domain"] = list(axis["domain"])
-    shown = alt.Axis(format="~%") if axis.get("share") else alt.Axis(format="~g") if axis.get("log") else alt.Axis()
+    shown = alt.Axis(format="~%" if axis.get("share") else "~g", tickCount=TICKS)
     return channel(field, title=axis["title"], scale=alt.Scale(**scale), axis=shown)
 
 
@@ -103,7 +104,7 @@ def _tiles(plot: Json, panel: Json, names: Sequence[str]) -> Any:
         ),
         y=alt.Y("y:N", title=plot["y"]["title"], scale=alt.Scale(domain=plot["rows"][::-1])),
     )
-    tiles = base.mark_rect(stroke="white").encode(color=_colour(names, plot.get("neutral")))
+    tiles = base.mark_rect(stroke="white", opacity=0.75).encode(color=_colour(names, plot.get("neutral")))
     texts = base.mark_text(fontSize=10).encode(text="text:N")
     width, height = min(TILE * len(plot["columns"]), WIDTH // 2 - 30), 24 * len(plot["rows"])
     title = alt.TitleParams(panel["name"], fontSize=11, fontWeight="normal")

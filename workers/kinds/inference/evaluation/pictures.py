@@ -29,7 +29,7 @@ TOLD = (
     "All requests of {episodes} episodes in which seeds alone differ, as each of these policies answers them; over "
     "time, the episode with the most requests, under {compared}."
 )
-WAITS = "waits"
+WAITS, NOBODY = "waits", "given up"
 SLACK = 1e-9
 
 
@@ -112,7 +112,8 @@ class OverTime:
             self._line(self.layout.users[user], np.bincount(self.bin[self.user == user], minlength=BINS) / wide)
             for user in self.users
         ]
-        return self._plot("Load", "Requests a second, by user", "steps", "requests/s", [{"name": "", "series": series}])
+        plot = self._plot("Load", "Requests a second, by user", "steps", "requests/s", [{"name": "", "series": series}])
+        return {**plot, "y": {**plot["y"], "zero": True}}
 
     def quality(self, played: Mapping[str, Answers]) -> Json:
         """Mean response quality of each user's requests."""
@@ -134,7 +135,7 @@ class OverTime:
         """Which variant answers what share of the requests."""
         panels = [{"name": name, "series": [*self._mix(one)]} for name, one in played.items()]
         plot = self._plot("Variants", "Variants that answer, by when the requests came", "areas", "requests", panels)
-        return {**plot, "y": {**plot["y"], "share": True, "domain": [0, 1]}}
+        return {**plot, "y": {**plot["y"], "share": True, "domain": [0, 1]}, "neutral": NOBODY}
 
     def _mix(self, one: Answers) -> Iterator[Json]:
         total = np.maximum(np.bincount(self.bin, minlength=BINS), 1)
@@ -143,7 +144,7 @@ class OverTime:
         chosen = sorted(used[: MOST_LINES - 2].tolist())
         groups = {self.layout.variants[variant]: found == variant for variant in chosen}
         rest = ~np.isin(found, [*chosen, GIVEN_UP])
-        groups |= ({"other variants": rest} if rest.any() else {}) | {"given up": found == GIVEN_UP}
+        groups |= ({"other variants": rest} if rest.any() else {}) | {NOBODY: found == GIVEN_UP}
         for name, own in groups.items():
             yield self._line(name, np.bincount(self.bin[own], minlength=BINS) / total)
 
