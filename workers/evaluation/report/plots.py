@@ -82,7 +82,7 @@ def _axis(channel: Any, field: str, axis: Mapping[str, Any]) -> Any:
     scale: dict[str, Any] = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("zero")), "nice": False}
     if axis.get("domain"):
         scale["domain"] = list(axis["domain"])
-    shown = alt.Axis(format="~%" if axis.get("share") else "~g", tickCount=TICKS)
+    shown = alt.Axis(format="~%" if axis.get("share") else ",.4~r", tickCount=TICKS)
     return channel(field, title=axis["title"], scale=alt.Scale(**scale), axis=shown)
 
 

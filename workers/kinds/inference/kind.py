@@ -12,6 +12,8 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
+    from workers.evaluation.hold_out import KeptBack
+    from workers.inputs import HoldOut
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
     from workers.learning.simulator import Simulator
@@ -75,6 +77,12 @@ class LearnedInference(SimulatedKind):
 
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
+
+    def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
+        """See ``SimulatedKind``: logs of requests."""
+        from workers.kinds.inference.evaluation.hold_out import kept_back
+
+        return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
 
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> InferenceProblem:
         """See ``SimulatedKind``."""

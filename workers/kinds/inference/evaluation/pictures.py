@@ -143,9 +143,8 @@ class OverTime:
         used = np.argsort(-np.bincount(found[found != GIVEN_UP], minlength=len(self.layout.variants)), kind="stable")
         chosen = sorted(used[: MOST_LINES - 2].tolist())
         groups = {self.layout.variants[variant]: found == variant for variant in chosen}
-        rest = ~np.isin(found, [*chosen, GIVEN_UP])
-        groups |= ({"other variants": rest} if rest.any() else {}) | {NOBODY: found == GIVEN_UP}
-        for name, own in groups.items():
+        groups |= {"other variants": ~np.isin(found, [*chosen, GIVEN_UP]), NOBODY: found == GIVEN_UP}
+        for name, own in ((name, own) for name, own in groups.items() if own.any()):
             yield self._line(name, np.bincount(self.bin[own], minlength=BINS) / total)
 
     def batches(self, played: Mapping[str, Answers]) -> Json:
