@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from .errors import StewardError
 from .generated import AuthenticatedClient, Client
 from .generated.models import InferenceDecision
 from .journal import Journal, JournalError
 from .live import Live, http_client
-from .retry import Retry
+from .retry import CONFLICT, Retry
 
 if TYPE_CHECKING:
     from app.kinds.inference.carried import Carried, Now, StartNow
@@ -190,12 +191,21 @@ class CarriedRun(Live[InferenceDecision]):
             raise JournalError(f"{journal.path}: run {known['id']} is {state['state']}; delete the journal")
         self.id, self._decision = state["id"], self._decode(state["decision"])
         done = self.iteration - known["reports"]
-        if not 0 <= done <= len(reports):
+        if not 0 <= done <= len(reports) or not self._acknowledged(known["reports"] + done - 1, reports[:done]):
             raise JournalError(
-                f"{journal.path}: run {known['id']} has {self.iteration} reports, the journal tells of "
-                f"{known['reports'] + len(reports)}: somebody else reports it"
+                f"{journal.path}: run {known['id']} has {self.iteration} reports, and they are not those of the "
+                f"journal, which tells of {known['reports'] + len(reports)}: somebody else reports it"
             )
         self._unsent.extend(reports[done:])
+
+    def _acknowledged(self, number: int, reports: Sequence[dict[str, Any]]) -> bool:
+        """Whether the last of these reports is the run's: as it is, it may be repeated."""
+        try:
+            return not reports or bool(self._call("PUT", f"/runs/{self.id}/iterations/{number}", reports[-1]))
+        except StewardError as error:
+            if error.status != CONFLICT:
+                raise
+            return False
 
     def _remember(self, name: str | None) -> None:
         """The last ``RECENT`` names that came."""
