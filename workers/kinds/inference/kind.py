@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
@@ -12,6 +12,9 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
+    from workers.evaluation.hold_out import KeptBack
+    from workers.inputs import HoldOut
+    from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
     from workers.learning.simulator import Simulator
     from workers.learning.training.problem import Planned
@@ -22,6 +25,7 @@ class LearnedInference(SimulatedKind):
 
     name = "inference"
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
+    pictured_episodes = 16
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -73,6 +77,31 @@ class LearnedInference(SimulatedKind):
 
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
+
+    def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
+        """See ``SimulatedKind``: logs of requests."""
+        from workers.kinds.inference.evaluation.hold_out import kept_back
+
+        return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
+
+    def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> InferenceProblem:
+        """See ``SimulatedKind``."""
+        from workers.kinds.inference.evaluation.problem import InferenceProblem
+
+        return InferenceProblem(self, workload, held_out, without)
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
+        """See ``SimulatedKind``: what becomes of requests; beside what is shown, other baselines."""
+        from workers.evaluation.arena import Bare
+        from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
+        from workers.kinds.inference.evaluation.recording import answers
+
+        rules = self.baselines(workload)
+        several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
+        conditions = Conditions(self.pictured_episodes, seed)
+        played = {name: answers(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        rule = next((name for name in shown if name in rules), next(iter(several)))
+        return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
     def reference(self, workload: Workload) -> Planned:
         """See ``LearnedKind``: the optimum of one server whose answers lose nothing by delay."""

@@ -1,0 +1,99 @@
+"""What a carried run has not handed over yet, in a file: it outlives the process, and costs one write an event.
+
+A line each, JSON: first who the run is, then what ``Carried.keep`` was told. What is written is with the operating
+system before the call that brought it returns: it is lost with the machine, not with the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Line = dict[str, Any]
+LARGEST_BYTES = 1 << 20
+"""From this size on a journal whose events are all acknowledged is begun anew."""
+
+
+class JournalError(RuntimeError):
+    """A journal can't be used: the message names the file, and what is wrong with it."""
+
+
+class Journal:
+    """A journal that this process alone writes to.
+
+    Attributes:
+        lines: what it held when it was opened.
+
+    Args:
+        path: of the file; made where there is none.
+
+    Raises:
+        JournalError: another process has it open, or a line in its middle can't be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _locked(path)
+        try:
+            self.lines = list(self._read())
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def append(self, line: Line) -> None:
+        """Write a line; it is there when this returns."""
+        os.write(self._file, _encoded(line))
+
+    @property
+    def large(self) -> bool:
+        """Whether it is time to begin anew."""
+        return os.fstat(self._file).st_size > LARGEST_BYTES
+
+    def renew(self, *lines: Line) -> None:
+        """Replace all that is in it, at once."""
+        beside = self.path.with_name(self.path.name + ".new")
+        beside.unlink(missing_ok=True)
+        file = _locked(beside)
+        os.write(file, b"".join(map(_encoded, lines)))
+        beside.replace(self.path)
+        os.close(self._file)
+        self._file = file
+
+    def close(self, *, done: bool = False) -> None:
+        """Let go of it; what is ``done`` needs none any more."""
+        if done:
+            self.path.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _read(self) -> Iterator[Line]:
+        """All lines; what was cut off in the middle of the last is cut away."""
+        whole = self.path.read_bytes()
+        end = whole.rfind(b"\n") + 1
+        os.truncate(self._file, end)
+        for number, line in enumerate(whole[:end].splitlines(), 1):
+            try:
+                found = json.loads(line)
+            except ValueError as error:
+                raise JournalError(f"{self.path}: line {number} is no line of a journal: {error}") from error
+            if not isinstance(found, dict) or len(found) != 1:
+                raise JournalError(f"{self.path}: line {number} is no line of a journal: {line[:80]!r}")
+            yield found
+
+
+def _encoded(line: Line) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+def _locked(path: Path) -> int:
+    import fcntl
+
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(file)
+        raise JournalError(f"{path}: another process has this journal open") from error
+    return file
