@@ -9,6 +9,7 @@ import msgspec
 from app.kinds.registry import read_spec
 from workers import plugins
 from workers.inputs import Conditions, Workload
+from workers.learning.joint_simulator import JointSimulator
 from workers.learning.simulator import Simulator
 
 
@@ -31,8 +32,8 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     options: Mapping[str, Any] = {}
 
-    def make(self) -> Simulator:
-        """Make it.
+    def make(self) -> Simulator | JointSimulator:
+        """Make it; several agents learn together in a joint one.
 
         Raises:
             PluginError: no such kind is installed.
@@ -41,7 +42,7 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)
-        made: Simulator = kind.simulator(workload, conditions)
+        made: Simulator | JointSimulator = kind.simulator(workload, conditions)
         return made
 
     def seeded(self, seed: int) -> "SimulatorSpec":

@@ -55,7 +55,7 @@ class Executor(Protocol):
     """What runs one agent's training, chunk by chunk.
 
     Attributes:
-        agent: what has been learned so far.
+        agent: what has been learned so far; its `export` gives a policy, or where several learned together one by role.
         plan: length and pieces.
         steps: environment steps learned from.
         updates: of the parameters.

@@ -1,6 +1,6 @@
 """One learner of a training: it learns up to a share of its budget, is compared, and keeps the best that it had."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from time import perf_counter
 from typing import Any
@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from app.policies.artifact import SHARED
+from workers.learning.algorithms.base import Exported
 from workers.learning.algorithms.config import encode
 from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import Executor, Plan, make_executor
@@ -103,10 +104,15 @@ class Trial:
 
     def compared(self) -> Candidate:
         """What has been learned so far."""
-        kind, config, arrays = self.runner.agent.export()
-        header = {"algorithm": self.entry.algorithm, **config}
-        artifact = self.problem.save(SHARED[kind].build(header, dict(arrays)))
+        found = self.runner.agent.export()
+        several = isinstance(found, Mapping)
+        learned = {role: self._built(one) for role, one in found.items()} if several else self._built(found)
+        artifact = self.problem.save(learned)
         return Candidate(artifact, self.problem.score(artifact))
+
+    def _built(self, exported: Exported) -> Any:
+        kind, config, arrays = exported
+        return SHARED[kind].build({"algorithm": self.entry.algorithm, **config}, dict(arrays))
 
     @property
     def report(self) -> dict[str, Any]:
