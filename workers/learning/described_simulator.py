@@ -32,13 +32,20 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     options: Mapping[str, Any] = {}
 
-    def make(self) -> Simulator | JointSimulator:
-        """Make it; several agents learn together in a joint one.
+    def make(self) -> Simulator:
+        """Make it, for one agent.
 
         Raises:
             PluginError: no such kind is installed.
-            ValueError: the kind makes no simulator for learners, or spec or model can't be read.
+            ValueError: the kind makes no simulator for learners, or spec or model can't be read, or it is a joint one.
         """
+        made = self.make_any()
+        if isinstance(made, JointSimulator):
+            raise ValueError(f"{', '.join(made.roles)} learn together: the executor 'serial' has them do so, no other")
+        return made
+
+    def make_any(self) -> Simulator | JointSimulator:
+        """Make it, for one agent or for several that learn together; raises what ``make`` does before."""
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)

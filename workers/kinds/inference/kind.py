@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.joint_simulator import JointSimulator
-    from workers.learning.simulator import Simulator
     from workers.learning.training.problem import Planned
 
 
@@ -38,7 +36,7 @@ class LearnedInference(SimulatedKind):
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
-    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator | JointSimulator:
+    def simulator(self, workload: Workload, conditions: Conditions) -> Any:
         """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners.
 
         Where every user has an agent of its own they learn in it together.

@@ -34,7 +34,7 @@ def make(
     config: Config, simulator: SimulatorSpec, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
 ) -> Executor:
     """Make the simulator and the executor; see `make_executor`. In a joint simulator several agents learn together."""
-    made = simulator.make()
+    made = simulator.make_any()
     if isinstance(made, JointSimulator):
         return Joint(config, made, plan, seed, clock)
     return Serial(config, made, plan, seed, clock)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from app.policies.artifact import SHARED
+from workers.learning.agent import Agent
 from workers.learning.algorithms.base import Exported
 from workers.learning.algorithms.config import encode
 from workers.learning.bracket import Bracket, Entry
@@ -16,7 +17,7 @@ from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.prepare import imitate, take_over
 from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import STEPS, Request, configured
+from workers.learning.training.request import STEPS, Request, Untrainable, configured
 
 ENVIRONMENTS = 512
 CHUNK_STEPS = 1 << 17
@@ -92,9 +93,16 @@ class Trial:
         """
         if self._prepared:
             return
-        take_over(self.runner.agent, self.problem, self.request)
-        self.imitated = imitate(self.runner.agent, self.problem, self.request, self.entry.seed, planned)
+        if self.request.start is not None or self.request.imitate is not None:
+            self._begin(planned)
         self._prepared = True
+
+    def _begin(self, planned: Planned | None) -> None:
+        agent = self.runner.agent
+        if not isinstance(agent, Agent):
+            raise Untrainable("agents that learn together begin from nothing: leave out start_from and imitate")
+        take_over(agent, self.problem, self.request)
+        self.imitated = imitate(agent, self.problem, self.request, self.entry.seed, planned)
 
     def advance(self) -> None:
         """Learn for a chunk, about half a second, or up to the next rung."""
