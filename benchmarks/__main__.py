@@ -42,6 +42,7 @@ BENCHMARKS = (
     "inference_speed",
     "inference_agents",
     "inference_shifts",
+    "inference_fairness",
 )
 Row = dict[str, Any]
 

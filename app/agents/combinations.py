@@ -14,6 +14,9 @@ UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 IN_ONE_PROCESS = ("executor", "device")
 """What a table has no use for."""
 
+TOGETHER = ("executor", "start_from", "imitate")
+"""What agents that learn together can't do."""
+
 
 def check(request: TrainRequest) -> None:
     """Refuse what can't be meant together.
@@ -40,6 +43,18 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     if options.algorithms is not None and request.algorithm not in options.algorithms:
         message = f"must be one of {', '.join(options.algorithms)} for a workload of kind {kind}"
         errors.append(FieldError("/algorithm", message, request.algorithm))
+    if errors:
+        raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
+
+
+def check_together(request: TrainRequest) -> None:
+    """Refuse what can't be asked of a training whose agents learn together: one for each role of the workload.
+
+    Raises:
+        Invalid: it names every such field.
+    """
+    message = "must be left out for a workload with several roles: their agents learn together, in one process"
+    errors = _useless(request, TOGETHER, message)
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
 

@@ -83,7 +83,9 @@ class TrainRequest(BaseModel):
         default=None, description="Version of the domain model to train on; default: the newest."
     )
     promote: bool = Field(
-        default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
+        default=True,
+        description="Whether the agent becomes the champion when it is good enough; else it waits. Where a workload "
+        "has a policy for each of several roles, they are trained, judged and promoted together.",
     )
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.simulator import Simulator
     from workers.learning.training.problem import Planned
 
 
@@ -41,9 +40,43 @@ class LearnedInference(SimulatedKind):
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
-    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners."""
-        return self.world(workload, conditions)
+    def simulator(self, workload: Workload, conditions: Conditions) -> Any:
+        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners.
+
+        Where every user has an agent of its own they learn in it together.
+        """
+        from workers.kinds.inference.simulator.clients import Clients
+
+        world = self.world(workload, conditions)
+        together = conditions.purpose == "learning" and workload.spec.policies == "per_user"
+        return Clients(world) if together else world
+
+    def save(self, policy: Any, spec: Any) -> bytes:
+        """A policy, or those of all users by name, as an artifact."""
+        from app.kinds.inference.per_user import clients
+        from app.policies.artifact import save, save_roles
+
+        if not isinstance(policy, Mapping):
+            return super().save(policy, spec)
+        return save_roles(
+            {
+                name: save(policy[name], self.name, client.entries, client.actions, {})
+                for name, client in clients(self.layout(spec)).items()
+            }
+        )
+
+    def load(self, artifact: bytes, spec: Any) -> Policy:
+        """See ``SimulatedKind``; the policies of users play together."""
+        from app.kinds.inference.awarding import Together
+        from app.kinds.inference.heuristics import BASELINES
+        from app.kinds.inference.policies import check
+        from app.policies.artifact import load
+
+        made, layout = load(artifact), self.layout(spec)
+        if not made.roles:
+            return super().load(artifact, spec)
+        check(made, layout)
+        return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``."""
@@ -66,10 +99,9 @@ class LearnedInference(SimulatedKind):
 
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
         """See ``SimulatedKind``."""
-        from workers.kinds.inference.simulator.world import OUTCOMES
+        from workers.kinds.inference.simulator.world import outcomes_of
 
-        del workload
-        return OUTCOMES
+        return outcomes_of(self.layout(workload.spec))
 
     def length(self, workload: Workload) -> int:
         """See ``SimulatedKind``: a decision for each request, and for each control interval."""
@@ -109,6 +141,8 @@ class LearnedInference(SimulatedKind):
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
         from workers.learning.training.problem import Planned
 
+        if workload.spec.policies == "per_user":
+            return Planned(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
             found = solve(layout, model)
