@@ -41,6 +41,7 @@ BENCHMARKS = (
     "inference_serving",
     "inference_speed",
     "inference_agents",
+    "cluster_simulator",
 )
 Row = dict[str, Any]
 
