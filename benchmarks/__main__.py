@@ -43,6 +43,7 @@ BENCHMARKS = (
     "inference_agents",
     "inference_shifts",
     "inference_fairness",
+    "cluster_simulator",
 )
 Row = dict[str, Any]
 
