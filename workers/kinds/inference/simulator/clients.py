@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.inference.awarding import awarded
 from app.kinds.inference.per_user import Client, clients
-from workers.kinds.inference.simulator.world import PAY, TERMS, InferenceWorld, Standing, standing
+from workers.kinds.inference.simulator.world import TERMS, InferenceWorld, Standing, standing
 from workers.learning.joint_simulator import Role, Seen
 from workers.learning.simulator import Step
 
@@ -33,7 +33,7 @@ class Clients:
     def __init__(self, world: InferenceWorld) -> None:
         self.world, self.batch = world, world.batch
         self.clients = clients(world.layout)
-        self.scale = PAY * world.rules.until / world.horizon
+        self.scale = world.requests
 
     @property
     def roles(self) -> Mapping[str, Role]:
