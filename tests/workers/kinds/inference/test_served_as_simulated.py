@@ -52,7 +52,7 @@ def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float,
             ledger.drop()
             for place, on in decide([ledger], chooser)[0].turns:
                 starting.pop(place, None)
-                if on and not ledger.servers[place].up:
+                if on and place in ledger.servers and not ledger.servers[place].up:
                     starting[place] = ledger.now + float(made.startup[compiled.fleet.of[place]])
         ledger.drop()
     return chooser.asked
