@@ -39,10 +39,10 @@ from workers.inputs import Conditions
 from workers.kinds.inference.simulator.clients import Clients
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.algorithms.base import Exported
-from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
 from workers.learning.execution.serial import Serial
+from workers.learning.training.request import Request, configured
 
 PARTS = ("two_users", "three_users")
 ENVIRONMENTS, CHOOSING, EPISODES = 128, 64, 128
@@ -105,7 +105,7 @@ def alone(users: Sequence[User], fairness: float, steps: int, seed: int) -> Poli
     """PPO that decides for all."""
     layout, model = system(users, fairness, "one")
     world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
-    runner = Serial(algorithm("ppo").config, world, Plan(steps, 1 << 17), seed)
+    runner = Serial(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
     return _policy(runner.agent.export())
@@ -115,7 +115,7 @@ def together(users: Sequence[User], fairness: float, steps: int, seed: int) -> P
     """PPO of each user."""
     layout, model = system(users, fairness, "per_user")
     world = Clients(InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning")))
-    runner = Joint(algorithm("ppo").config, world, Plan(steps, 1 << 17), seed)
+    runner = Joint(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
     return Together(layout, {name: _policy(one) for name, one in runner.agent.export().items()}, BASELINES[0])

@@ -36,6 +36,7 @@ class SimulatedTraining:
         self.kind, self.workload, self.seed = kind, workload, seed
         self.layout = kind.layout(workload.spec)
         self.length = kind.length(workload)
+        self.continuing = kind.continuing
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
