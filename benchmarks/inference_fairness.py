@@ -64,8 +64,8 @@ class User(NamedTuple):
 
 
 SYSTEMS: Mapping[str, Sequence[User]] = {
-    "two_users": (User(11.0, 0.5, 3.0), User(2.5, 0.2, 1.2)),
-    "three_users": (User(8.0, 0.5, 3.0), User(3.5, 0.3, 2.0), User(1.5, 0.2, 1.2)),
+    "two_users": (User(11.0, 0.5, 3.0), User(2.5, 0.4, 2.0)),
+    "three_users": (User(8.0, 0.5, 3.0), User(3.5, 0.4, 2.0), User(1.5, 0.4, 2.0)),
 }
 
 
@@ -74,13 +74,14 @@ def system(users: Sequence[User], fairness: float, policies: str) -> tuple[Layou
     spec = {
         "name": "fairness",
         "kind": "inference",
-        "variants": [{"name": "fast", "accuracy": 0.8}, {"name": "accurate", "accuracy": 1.0}],
+        "variants": [{"name": "fast", "accuracy": 0.9}, {"name": "accurate", "accuracy": 1.0}],
         "servers": [{"name": "cpu", "minimum": 1, "maximum": 1}],
         "users": [
             {"name": f"user-{letter}", "quality": {"full_until": one.full_until, "zero_at": one.zero_at}}
             for letter, one in zip("abc", users, strict=False)
         ],
         "batches": [1, 2, 4],
+        "queue_limit": 10,
         "episode_seconds": 60,
         "control_seconds": 4,
         "policies": policies,
