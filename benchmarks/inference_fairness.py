@@ -39,10 +39,10 @@ from workers.inputs import Conditions
 from workers.kinds.inference.simulator.clients import Clients
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.algorithms.base import Exported
-from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
 from workers.learning.execution.serial import Serial
+from workers.learning.training.request import Request, configured
 
 PARTS = ("two_users", "three_users")
 ENVIRONMENTS, CHOOSING, EPISODES = 128, 64, 128
@@ -64,8 +64,8 @@ class User(NamedTuple):
 
 
 SYSTEMS: Mapping[str, Sequence[User]] = {
-    "two_users": (User(11.0, 0.5, 3.0), User(2.5, 0.2, 1.2)),
-    "three_users": (User(8.0, 0.5, 3.0), User(3.5, 0.3, 2.0), User(1.5, 0.2, 1.2)),
+    "two_users": (User(11.0, 0.5, 3.0), User(2.5, 0.4, 2.0)),
+    "three_users": (User(8.0, 0.5, 3.0), User(3.5, 0.4, 2.0), User(1.5, 0.4, 2.0)),
 }
 
 
@@ -74,13 +74,14 @@ def system(users: Sequence[User], fairness: float, policies: str) -> tuple[Layou
     spec = {
         "name": "fairness",
         "kind": "inference",
-        "variants": [{"name": "fast", "accuracy": 0.8}, {"name": "accurate", "accuracy": 1.0}],
+        "variants": [{"name": "fast", "accuracy": 0.9}, {"name": "accurate", "accuracy": 1.0}],
         "servers": [{"name": "cpu", "minimum": 1, "maximum": 1}],
         "users": [
             {"name": f"user-{letter}", "quality": {"full_until": one.full_until, "zero_at": one.zero_at}}
             for letter, one in zip("abc", users, strict=False)
         ],
         "batches": [1, 2, 4],
+        "queue_limit": 10,
         "episode_seconds": 60,
         "control_seconds": 4,
         "policies": policies,
@@ -105,7 +106,7 @@ def alone(users: Sequence[User], fairness: float, steps: int, seed: int) -> Poli
     """PPO that decides for all."""
     layout, model = system(users, fairness, "one")
     world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
-    runner = Serial(algorithm("ppo").config, world, Plan(steps, 1 << 17), seed)
+    runner = Serial(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
     return _policy(runner.agent.export())
@@ -115,7 +116,7 @@ def together(users: Sequence[User], fairness: float, steps: int, seed: int) -> P
     """PPO of each user."""
     layout, model = system(users, fairness, "per_user")
     world = Clients(InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning")))
-    runner = Joint(algorithm("ppo").config, world, Plan(steps, 1 << 17), seed)
+    runner = Joint(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
     return Together(layout, {name: _policy(one) for name, one in runner.agent.export().items()}, BASELINES[0])

@@ -119,11 +119,11 @@ def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
 def test_agents_decide_of_many_states_what_they_decide_of_each(seed: int) -> None:
     """The simulator asks of hundreds at once, the service of one."""
     here, projector = states(seed), Projector(MADE, model(MADE).seconds())
-    # users with a rule, which reads nothing but its own requests; one has none, and one draws nothing
     together = Together(MADE, {"a": Largest(), "b": Largest()}, BASELINES[0])
     many = together.act(Situation(projector, here, seen(MADE, here))).action
     for row in range(len(many)):
-        one = State(*(part[row : row + 1] for part in here))
+        alone: Any = [part[row : row + 1] for part in here]
+        one = State(*alone)
         assert together.act(Situation(projector, one, seen(MADE, one))).action == many[row]
 
 

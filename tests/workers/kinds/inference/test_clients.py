@@ -73,9 +73,8 @@ def test_it_is_a_joint_simulator_of_the_users() -> None:
 
 @pytest.mark.parametrize("fairness", [0.0, 1.5])
 def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: float) -> None:
-    """Counted by the kernels' own book of users' means, which is another."""
     simulator = learned(1, 3, fairness=fairness)
-    scale, world = simulator.scale, simulator.world
+    world = simulator.world
     total, random, seen = np.zeros(2), np.random.default_rng(5), dict(simulator.reset())
     while True:
         step = simulator.step(any_legal(seen, random))
@@ -83,9 +82,9 @@ def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: fl
         if step["u0"].done[0]:
             break
         seen = {name: Seen(own.observation, own.mask) for name, own in step.items()}
-    last = world.ended[0].quality[0]  # as policies see it: of what was answered or dropped
+    last = world.ended.quality[0]
     expected = (last - 1) + fairness * (jain(last) - 1)
-    np.testing.assert_allclose(total / scale, expected, atol=1e-4)
+    np.testing.assert_allclose(total / world.requests, expected, atol=1e-4)
 
 
 def test_a_users_pay_is_of_its_own_requests_alone() -> None:
@@ -98,15 +97,14 @@ def test_a_users_pay_is_of_its_own_requests_alone() -> None:
     assert min(moved.values()) > 50
 
 
-def test_episodes_begin_anew_and_their_last_observation_is_kept() -> None:
-    simulator = learned(16)
-    ends = [step for step in paid(simulator, 400) if step["u0"].done.any()]
+def test_episodes_begin_anew_and_only_the_clock_ended_them() -> None:
+    ends = [step for step in paid(learned(16), 400) if step["u0"].done.any()]
     assert ends
     for step in ends:
         for own in step.values():
-            rows = own.done
-            assert (own.final_observation[rows] != own.observation[rows]).any(axis=1).all()
-            np.testing.assert_array_equal(own.final_observation[~rows], own.observation[~rows])
+            np.testing.assert_array_equal(own.truncated, own.done)
+            assert not own.terminated.any()
+            np.testing.assert_array_equal(own.final_observation, own.observation)
 
 
 def test_it_goes_on_from_its_state() -> None:

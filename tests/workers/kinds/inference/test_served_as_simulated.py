@@ -91,7 +91,7 @@ def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
 class Offering:
     """An agent of a user: offers the largest batch that is legal, the dearer the longer its own requests have waited.
 
-    It turns servers on while many of them wait.
+    While many of them wait it turns servers off and on: no sense, but all that can be done.
     """
 
     name = "offering"
@@ -132,7 +132,7 @@ def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     model, log = service(made, SECONDS), Recorded([own + 100.0 for own in times], 100.0, 100.0)
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
     trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
-    assert len(trained) > 40
+    assert len(trained) > 25
     for (there, taken), (here, chosen) in zip(trained, answered, strict=False):
         for name in COMPARED:
             np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-9, err_msg=name)

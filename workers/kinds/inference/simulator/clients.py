@@ -33,7 +33,6 @@ class Clients:
     def __init__(self, world: InferenceWorld) -> None:
         self.world, self.batch = world, world.batch
         self.clients = clients(world.layout)
-        self.scale = world.requests
 
     @property
     def roles(self) -> Mapping[str, Role]:
@@ -63,7 +62,7 @@ class Clients:
         now = standing(self.world.worlds, self.world.rules.until)
         if not done.any():
             return now
-        pairs = zip(now, self.world.ended[1], strict=True)
+        pairs = zip(now, self.world.ended, strict=True)
         return Standing(*(np.where(done if fresh.ndim == 1 else done[:, None], old, fresh) for fresh, old in pairs))
 
     def _paid(self, before: Standing, after: Standing) -> NDArray[np.float64]:
@@ -72,15 +71,12 @@ class Clients:
         shared = -(world.terms[:, COST:] @ world.weights[COST:])
         fair = after.share * (after.jain - 1.0) - before.share * (before.jain - 1.0)
         own = world.weights[QUALITY] * (before.missed - after.missed)
-        paid: NDArray[np.float64] = self.scale * (own + (world.weights[FAIRNESS] * fair + shared)[:, None])
+        paid: NDArray[np.float64] = world.requests * (own + (world.weights[FAIRNESS] * fair + shared)[:, None])
         return paid
 
     def _step(self, client: Client, common: Step, pay: NDArray[np.float32]) -> Step:
-        seen = client.seen(self.world.state)
-        final = seen.observation
-        if common.done.any():
-            final = np.where(common.done[:, None], client.seen(self.world.ended[0]).observation, final)
-        return Step(seen.observation, seen.mask, pay, common.done, final, common.discount)
+        observation, mask = client.seen(self.world.state)
+        return common._replace(observation=observation, mask=mask, reward=pay, final_observation=observation)
 
     def get_state(self) -> dict[str, Any]:
         """See ``JointSimulator``."""

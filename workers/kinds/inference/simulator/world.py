@@ -100,7 +100,6 @@ class InferenceWorld(Disturbed):
         )
         self.intervals = int(np.ceil(spec.episode_seconds / spec.control_seconds)) + 1
         self.rules = _rules(layout, self.projector)
-        self.horizon = HORIZON * self.rules.window
         self.steps = self._longest()
         rate = models[0].rate.mean(axis=1) if recorded is None else recorded.rate
         self.requests = max(float(rate.sum()) * spec.episode_seconds, 1.0)  # of a mean episode
@@ -170,9 +169,9 @@ class InferenceWorld(Disturbed):
         done = self.worlds.counts[:, kernels.ENDED] == 1
         pay = self.paid * (self.requests if self.renews else 1.0)
         if self.renews and done.any():
-            self.ended = self.state, standing(self.worlds, self.rules.until)
+            self.ended = standing(self.worlds, self.rules.until)
             self._begin_anew(np.flatnonzero(done))
-        discount = np.exp(-elapsed / self.horizon).astype(np.float32)
+        discount = np.exp(-elapsed / (HORIZON * self.rules.window)).astype(np.float32)
         observation, mask = self.view
         return Step(
             observation, mask, pay.astype(np.float32), done, observation, discount, done if self.renews else None
