@@ -101,11 +101,16 @@ class Trial:
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
 
-    def compared(self) -> Candidate:
+    @property
+    def artifact(self) -> bytes:
         """What has been learned so far."""
         kind, config, arrays = self.runner.agent.export()
         header = {"algorithm": self.entry.algorithm, **config}
-        artifact = self.problem.save(SHARED[kind].build(header, dict(arrays)))
+        return self.problem.save(SHARED[kind].build(header, dict(arrays)))
+
+    def compared(self) -> Candidate:
+        """What has been learned so far, and how good it is."""
+        artifact = self.artifact
         return Candidate(artifact, self.problem.score(artifact))
 
     @property
