@@ -300,6 +300,8 @@ def played(
                 (float(scores.returns.mean()), float(scores.outcomes[:, 0].mean()))
             )
             player.met(window)
+        course = ", ".join(f"{earned:+.4f}" for earned, _ in found[player.name])
+        print(f"{load}-{shift}, seed {seed}, {player.name}: {course}", flush=True)
     return found
 
 
