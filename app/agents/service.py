@@ -269,6 +269,12 @@ def _install(
     session.flush()
 
 
+def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
+    """Have the heuristics answer in place of the default role's champion, in the caller's transaction."""
+    workload = session.get_one(Workload, workload_id, with_for_update=True)
+    _install(session, workload, DEFAULT_ROLE, None, version, reason)
+
+
 def _promotion(workload: Workload, role: str, previous: int | None, reason: str) -> PromotionRead:
     return PromotionRead(
         workload=workload.name,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
     from workers.evaluation.hold_out import KeptBack
-    from workers.inputs import HoldOut
+    from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
     from workers.learning.training.problem import Planned
@@ -34,10 +34,12 @@ class LearnedInference(SimulatedKind):
         return fit(workload, seed)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``."""
+        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 
+        if "window" in conditions.options:
+            return self._window(workload, conditions)
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
@@ -78,6 +80,27 @@ class LearnedInference(SimulatedKind):
             return super().load(artifact, spec)
         check(made, layout)
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
+
+    def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
+        """What a window met, met again: the part of it to learn from, or to be judged on."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.simulator.world import InferenceWorld
+        from workers.kinds.inference.windows.window import Window
+
+        window, believed = Window.from_bytes(conditions.options["window"]), ServiceModel.from_bytes(workload.model)
+        spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
+        log = window.learning if conditions.purpose == "learning" else window.judged
+        return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
+
+    def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
+        """See ``Online``: requests as they came, batches as long as they were measured."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.windows.seen import stretch
+        from workers.kinds.inference.windows.window import rebuilt
+
+        layout = self.layout(workload.spec)
+        met = [stretch(layout, run) for run in runs]
+        return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``."""
