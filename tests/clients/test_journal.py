@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,25 @@ def test_a_journal_that_everything_was_handed_over_of_begins_anew(
     killed(run)
     again = CarriedRun(through(forwarded), policy, journal=tmp_path / "run").start()
     same_book(again, run)
+    requests = again._deciding._ledger.requests
+    again.arrived("shop", again.now, "r1")  # answered long ago
+    assert again._deciding._ledger.requests == requests
     again.finish()
+    again.close()
+
+
+def test_a_full_disk_cuts_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = journal.Journal(tmp_path / "run")
+    kept.append({"arrived": {"user": "shop", "at": 1.0}})
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:5]))
+    with pytest.raises(OSError, match="No space left"):
+        kept.append({"arrived": {"user": "shop", "at": 2.0}})
+    monkeypatch.undo()
+    kept.append({"arrived": {"user": "shop", "at": 3.0}})
+    kept.close()
+    again = journal.Journal(tmp_path / "run")
+    assert [line["arrived"]["at"] for line in again.lines] == [1.0, 3.0]
     again.close()
 
 

@@ -15,7 +15,6 @@ from app.cli.remote import progress_bar as bar
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
-
 CELL, SHORTEST = len("-0.1234 ✓"), 12
 
 
