@@ -91,7 +91,7 @@ def test_all_is_registered_uploaded_and_fitted_and_once_only(
     assert status == 0, output + complaints
     assert "registered: workload vision" in output
     assert "uploaded: execution monday\nuploaded: execution measured" in output
-    assert "off by 4.2% (the mean of their variant by 61.0%); 93% within the 90 % interval" in output
+    assert "off by 4.2% (the mean of their variant by 61.0%); 93% within the 90 % interval" in " ".join(output.split())
     kept = {one["execution"]: one for one in service.get("/workloads/vision/samples").json()["items"]}
     assert kept["monday"]["requests"]["count"] == 240
     assert kept["measured"]["batches"]["count"] == 32
@@ -114,7 +114,7 @@ def test_another_spec_of_that_name_is_told_and_not_taken(
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("a.csv", "time,user\n1,shop\n2,nobody\n", "line 3, user: unknown name; known: shop, archive, not 'nobody'"),
+        ("a.csv", "time,user\n1,shop\n2,nobody\n", "line 3, user: unknown user; known: shop, archive, not 'nobody'"),
         ("a.csv", "time,user\n2,shop\n1,shop\n", "line 3, time: must not be less than the time before it, not"),
         ("a.csv", "when,user\n", "line 1, when: unknown column"),
         ("a.csv", "variant,batch,seconds\nresnet18,1,0\n", "line 2, seconds: "),
