@@ -131,8 +131,8 @@ class AgentRead(BaseModel):
     promoted: bool = Field(description="Whether it has ever been the one that answers.")
     report: dict[str, Any] = Field(
         description="Return with interval and by term, every heuristic's beside it, the exact optimum where there is "
-        "one, and in `reason` why it was promoted or not. Of schedulers also `pictures` of one sequence that it was "
-        "judged on; lists leave them out."
+        "one, and in `reason` why it was promoted or not. Of some kinds also `pictures` of what it did "
+        "beside others; lists leave them out."
     )
     created_at: datetime
 

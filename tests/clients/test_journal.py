@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def same_book(one: CarriedRun, other: CarriedRun) -> None:
 
 @pytest.mark.parametrize("flushed", [True, False])
 def test_a_run_goes_on_in_another_process(
-    client: TestClient, backend: Database, forwarded: Handler, policy: Policy, tmp_path: Path, flushed: bool
+    client: TestClient, database: Database, forwarded: Handler, policy: Policy, tmp_path: Path, flushed: bool
 ) -> None:
     first = CarriedRun(through(forwarded), policy, journal=tmp_path / "run").start()
     drive(first, 40)
@@ -74,7 +75,7 @@ def test_a_run_goes_on_in_another_process(
     assert len(reported(client, second.id, "arrived")) == 42
     assert len(set(names)) == len(names) == 22
     assert not (tmp_path / "run").exists()
-    assert runs(backend) == [second.id]
+    assert runs(database) == [second.id]
 
 
 def drive_on(run: CarriedRun, name: str) -> None:
@@ -83,14 +84,14 @@ def drive_on(run: CarriedRun, name: str) -> None:
 
 
 def test_the_answer_to_the_start_may_be_lost_with_the_process(
-    backend: Database, forwarded: Handler, policy: Policy, tmp_path: Path, clock: Clock
+    database: Database, forwarded: Handler, policy: Policy, tmp_path: Path, clock: Clock
 ) -> None:
     flaky = Flaky(forwarded, "lose the answer", *["refuse"] * 50)
     with pytest.raises(Unreachable):
         CarriedRun(through(flaky), policy, journal=tmp_path / "run", retry=clock.retry(5.0)).start()
     with CarriedRun(through(forwarded), policy, journal=tmp_path / "run") as run:
         drive_on(run, "a")
-    assert runs(backend) == [run.id]
+    assert runs(database) == [run.id]
 
 
 def test_one_process_has_a_journal(forwarded: Handler, policy: Policy, tmp_path: Path) -> None:
@@ -133,7 +134,25 @@ def test_a_journal_that_everything_was_handed_over_of_begins_anew(
     killed(run)
     again = CarriedRun(through(forwarded), policy, journal=tmp_path / "run").start()
     same_book(again, run)
+    requests = again._deciding._ledger.requests
+    again.arrived("shop", again.now, "r1")  # answered long ago
+    assert again._deciding._ledger.requests == requests
     again.finish()
+    again.close()
+
+
+def test_a_full_disk_cuts_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = journal.Journal(tmp_path / "run")
+    kept.append({"arrived": {"user": "shop", "at": 1.0}})
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:5]))
+    with pytest.raises(OSError, match="No space left"):
+        kept.append({"arrived": {"user": "shop", "at": 2.0}})
+    monkeypatch.undo()
+    kept.append({"arrived": {"user": "shop", "at": 3.0}})
+    kept.close()
+    again = journal.Journal(tmp_path / "run")
+    assert [line["arrived"]["at"] for line in again.lines] == [1.0, 3.0]
     again.close()
 
 

@@ -185,10 +185,6 @@ class Carried:
             for place, batch in busy.items()
         }
 
-    def requests(self) -> Sequence[str]:
-        """Names of those that wait or are worked on."""
-        return [*self._ledger.names()]
-
     def state(self) -> list[Any]:
         """The book as plain lists, numbers and texts, once everything is reported."""
         return pack(self._ledger.state())

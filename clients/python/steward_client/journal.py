@@ -6,6 +6,7 @@ system before the call that brought it returns: it is lost with the machine, not
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
-LARGEST_BYTES = 1 << 20
-"""From this size on a journal whose events are all acknowledged is begun anew."""
+LARGEST_BYTES = 1 << 22
+"""When it has grown by so much, a journal whose events are all acknowledged is begun anew."""
 
 
 class JournalError(RuntimeError):
@@ -37,6 +38,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _locked(path)
+        self._grown = 0
         try:
             self.lines = list(self._read())
         except BaseException:
@@ -44,23 +46,32 @@ class Journal:
             raise
 
     def append(self, line: Line) -> None:
-        """Write a line; it is there when this returns."""
-        os.write(self._file, _encoded(line))
+        """Write a line, all of it or nothing; it is there when this returns.
+
+        Raises:
+            OSError: it can't be written, for want of room for instance.
+        """
+        data, before = _encoded(line), os.fstat(self._file).st_size
+        if os.write(self._file, data) < len(data):
+            os.ftruncate(self._file, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        self._grown += len(data)
 
     @property
     def large(self) -> bool:
         """Whether it is time to begin anew."""
-        return os.fstat(self._file).st_size > LARGEST_BYTES
+        return self._grown > LARGEST_BYTES
 
     def renew(self, *lines: Line) -> None:
         """Replace all that is in it, at once."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
         file = _locked(beside)
-        os.write(file, b"".join(map(_encoded, lines)))
+        with os.fdopen(os.dup(file), "wb") as writer:
+            writer.writelines(map(_encoded, lines))
         beside.replace(self.path)
         os.close(self._file)
-        self._file = file
+        self._file, self._grown = file, 0
 
     def close(self, *, done: bool = False) -> None:
         """Let go of it; what is ``done`` needs none any more."""
@@ -72,7 +83,8 @@ class Journal:
         """All lines; what was cut off in the middle of the last is cut away."""
         whole = self.path.read_bytes()
         end = whole.rfind(b"\n") + 1
-        os.truncate(self._file, end)
+        os.ftruncate(self._file, end)
+        self._grown = end
         for number, line in enumerate(whole[:end].splitlines(), 1):
             try:
                 found = json.loads(line)

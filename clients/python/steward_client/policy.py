@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ROLE = "default"
 BEGUN, RUN = "begun", "run"
-RECENT = 65_536
+RECENT = 16_384
 
 
 class Policy(NamedTuple):
@@ -120,12 +120,12 @@ class CarriedRun(Live[InferenceDecision]):
         retry: Retry | None = None,
         journal: Path | None = None,
     ) -> None:
+        self._journal = None if journal is None else Journal(journal)
         request = {"workload": policy.spec["name"], "carried": True}
         super().__init__(client, request, InferenceDecision.from_dict, retry)
         self._policy = policy
         self._carried: Carried | None = None
         self._unsent: deque[dict[str, Any]] = deque()
-        self._journal = None if journal is None else Journal(journal)
         self._names: dict[str, None] = {}  # in order
         self._told: Any = None
 
@@ -154,18 +154,19 @@ class CarriedRun(Live[InferenceDecision]):
     def _begin(self, journal: Journal) -> None:
         """The journal's first two lines say which run is meant, and from where on it tells; the rest is replayed."""
         if not journal.lines:
-            journal.append({BEGUN: {"key": self._key, "workload": self.workload}})
-        begun = journal.lines[0].get(BEGUN) if journal.lines else {"key": self._key, "workload": self.workload}
+            journal.append(self._begun())
+        begun = (journal.lines or [self._begun()])[0].get(BEGUN)
         if not begun or begun["workload"] != self.workload:
             raise JournalError(f"{journal.path}: no journal of workload {self.workload!r}: {begun}")
         self._key = begun["key"]
         if len(journal.lines) < 2:
             super().start()
-            known = {"id": self.id, "expected": self._expected(), "reports": 0, "state": None}
+            self._told = self._expected()
+            known = self._known(None)
             journal.append({RUN: known})
         else:
             known = journal.lines[1][RUN]
-        self._told = known["expected"]
+        self._told, self._names = known["expected"], dict.fromkeys(known["names"])
         self._carried = self._restored(journal, known)
         self._carried.keep = journal.append
 
@@ -173,7 +174,6 @@ class CarriedRun(Live[InferenceDecision]):
         carried = self._policy.carried(known["expected"])
         if known["state"] is not None:
             carried.restore(known["state"])
-            self._names = dict.fromkeys(carried.requests())
         reports = []
         for line in journal.lines[2:]:
             sealed = carried.replay(line)
@@ -267,8 +267,15 @@ class CarriedRun(Live[InferenceDecision]):
             self._report(self.iteration, self._unsent[0])
             self._unsent.popleft()
         if self._journal is not None and self._journal.large:
-            state = {"id": self.id, "expected": self._told, "reports": self.iteration, "state": self._deciding.state()}
-            self._journal.renew({BEGUN: {"key": self._key, "workload": self.workload}}, {RUN: state})
+            self._journal.renew(self._begun(), {RUN: self._known(self._deciding.state())})
+
+    def _begun(self) -> dict[str, Any]:
+        return {BEGUN: {"key": self._key, "workload": self.workload}}
+
+    def _known(self, state: list[Any] | None) -> dict[str, Any]:
+        """From where on a journal tells, with all before it reported."""
+        names = [*self._names]
+        return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
         """Report what is left, and end the run."""

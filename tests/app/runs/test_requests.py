@@ -50,7 +50,7 @@ def test_reports_are_answered_once_and_read_again_by_another_process(
     second = told(other, run, 1)
     assert told(client, run, 1, status=200) == second
     assert client.put(f"/runs/{run}/iterations/1", json={"at": 0.3}).status_code == 409
-    answer = client.put(f"/runs/{run}/iterations/2", json=EXAMPLE.unfit)
+    answer = client.put(f"/runs/{run}/iterations/2", json={"at": 0.4, "arrived": [{"user": "nobody", "at": 0.35}]})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/arrived/0/user")
     told(client, run, 2)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
@@ -63,7 +63,7 @@ def test_logs_and_batches_are_uploaded_told_and_handed_out_again(client: TestCli
     path, lines = f"/workloads/{vision}/samples", EXAMPLE.samples["application/x-ndjson"]
     headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
     answer = client.post(f"{path}?execution=monday", content=gzip.compress(lines), headers=headers)
-    assert (answer.status_code, answer.json()["accepted"]) == (200, 1), answer.text
+    assert (answer.status_code, answer.json()["accepted"]) == (201, 1), answer.text
     answer = client.post(f"{path}?execution=monday", content=lines, headers={"Content-Type": "application/x-ndjson"})
     assert answer.json()["duplicate"] == 1
     (kept,) = client.get(path).json()["items"]

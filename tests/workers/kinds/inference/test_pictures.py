@@ -94,7 +94,7 @@ def test_all_is_plain_small_and_drawn(played: dict[str, Answers]) -> None:
     assert len(found["plots"][0]["panels"][0]["series"]) == MOST_LINES
     charts = drawing.drawn(found)
     assert len(charts) == 7
-    names = {"largest_batch 0", "lookahead 0", "v0", "v1", "u0", "u1"}
+    names = {"largest_batch 0", "lookahead 0", "v0", "u0", "u1"}
     assert names <= {value for _, _, chart in charts for value in _values(definition(chart))}
 
 

@@ -38,7 +38,7 @@ MADE = layout(
 )
 SECONDS = np.array([[[0.05, 0.1], [0.15, 0.3]]])
 RULES = ("largest_batch", "lookahead")
-SETTINGS = Settings(episodes=8, resamples=200, demonstrations=2, seed=1)
+SETTINGS = Settings(episodes=8, resamples=200, trials=3, tuning_episodes=4, demonstrations=2, seed=1)
 
 
 def problem() -> InferenceProblem:
@@ -138,6 +138,9 @@ def test_all_levels_are_played_and_each_adds_what_it_says(planted: Evaluation) -
         level["policies"]["lookahead"]["outcomes"]["response_quality"]["mean"] for level in found["levels"][4:]
     )
     assert after < before - 0.02
+    assert set(found["tuner"]["settings"]) == {"variant", "batch"}
+    statics = problem()
+    assert statics.static({"variant": 1, "batch": 0}).name == "v1_1"
 
 
 def test_the_page_draws_what_became_of_requests(planted: Evaluation) -> None:

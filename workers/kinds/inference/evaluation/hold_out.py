@@ -49,5 +49,5 @@ def _enough(contents: Sequence[Content], variants: int) -> bool:
 
 def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
     """Every execution's measured batches, without its requests."""
-    without = Requests(*(np.zeros(0, kind) for kind in (np.int64, np.uint8, np.float64)))
+    without = Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]

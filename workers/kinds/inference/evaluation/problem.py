@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Situation
+from app.kinds.contract.policy import Policy, Situation
+from app.kinds.inference.heuristics import statics
 from app.kinds.inference.model import ServiceModel
 from workers.evaluation.levels import Level
-from workers.evaluation.problem import Axis, HeatMapAxes
+from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
 from workers.kinds.simulated.problem import SimulatedProblem
 
 BINS = 10
@@ -47,6 +49,15 @@ class InferenceProblem(SimulatedProblem):
         taken = np.minimum(self.layout.batches[chosen.batch], state.waiting[np.arange(len(action)), chosen.user])
         size = np.where(chosen.user >= 0, taken, 0).astype(np.float64)
         return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.asked >= 0, size, np.nan)
+
+    def tunables(self) -> tuple[Tunable, ...]:
+        """See ``Problem``: of first come, first served on all servers, the variant and the size of batches."""
+        _, variants, sizes = self.layout.shape
+        return Tunable("variant", 0, variants - 1), Tunable("batch", 0, sizes - 1)
+
+    def static(self, values: Mapping[str, int]) -> Policy:
+        """See ``Problem``."""
+        return [*statics(self.layout).values()][values["variant"] * self.layout.shape[2] + values["batch"]]
 
     def action_name(self, action: int) -> str:
         """See ``Problem``."""
