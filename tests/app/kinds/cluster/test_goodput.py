@@ -35,8 +35,8 @@ def test_the_best_batch_is_legal_and_no_tried_one_is_better() -> None:
         for atomic in range(32, 513, 16):
             if 128 <= atomic * gpus[at] <= 1024 and gpus[at] > 1:
                 shape = (1, 1, 1)
-                tried = [np.full(shape, float(v)) for v in (nodes[at], gpus[at], atomic)]
-                value = goodput_at(KNOWN, *tried, np.zeros(shape)).item()  # type: ignore[arg-type]
+                where = np.full(shape, nodes[at]), np.full(shape, gpus[at])
+                value = goodput_at(KNOWN, *where, np.full(shape, float(atomic)), np.zeros(shape)).item()
                 assert value <= found.goodput[0, at] * 1.02  # between the sizes that are tried
 
 

@@ -111,7 +111,7 @@ def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():
-        return both
+        return np.asarray(both, np.float64)
     norms = np.maximum((design**2).sum(axis=0), TINY**2)
     alone = np.diag(np.maximum(design.T @ wanted, 0.0) / norms)
     errors = ((design @ alone.T - wanted[:, None]) ** 2).sum(axis=0)
