@@ -42,6 +42,7 @@ BENCHMARKS = (
     "inference_speed",
     "inference_agents",
     "cluster_simulator",
+    "cluster_goodput",
 )
 Row = dict[str, Any]
 
