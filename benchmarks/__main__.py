@@ -44,6 +44,7 @@ BENCHMARKS = (
     "inference_shifts",
     "inference_fairness",
     "cluster_simulator",
+    "cluster_goodput",
 )
 Row = dict[str, Any]
 

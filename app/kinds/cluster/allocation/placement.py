@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from app.kinds.cluster.allocation.packing import pack
 from app.kinds.cluster.allocation.situation import Situation, Wanted
 from app.kinds.cluster.jobs import Integers
 
@@ -12,7 +13,7 @@ def place(situation: Situation, wanted: Wanted) -> Integers:
     """GPUs of each job on each node, [J, N].
 
     Jobs that keep their number keep their nodes, as long as these are there; the others take from the node with most
-    free GPUs first, in the order that is wanted. Never is more given than a node has.
+    free GPUs first, in the order that is wanted, or are packed. Never is more given than a node has.
 
     Raises:
         ValueError: more is wanted than there is.
@@ -26,6 +27,9 @@ def place(situation: Situation, wanted: Wanted) -> Integers:
     missing = wanted.gpus - kept.sum(axis=1)
     if not missing.any():
         return kept
+    packed = pack(situation.capacity, kept, missing) if wanted.packed else None
+    if packed is not None:
+        return packed
     free: list[int] = (situation.capacity - kept.sum(axis=0)).tolist()
     for job in wanted.order[missing[wanted.order] > 0].tolist():
         _most_free_first(kept[job], int(missing[job]), free)

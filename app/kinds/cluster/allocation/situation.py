@@ -24,8 +24,8 @@ class Outlook(Protocol):
         """How many are left, [J]."""
         ...
 
-    def goodput(self) -> Floats:
-        """Progress a second, in samples at the initial batch size, [J, G + 1]; nothing where it can't use so many."""
+    def goodput(self, gpus: Integers) -> Floats:
+        """Progress a second on so many GPUs, [J, R] for [R]; nothing where a job can't use so many."""
         ...
 
 
@@ -58,10 +58,12 @@ class Wanted(NamedTuple):
     Attributes:
         gpus: of each job, [J].
         order: positions of jobs in the order in which they are placed, [J].
+        packed: whether jobs go to as few nodes as they fill, even if others are moved for that.
     """
 
     gpus: Integers
     order: Integers
+    packed: bool = False
 
 
 Rule = Callable[[Situation], Wanted]

@@ -24,8 +24,8 @@ class Planted:
     def updates(self) -> Floats:
         return self._left
 
-    def goodput(self) -> Floats:
-        return 1 / self.update_seconds()
+    def goodput(self, gpus: Integers) -> Floats:
+        return 1 / self.update_seconds()[:, gpus]
 
 
 @st.composite

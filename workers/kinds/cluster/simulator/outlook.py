@@ -49,10 +49,11 @@ class MeasuredOutlook:
         ]
         return np.array(left, np.float64)
 
-    def goodput(self) -> Floats:
-        """See ``Outlook``; it is not told.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError
+    def goodput(self, gpus: Integers) -> Floats:
+        """See ``Outlook``: scale-invariant iterations a second, by the gradients of the epoch that each is in."""
+        seconds = self.update_seconds()[:, gpus]
+        gains = [
+            application.gain(application.initial, batch)[epoch]
+            for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
+        ]
+        return np.asarray(np.array(gains)[:, None] / seconds, np.float64)

@@ -46,6 +46,8 @@ class ClusterSimulator:
         jobs: that are there now, [J].
         progress: theirs.
         completed: seconds from submission to completion, by name.
+        which: their numbers in the log, [J].
+        applications: of all jobs of the log.
         capacity: GPUs of each node, [N]; it may be changed between intervals.
     """
 
@@ -57,7 +59,7 @@ class ClusterSimulator:
         settings: Settings | None = None,
     ) -> None:
         self.settings, self.log, self._rule = settings or Settings(), log, rule
-        self._applications = [applications[job.application] for job in log]
+        self.applications = [applications[job.application] for job in log]
         self.capacity: Integers = np.full(self.settings.nodes, self.settings.gpus)
         self._rates = Rates(applications)
         self.now, self._came = 0.0, 0
@@ -65,7 +67,7 @@ class ClusterSimulator:
         self.progress = Progress(self._rates, np.zeros(0, np.int64))
         self.which: list[int] = []
         self._rows: Integers = np.zeros(0, np.int64)
-        self._limits = [limits(self._applications[number], job) for number, job in enumerate(log)]
+        self._limits = [limits(self.applications[number], job) for number, job in enumerate(log)]
         self.completed: dict[str, float] = {}
 
     @property
@@ -92,9 +94,8 @@ class ClusterSimulator:
 
     def _train(self, seconds: float) -> None:
         runs = self.jobs.held.any(axis=1)
-        self.progress.train(
-            self._rows, np.where(runs, seconds - np.minimum(self.jobs.restarting, seconds), 0.0), seconds
-        )
+        left = np.where(runs, seconds - np.minimum(self.jobs.restarting, seconds), 0.0)
+        self.progress.train(self, left, seconds)
         self.jobs = table.pass_time(self.jobs, self.now + seconds, seconds, self.settings.demotion)
 
     def _leave(self) -> None:
@@ -108,6 +109,13 @@ class ClusterSimulator:
         self.jobs, self._rows = table.keep(self.jobs, stay), self._rows[stay]
         self.progress.keep(stay)
         self.which = [number for number, stays in zip(self.which, stay.tolist(), strict=True) if stays]
+
+    def rows(self, at: Integers) -> Integers:
+        """See ``Pace``."""
+        return self._rows[at]
+
+    def trained(self, at: Integers) -> None:
+        """See ``Pace``: batches stay as they were submitted."""
 
     def _arrive(self) -> None:
         first = self._came
@@ -129,13 +137,17 @@ class ClusterSimulator:
         held = place(situation, self._rule(situation))
         moved = np.flatnonzero((held != self.jobs.held).any(axis=1) & held.any(axis=1))
         self.jobs = table.move(self.jobs, held, self.settings.restart_seconds)
-        for at in moved.tolist():
-            self._rows[at] = self._row(at)
+        self.started(moved)
+
+    def started(self, at: Integers) -> None:
+        """The jobs at these positions are on new nodes."""
+        for job in at.tolist():
+            self._rows[job] = self._row(job)
 
     def situation(self) -> Situation:
         """What the rule sees."""
         outlook = MeasuredOutlook(
-            [self._applications[number] for number in self.which],
+            [self.applications[number] for number in self.which],
             [self.log[number].batch for number in self.which],
             self.jobs.maximum,
             self.progress.epoch,
@@ -145,7 +157,7 @@ class ClusterSimulator:
 
     def _row(self, at: int) -> int:
         """The rate of a job on the nodes that it has."""
-        application = self._applications[self.which[at]]
+        application = self.applications[self.which[at]]
         placement = packed_first(self.jobs.held[at])
         return self._rates.row(int(self.progress.application[at]), placement, self._batch(application, at, placement))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -48,6 +49,18 @@ class Rates:
         self._rows[application, placement, batch] = row
 
 
+class Pace(Protocol):
+    """How fast jobs go, and what they do after each stretch of time: some change their batch."""
+
+    def rows(self, at: Integers) -> Integers:
+        """Rows of the rates of the jobs at these positions, for the epoch that they are in."""
+        ...
+
+    def trained(self, at: Integers) -> None:
+        """The jobs at these positions have ended an epoch, or the time."""
+        ...
+
+
 class Progress:
     """What J jobs have learned by now, [J] each; changed in place.
 
@@ -75,23 +88,24 @@ class Progress:
         for name in ("application", "epoch", "done", "ended"):
             setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
 
-    def train(self, rows: Integers, left: Floats, seconds: float) -> None:
-        """Jobs train for what is ``left`` [J] of the last ``seconds``, at rates by row, [J]; 0 left: they don't.
+    def train(self, pace: Pace, left: Floats, seconds: float) -> None:
+        """Jobs train for what is ``left`` [J] of the last ``seconds``; 0 left: they don't.
 
         An epoch's end is reached after whole seconds.
         """
         left = left.copy()
-        at = np.flatnonzero(left > 0)
-        while at.size:
-            rate = self.rates.table[rows[at], self.epoch[at]]
-            end = self.rates.ends[self.application[at], self.epoch[at]]
-            reached = self.done[at] + rate * left[at]
+        training = np.flatnonzero(left > 0)
+        while training.size:
+            rate = self.rates.table[pace.rows(training), self.epoch[training]]
+            end = self.rates.ends[self.application[training], self.epoch[training]]
+            reached = self.done[training] + rate * left[training]
             through = reached >= end
-            self.done[at[~through]] = reached[~through]
-            at, end, rate = at[through], end[through], rate[through]
+            self.done[training[~through]] = reached[~through]
+            at, end, rate = training[through], end[through], rate[through]
             left[at] -= np.rint((end - self.done[at]) / rate)
             self.done[at] = end
             self.epoch[at] += 1
             over = self.epoch[at] == self.rates.epochs[self.application[at]]
             self.ended[at[over]] = seconds - left[at[over]]
-            at = at[~over & (left[at] > 0)]
+            pace.trained(training)
+            training = at[~over & (left[at] > 0)]
