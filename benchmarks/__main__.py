@@ -41,6 +41,7 @@ BENCHMARKS = (
     "inference_serving",
     "inference_speed",
     "inference_agents",
+    "drift_detection",
 )
 Row = dict[str, Any]
 
