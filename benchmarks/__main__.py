@@ -45,6 +45,7 @@ BENCHMARKS = (
     "inference_fairness",
     "cluster_simulator",
     "cluster_goodput",
+    "drift_detection",
 )
 Row = dict[str, Any]
 

@@ -158,6 +158,18 @@ class PromotionRead(BaseModel):
     revision: int
 
 
+class PromotionListed(BaseModel):
+    """A change of who answers in a role; null versions stand for the heuristics."""
+
+    role: str
+    champion: int | None = Field(description="Who answers from then on.")
+    rollback_to: int | None = Field(description="Who answers when it is taken back.")
+    reason: str
+    made_by: str = Field(description="`request`, `training` or `drift`.")
+    figures: dict[str, Any] | None = Field(description="What it rests on, where it was made by no person.")
+    created_at: datetime
+
+
 class GainInterval(BaseModel):
     """A mean with its 95 % interval; null where one value alone says nothing of its spread."""
 
