@@ -5,7 +5,8 @@ Requests are the same whoever decides: they are drawn once, and told apart by ep
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,5 +161,6 @@ class Recorder:
         return np.where(answered, quality, 0.0)
 
     def _all(self) -> Decisions:
-        none = Decisions(*(np.zeros(0, kind) for kind in (np.int64, np.float64, np.int64, np.int64)))
-        return Decisions(*(np.concatenate(parts) for parts in zip(none, *self._decisions, strict=True)))
+        none = Decisions(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        joined: Iterator[Any] = (np.concatenate(parts) for parts in zip(none, *self._decisions, strict=True))
+        return Decisions(*joined)
