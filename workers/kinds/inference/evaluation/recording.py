@@ -85,7 +85,8 @@ def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
 def requests_of(world: InferenceWorld) -> Requests:
     """All requests of a world's present episodes; nothing in it changes."""
     users, load = len(world.layout.users), world.load
-    streams, rates, places = (part.copy() for part in world.worlds[-3:])
+    copies: Iterator[Any] = (part.copy() for part in world.worlds[-3:])
+    streams, rates, places = copies
     times = [
         arrived(load, streams, rates, places, b, u, world.given.seed[b])
         for b in range(world.batch)
