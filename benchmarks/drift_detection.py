@@ -1,8 +1,10 @@
 """How often drifts are noticed that there are not, and how soon those that there are.
 
 ``python -m benchmarks.drift_detection`` — streams as kind ``inference`` makes them: seconds of four batches a report
-(spread 10 %), and requests of a control interval (100 expected, Poisson, or with a rate that varies by 22 %). False
-alarms are counted while the model holds, and while everything is off by what is tolerated, a factor of 1.1. Delays are
+(spread 10 %), the same with pauses that the model knows nothing of (one report in a hundred takes five times as long),
+and requests of a control interval (100 expected, Poisson, or with a rate that varies by 22 %).
+
+False alarms are counted while the model holds, and while all is off by what is tolerated, a factor of 1.1. Delays are
 reports from a shift, after ``BEFORE`` reports without one, to its notice; who hasn't noticed it after ``LONGEST``
 counts as that. The peer is a z test of the mean of the last ``WINDOW`` reports against the model and what it tolerates:
 a test of two windows, one of which is the model's. Its threshold is the one that, on seeds of its own, is met as often
@@ -30,10 +32,11 @@ SEEDS, CALM, LONGEST, WINDOW, BEFORE = 200, 1_000, 400, 10, 50
 STATED = 10_000  # reports between two false alarms that both tests are set to
 SPREAD, BATCHES, EXPECTED, TOLERATED = 0.1, 4, 100.0, 1.1
 SHIFTS = (1.25, 1.5, 2.0)
+PAUSE = 5.0
 
 
 class Stream(NamedTuple):
-    """What is drawn, and the variance of its relative error in one report.
+    """What is drawn, and the variance of its relative error in one report as the model has it.
 
     Attributes:
         draw: a report's residual, given the factor by which the world is off.
@@ -51,6 +54,11 @@ def seconds(rng: np.random.Generator, factor: float) -> Residual:
     return measured("x", float(logs.sum()), BATCHES, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
 
 
+def hiccups(rng: np.random.Generator, factor: float) -> Residual:
+    """Of four batches, which a pause makes five times as long in one report of a hundred."""
+    return seconds(rng, factor * (PAUSE if rng.random() < 0.01 else 1.0))
+
+
 def load(variation: float) -> Callable[[np.random.Generator, float], Residual]:
     """Of one control interval."""
 
@@ -63,6 +71,7 @@ def load(variation: float) -> Callable[[np.random.Generator, float], Residual]:
 
 STREAMS = (
     Stream("seconds", seconds, SPREAD**2 / BATCHES),
+    Stream("seconds, pauses", hiccups, SPREAD**2 / BATCHES),
     Stream("load, Poisson", load(0.0), 1 / EXPECTED),
     Stream("load, varying", load(0.05), 1 / EXPECTED + 0.05),
 )
@@ -114,7 +123,7 @@ def results() -> list[Row]:
 
 
 def _of(stream: Stream) -> list[Row]:
-    limit, rows = threshold(stream), []
+    limit, rows = threshold(stream._replace(draw=seconds) if stream.draw is hiccups else stream), list[Row]()
     for factor in (1.0, TOLERATED):
         own = sum(ours(drawn(stream, seed, factor), CALM) is not None for seed in range(SEEDS))
         peer = sum(theirs(stream, limit, drawn(stream, seed, factor), CALM) is not None for seed in range(SEEDS))

@@ -355,13 +355,7 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
         model_version=trained.model_version,
         algorithm=trained.algorithm,
         seed=trained.seed,
-        report={
-            **trained.report,
-            "version": version,
-            "good_enough": bool(trained.report.get("promoted")),
-            "promoted": trained.promote,
-            "reason": trained.reason,
-        },
+        report={**trained.report, "version": version, "promoted": trained.promote, "reason": trained.reason},
         artifact=trained.artifact,
     )
     session.add(agent)

@@ -13,9 +13,9 @@ from app.agents.evidence import standard_errors
 from app.agents.schemas import GainInterval
 from app.kinds.contract.drift import Reached
 
-BLOCK = 25
+BLOCK = 50
 """Reports of a block: so many that the next block hardly depends on it."""
-MOST_BLOCKS = 40
+MOST_BLOCKS = 24
 
 
 class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):

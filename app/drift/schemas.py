@@ -34,7 +34,7 @@ class DriftResponse(BaseModel):
     shadow_decisions: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=200, description="Decisions as a shadow, without a failure, before the agent may answer."
     )
-    window_reports: Annotated[int, Field(ge=4 * BLOCK, le=30 * BLOCK)] = Field(
+    window_reports: Annotated[int, Field(ge=4 * BLOCK, le=10 * BLOCK)] = Field(
         default=10 * BLOCK, description="Reports after the promotion by which the agent is held against the one before."
     )
     equivalence_margin: EquivalenceMargin = 0.01

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.agents import service as agents
 from app.database.clock import Clock, database_time
 from app.database.engine import Database
@@ -15,6 +19,8 @@ from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 
 LISTED = 20
+
+logger = logging.getLogger(__name__)
 
 
 def read(database: Database, tenant: str, name: str) -> DriftRead:
@@ -77,7 +83,18 @@ def step(database: Database, clock: Clock = database_time) -> int:
     """Take the next step wherever one is due; how many were taken. Any number of processes may ask at once."""
     with database.reading() as session:
         concerned = repository.concerned(session)
-    return sum(_step(database, workload_id, clock) for workload_id in concerned)
+    return sum(_stepped(database, workload_id, clock) for workload_id in concerned)
+
+
+def _stepped(database: Database, workload_id: str, clock: Clock) -> bool:
+    """Take one workload's step; a defect in it is no other's trouble, and is tried again."""
+    try:
+        return _step(database, workload_id, clock)
+    except SQLAlchemyError:
+        raise
+    except Exception:
+        logger.exception("workload %s: the next step of its answer to a drift failed", workload_id)
+        return False
 
 
 def _step(database: Database, workload_id: str, clock: Clock) -> bool:

@@ -15,7 +15,7 @@ from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING, Loaded
 
 LARGEST_CACHE = 64 << 20  # bytes
-OVERHEAD = 2_000  # bytes of a run beside its state
+OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
 
 
 class Live(msgspec.Struct, eq=False):

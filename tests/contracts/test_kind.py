@@ -133,6 +133,13 @@ class TestEngine:
             assert bytes(kind.engine.serialise(restored)) == stored
             assert step(kind, on, restored, reports).decision == step(kind, on, state, reports).decision
 
+    def test_without_a_domain_model_no_report_tells_of_a_drift(self, kind: Kind) -> None:
+        on = compiled(kind)
+        answered = begin(kind, on)
+        for n in range(len(kind.example.reports)):
+            answered = step(kind, on, answered.state, n)
+            assert answered.residuals is None
+
     def test_no_state_changes_in_place(self, kind: Kind) -> None:
         on, last = compiled(kind), len(kind.example.reports) - 1
         state = walked(kind, on, last)

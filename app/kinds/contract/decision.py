@@ -32,7 +32,10 @@ class DriftNotice(BaseModel):
 
 Drifts = Annotated[
     list[DriftNotice] | None,
-    Field(description="What was found to have drifted by the report that this answers; told once."),
+    Field(
+        description="What was found to have drifted by the report that this answers; told once.",
+        exclude_if=lambda found: found is None,
+    ),
 ]
 
 

@@ -62,7 +62,7 @@ def publish_agent(
     database: Database, model_version: int, *, waits: bool = False, good: bool = True, **more: Any
 ) -> int:
     """An agent as a worker publishes it that was asked not to promote it; its version."""
-    report = {"algorithm": "dqn", "promoted": good, "reason": "as planted", **more}
+    report = {"algorithm": "dqn", "good_enough": good, "reason": "as planted", **more}
     trained = Trained(1, model_version, "dqn", 0, report, artifact(waits=waits), False, "as planted")
     with database.session() as session:
         return agents.publish(session, workloads.require(session, TENANT, NAME).id, trained)

@@ -13,10 +13,10 @@ from app.database.engine import Database
 from app.database.tables import Adaptation, Execution, Job
 from app.drift import service, steps
 from tests.app.both import on_both
-from tests.app.drift.serving import NAME, Served, finish, publish_agent, publish_model, registered
+from tests.app.drift.serving import NAME, SPEC, Served, finish, publish_agent, publish_model, registered
 from tests.app.runs.reporting import start
 
-RESPONSE = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 100, "budget": 5_000}
+RESPONSE = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
 PROMISED = [
     {"name": "response_quality", "unit": "share", "policies": {"agent": {"mean": 0.9, "low": 0.88, "high": 0.92}}}
 ]
@@ -27,7 +27,7 @@ def noticed(client: TestClient, database: Database, **changed: Any) -> Served:
     registered(database)
     assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE | changed).status_code == 200
     served = Served(database, start(database, NAME))
-    served.go(80)
+    served.go(130)
     assert any("drift" in decision for decision in served.go(60, 1.8))
     return served
 
@@ -84,7 +84,7 @@ def test_a_drift_leads_to_a_fit_a_training_a_shadow_and_a_promotion(client: Test
     assert (promotion["made_by"], promotion["champion"], promotion["rollback_to"]) == ("drift", 1, None)
     assert promotion["figures"] == {"decisions": 20, "failures": 0, "agreement": promotion["figures"]["agreement"]}
 
-    decisions = served.go(140, 1.8)
+    decisions = served.go(270, 1.8)
     assert {decision["agent"] for decision in decisions} == {1}
     assert all(decision["shadow"] is None for decision in decisions)
     assert service.step(backend) == 1
@@ -101,7 +101,7 @@ def test_a_bad_agent_is_taken_back(client: TestClient, database: Database) -> No
     served.go(25, 1.8)
     service.step(database)
     assert champion(client) == 1
-    served.go(140, 1.8)
+    served.go(270, 1.8)
     service.step(database)
     done = state(client)
     assert (done["state"], champion(client)) == ("rolled_back", None)
@@ -119,7 +119,7 @@ def test_an_agent_that_reaches_less_than_it_promised_is_taken_back(client: TestC
     tried(client, database, outcomes=[promised])
     served.go(25, 1.8)
     service.step(database)
-    served.go(140, 1.8)
+    served.go(270, 1.8)
     service.step(database)
     assert state(client)["state"] == "rolled_back"
     assert "promised" in state(client)["steps"][-1]["why"]
@@ -227,6 +227,28 @@ def test_the_sample_of_a_part_goes_when_the_run_ends(client: TestClient, databas
     assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
     found = client.get(f"/workloads/{NAME}/samples").json()["items"]
     assert [one["execution"] for one in found] == [served.run]
+
+
+def test_a_workload_with_a_policy_for_each_user_can_not_ask_for_it(client: TestClient, database: Database) -> None:
+    fair = {**SPEC.model_dump(mode="json"), "name": "fair", "policies": "per_user"}
+    assert client.post("/workloads", json=fair).status_code == 201
+    answer = client.put("/workloads/fair/drift", json={"respond": "retrain"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/respond")
+
+
+def test_a_defect_in_one_workloads_step_is_no_others_trouble(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    noticed(client, database)
+
+    def defect(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "begin", defect)
+        assert service.step(database) == 0
+    assert "ZeroDivisionError" in caplog.text
+    assert service.step(database) == 1
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class DriftResponse:
     """ Same seed, same samples: the same result. """
     shadow_decisions: int | Unset = 200
     """ Decisions as a shadow, without a failure, before the agent may answer. """
-    window_reports: int | Unset = 250
+    window_reports: int | Unset = 500
     """ Reports after the promotion by which the agent is held against the one before. """
     equivalence_margin: float | Unset = 0.01
     """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
