@@ -22,6 +22,7 @@ class LearnedInference(SimulatedKind):
     """See ``LearnedKind``."""
 
     name = "inference"
+    continuing = True
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
 
     def fit(self, workload: Workload, seed: int) -> Fitted:

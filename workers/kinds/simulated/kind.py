@@ -37,10 +37,12 @@ class SimulatedKind:
         validation_episodes: by which the agents of a training are compared.
         judged_episodes: by which the best of them is judged beside the baselines.
         window_episodes: by which what goes on learning is judged on each window.
+        continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
     """
 
     name: str
     reads_runs = False
+    continuing = False
     validation_episodes, judged_episodes, window_episodes = 2_048, 4_096, 128
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
