@@ -100,10 +100,12 @@ def test_an_agent_goes_on_learning_through_a_kill(steward_factory: Start, tmp_pa
     server = steward_factory(tmp_path / "data", **QUICK)
     with Connection(server.url) as caller:
         list(served(caller, service, job["id"], 4))
-        beside = Caller(server.url)
-        beside.modelled(server)
-        other = beside.wait(beside.train(algorithm="tabular_q", budget=1_000), 240)
-        assert other["state"] == "succeeded"  # it had its turn between two windows
+    beside = Caller(server.url)
+    beside.modelled(server)
+    other = beside.wait(beside.train(algorithm="tabular_q", budget=1_000), 240)
+    beside.http.close()
+    assert other["state"] == "succeeded"  # it had its turn between two windows
+    with Connection(server.url) as caller:
         assert caller.call("POST", f"/jobs/{job['id']}/cancel", {})[0] == 200
         wait_until(lambda: caller.call("GET", f"/jobs/{job['id']}")[1]["state"] == "cancelled", 120, "the cancelling")
         agents = caller.call("GET", "/workloads/vision/agents")[1]["items"]
