@@ -214,7 +214,7 @@ def test_a_training_that_goes_on_is_had_where_the_kind_can_do_it(client: TestCli
     assert (answer.status_code, answer.json()["not_before"]) == (202, None)
     refused = client.post("/workloads/fair/agents", json={"algorithm": "online"})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/algorithm")
-    assert "a policy for each of shop, archive" in refused.json()["detail"]
+    assert "several roles" in refused.json()["detail"]
 
 
 def test_what_a_kind_can_be_trained_by_is_told_without_what_it_cannot(
