@@ -4,7 +4,8 @@
 [--loads L …]``
 
 **small**: one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told
-first: what the best static leaves of it: where that is nothing, a high score means nothing.
+first: what the best static leaves of it: where that is nothing, a high score means nothing. Settings of algorithms were
+chosen on ``balanced``, so what is recorded is of another system.
 
 **loads**: three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
 torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
@@ -23,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,11 +41,12 @@ from workers.evaluation.wrappers import wrapped
 from workers.inputs import Conditions
 from workers.kinds.inference.evaluation.hindsight import bounded
 from workers.kinds.inference.evaluation.optimum import solve
+from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
-from workers.learning.algorithms.config import Config, QTable
-from workers.learning.algorithms.registry import algorithm, names
+from workers.learning.algorithms.registry import names
 from workers.learning.execution.serial import Plan, Serial
+from workers.learning.training.request import Request, configured
 
 ENVIRONMENTS, EPISODES, TEST_SEED = 512, 256, 2_027
 GOAL_SMALL, GOAL_SERVED, GOAL_QUALITY = 0.03, 0.01, 0.9
@@ -55,14 +56,19 @@ ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # t
 LOADS = ("twitter", "poisson", "bursty")
 PARTS = ("small", *LOADS)
 RECORDED_STEPS = 250_000
+SERVED = "ppo"  # what trainings try where no algorithm is named
+SMALL_SEEDS = 10
+SMALL_STEPS = {  # a3c learns here as a2c does
+    **dict.fromkeys(("dqn", "double_dqn", "dueling_double_dqn", "a2c", "vtrace"), RECORDED_STEPS),
+    "tabular_q": 2_000_000,
+    "ppo": 1_000_000,
+}
 Row = dict[str, Any]
 
 
 def trained(world: InferenceWorld, name: str, steps: int, seed: int, entries: tuple[int, ...]) -> Policy:
     """What an algorithm learns in a world of learners."""
-    config: Config = algorithm(name).config
-    if isinstance(config, QTable):
-        config = msgspec.structs.replace(config, entries=entries)
+    config = configured(name, Request(name, steps), entries, continuing=KIND.continuing)
     runner = Serial(config, world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
@@ -91,14 +97,14 @@ def small(share: float, first: float, second: float) -> tuple[Layout, ServiceMod
     return layout, ServiceModel(log[None], np.full(2, 0.2), rate, np.zeros(2), measured)
 
 
-SMALL = {"balanced": (0.75, 1.6, 1.4), "crowded": (0.6, 2.2, 2.2), "calm": (0.9, 0.6, 0.5)}
+SMALL = {"balanced": (0.75, 1.6, 1.4), "crowded": (0.6, 2.2, 2.2), "uneven": (0.85, 2.4, 0.7)}
 
 
-def on_small(seeds: int, steps: int, algorithms: Sequence[str]) -> list[Row]:
-    """Gaps to the optimum, as shares of what it loses."""
+def on_small(seeds: int, steps: Mapping[str, int], systems: Sequence[str] = tuple(SMALL)) -> list[Row]:
+    """Gaps to the optimum, as shares of what it loses, of algorithms that learn for so many steps."""
     rows = []
-    for name, numbers in SMALL.items():
-        layout, model = small(*numbers)
+    for name in systems:
+        layout, model = small(*SMALL[name])
         solution, entries = solve(layout, model), (0, 1, layout.entries.index("loaded.fast"))
 
         def returned(policy: Policy, layout: Layout = layout, model: ServiceModel = model) -> NDArray[np.float64]:
@@ -111,13 +117,14 @@ def on_small(seeds: int, steps: int, algorithms: Sequence[str]) -> list[Row]:
         rows.append(_row(f"{name}: headroom over the best static ({static.name})", _gap(best, returned(static)), ""))
         rule = max(BASELINES, key=lambda one: float(returned(one).mean()))
         rows.append(_row(f"{name}: gap of the best rule ({rule.name})", _gap(best, returned(rule)), ""))
-        for learner in algorithms:
+        for learner, budget in steps.items():
             gaps = []
             for seed in range(seeds):
                 world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
-                gaps.append(_gap(best, returned(trained(world, learner, steps, seed, entries))))
-            spread = f"{min(gaps):.3f} to {max(gaps):.3f}, {seeds} seeds, {steps:,} steps"
-            goal = f"≤ {GOAL_SMALL:.0%}: {'met' if np.mean(gaps) <= GOAL_SMALL else 'missed'}"
+                gaps.append(_gap(best, returned(trained(world, learner, budget, seed, entries))))
+            spread = f"{min(gaps):.3f} to {max(gaps):.3f}, {seeds} seeds, {budget:,} steps"
+            aim = GOAL_SERVED if learner == SERVED else GOAL_SMALL
+            goal = f"≤ {aim:.0%}: {'met' if max(gaps) <= aim else 'missed'}"
             rows.append(_row(f"{name}: gap of {learner} ({spread})", float(np.mean(gaps)), goal))
             print(rows[-1]["name"], f"{rows[-1]['value']:.4f}", flush=True)
     return rows
@@ -276,9 +283,9 @@ def _bounds(layout: Layout, model: ServiceModel, log: Recorded) -> NDArray[np.fl
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
-    """A short run: two seeds, of ``RECORDED_STEPS`` each."""
+    """A short run: two seeds of ``RECORDED_STEPS`` each on loads; on a small system as ``SMALL_STEPS`` says."""
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    small = on_small(2, RECORDED_STEPS, names()) if "small" in parts else []
+    small = on_small(SMALL_SEEDS, SMALL_STEPS, ["crowded"]) if "small" in parts else []
     return [*small, *on_loads(data, 2, RECORDED_STEPS, [load for load in LOADS if load in parts])]
 
 
@@ -295,7 +302,7 @@ def main() -> None:
 
     begin = time.perf_counter()
     if "small" in wanted.parts:
-        show("inference_agents, small", on_small(wanted.seeds, wanted.steps, wanted.algorithms))
+        show("inference_agents, small", on_small(wanted.seeds, dict.fromkeys(wanted.algorithms, wanted.steps)))
     if "loads" in wanted.parts:
         data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
         show("inference_agents, loads", on_loads(data, wanted.seeds, wanted.steps, wanted.loads))

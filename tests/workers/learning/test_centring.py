@@ -11,10 +11,11 @@ from tests.workers.learning.environments import Planted
 from tests.workers.learning.suite import trained
 from tests.workers.learning.test_value_agents import SMALL, TABLE
 from workers.learning.algorithms.centring import centred
-from workers.learning.algorithms.config import NAMED, Config
+from workers.learning.algorithms.config import NAMED, ActorCritic, Config, endless
 from workers.learning.execution.collector import Collector
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.simulator import Step
+from workers.learning.training.request import Request, configured
 
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 
@@ -103,6 +104,21 @@ def test_errors_are_none_on_average_once_rewards_are_centred() -> None:
 def test_where_nothing_is_discounted_nothing_is_taken_out() -> None:
     reward = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(centred(np, reward, np.zeros((2, 3)), reward), reward)
+
+
+@pytest.mark.parametrize("name", ["tabular_q", "dueling_double_dqn", "a2c", "ppo"])
+def test_who_learns_of_an_endless_problem_is_centred(name: str) -> None:
+    request = Request(name, 10_000)
+    for continuing in (True, False):
+        made = msgspec.to_builtins(configured(name, request, (0,), continuing=continuing))
+        assert made["centred"] is continuing
+
+
+def test_endless_problems_keep_policies_broad_at_first() -> None:
+    usual = NAMED["ppo"]
+    assert isinstance(usual, ActorCritic)
+    assert endless(usual).entropy.start > usual.entropy.start
+    assert endless(usual).entropy.end == usual.entropy.end
 
 
 def test_episodes_that_the_clock_ends_are_counted_and_go_on() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from workers.learning.algorithms import registry
-from workers.learning.algorithms.config import DQN, Config, Imitation, QTable
+from workers.learning.algorithms.config import DQN, Config, Imitation, QTable, endless
 from workers.learning.algorithms.config.shared import DeviceConfig
 from workers.learning.bracket import Entry
 
@@ -95,8 +95,8 @@ def configured(algorithm: str, request: Request, tabular: tuple[int, ...], *, co
         Untrainable: the algorithm is unknown.
     """
     config = _named(algorithm)
-    if continuing and hasattr(config, "centred"):
-        config = msgspec.structs.replace(config, centred=True)
+    if continuing:
+        config = endless(config)
     if isinstance(config, QTable):
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)

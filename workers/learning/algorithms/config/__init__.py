@@ -1,6 +1,6 @@
 """Agents as data: small frozen structs that go to JSON and back, checked for types and ranges."""
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -9,6 +9,11 @@ from workers.learning.algorithms.config.policy import ActorCritic, Cloning, Entr
 from workers.learning.algorithms.config.shared import DeviceConfig, Exploration, Network, Optimiser, Scorer
 from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
 
+AnyConfig = TypeVar("AnyConfig", bound=msgspec.Struct)
+BROAD = 0.1  # the weight of the entropy at first, where advantages are of order 1
+MEAN = 10.0  # the error from which on the loss is linear, where chance adds about 1
+LONG, OFTEN = 1 << 18, 4  # transitions remembered, and updates from them after each slab
+SLOW = 0.005  # the rate of a table
 Config: TypeAlias = msgspec.Struct
 """Any algorithm's, from outside too."""
 BuiltIn = DQN | QTable | ActorCritic
@@ -31,6 +36,27 @@ def named(name: str) -> BuiltIn:
     return NAMED[name]
 
 
+def endless(config: AnyConfig) -> AnyConfig:
+    """The config for problems that go on and on.
+
+    Rewards are centred. A decision then differs from the next best by a small part of what chance adds, so policies
+    must stay broad for long: at the usual entropy they are sure of what the noise of their first rollouts said, and
+    even the exact gradient hardly leads back (10 % from the optimum of a small queue, where .1 led to 0). And losses
+    must not cut errors that are only chance, most of them on one side: what is learned would not be the mean. Values
+    average over more: a longer memory, a slower table.
+    """
+    if isinstance(config, ActorCritic):
+        broad = msgspec.structs.replace(config.entropy, start=max(config.entropy.start, BROAD))
+        return msgspec.structs.replace(config, centred=True, entropy=broad)
+    if isinstance(config, DQN):
+        memory = msgspec.structs.replace(config.memory, capacity=max(config.memory.capacity, LONG))
+        updates = max(config.updates_per_slab, OFTEN)
+        return msgspec.structs.replace(config, centred=True, huber=MEAN, memory=memory, updates_per_slab=updates)
+    if isinstance(config, QTable):
+        return msgspec.structs.replace(config, centred=True, rate=min(config.rate, SLOW))
+    return config
+
+
 __all__ = [
     "DQN",
     "NAMED",
@@ -50,5 +76,6 @@ __all__ = [
     "Scorer",
     "decode",
     "encode",
+    "endless",
     "named",
 ]
