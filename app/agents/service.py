@@ -23,7 +23,7 @@ from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
-from app.policies.artifact import by_role
+from app.policies.artifact import by_role, save_roles
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
@@ -38,14 +38,15 @@ def request_training(
     Raises:
         Conflict: there is no sample or no model yet; it says what to do.
         Invalid: parts of the request contradict each other, or there is no agent to go on from, or the workers of this
-            host can't do it, or the agent is to be promoted where there is no default role.
+            host can't do it.
         NotFound: no model of that version.
     """
     with database.session() as session:
         combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         combinations.check_kind(request, workload.kind)
-        _check_promotion(workload, request)
+        if DEFAULT_ROLE not in roles(workload):
+            combinations.check_together(request)
         if queue.reaches_this_host_alone():
             extras.require(request)
         stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
@@ -55,14 +56,6 @@ def request_training(
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer
-
-
-def _check_promotion(workload: Workload, request: TrainRequest) -> None:
-    """What is promoted by itself gets the default role, which the workload must have."""
-    known = roles(workload)
-    if request.promote and not request.require and DEFAULT_ROLE not in known:
-        message = f"must be false for {workload.name!r}: promote the agent in one of its roles, {', '.join(known)}"
-        raise Invalid(f"promote {message}", errors=[FieldError("/promote", message, request.promote)])
 
 
 def _model_version(session: Session, workload: Workload, version: int | None) -> int | None:
@@ -313,6 +306,12 @@ def install(session: Session, workload: Workload, change: Change, role: str = DE
     session.flush()
 
 
+def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
+    """Have the heuristics answer in place of the default role's champion, in the caller's transaction."""
+    workload = session.get_one(Workload, workload_id, with_for_update=True)
+    install(session, workload, Change(None, version, reason, "training"))
+
+
 def _promotion(workload: Workload, role: str, previous: int | None, reason: str) -> PromotionRead:
     return PromotionRead(
         workload=workload.name,
@@ -340,10 +339,11 @@ class Trained(NamedTuple):
 def publish(session: Session, workload_id: str, trained: Trained) -> int:
     """Store a trained agent as the workload's newest version, in the caller's transaction; the version.
 
-    With ``promote`` it becomes the default role's champion in the same transaction.
+    With ``promote`` it becomes champion in the same transaction: of the default role, or where the workload has none,
+    of every role that it has a policy for.
 
     Raises:
-        Invalid: it is to be promoted, and the workload has no default role.
+        Invalid: it is to be promoted, and the workload has no such role.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = (repository.latest_version(session, workload_id) or 0) + 1
@@ -361,7 +361,22 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
     session.add(agent)
     session.flush()
     if trained.promote:
-        role = _role(workload, DEFAULT_ROLE)
-        change = Change(version, workload.champion(role), trained.reason, "training")
-        install(session, workload, change, role)
+        together = () if DEFAULT_ROLE in roles(workload) else tuple(by_role(trained.artifact))
+        for role in [_role(workload, name) for name in together or (DEFAULT_ROLE,)]:
+            install(session, workload, Change(version, workload.champion(role), trained.reason, "training"), role)
     return version
+
+
+def rivals(workload: Workload) -> dict[str, int | None]:
+    """Who answers now where an agent that is trained would: by role, versions; None: a heuristic."""
+    known = roles(workload)
+    return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
+
+
+def answering(session: Session, workload: Workload) -> bytes | None:
+    """The artifact of ``rivals``: of several roles all in one; None where heuristics answer in all of them."""
+    versions = {role: version for role, version in rivals(workload).items() if version is not None}
+    found = {role: require(session, workload, version) for role, version in versions.items()}
+    if DEFAULT_ROLE in found or not found:
+        return found[DEFAULT_ROLE].artifact if found else None
+    return save_roles({role: _of_role(one.artifact, one.version, role) for role, one in found.items()})

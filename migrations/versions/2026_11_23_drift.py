@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
 
 revision = "2026_11_23_drift"
-down_revision = "2026_11_22_exogenous"
+down_revision = "2026_11_23_not_before"
 branch_labels = None
 depends_on = None
 
