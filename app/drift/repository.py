@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from app.agents.algorithms import ONLINE
 from app.database.tables import Adaptation, Iteration, Job, Run, Workload
 
 MOST_RUNS = 100
@@ -53,7 +54,7 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False) -> Sequen
 def trained_on_line(session: Session, workload_id: str) -> bool:
     """Whether a job goes on that publishes agents by its own rule."""
     jobs = select(Job.request).where(Job.workload_id == workload_id, Job.type == "train", Job.state.in_(OPEN_JOB))
-    return any(request.get("algorithm") == "online" for request in session.scalars(jobs))
+    return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 
 
 def shadowed(session: Session, run: str, first: int, most: int) -> Sequence[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ import logging
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents import service as agents
+from app.agents.algorithms import ONLINE
 from app.database.clock import Clock, database_time
 from app.database.engine import Database
 from app.database.tables import Adaptation, Workload
@@ -64,17 +65,20 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         if response.respond == "retrain":
-            _check(workload)
+            _check(workload, response)
         workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
     return read(database, tenant, name)
 
 
-def _check(workload: Workload) -> None:
+def _check(workload: Workload, response: DriftResponse) -> None:
     lacks = ""
     if DEFAULT_ROLE not in agents.roles(workload):
         lacks = f"{workload.name!r} has a policy for each of several roles"
     elif not KINDS[workload.kind].simulated:
         lacks = f"workloads of kind {workload.kind} have no domain model to leave"
+    if response.algorithm == ONLINE:
+        message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
+        raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
     if lacks:
         raise Invalid(f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")])
 

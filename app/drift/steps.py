@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from app.agents import evidence
 from app.agents import repository as agent_rows
 from app.agents import service as agents
+from app.agents.algorithms import ONLINE
 from app.agents.schemas import TrainRequest
 from app.agents.service import Change
 from app.database.tables import Adaptation, Job, Run, Workload
@@ -159,7 +160,7 @@ def fitted(on: Context) -> None:
     champion = on.workload.champion(DEFAULT_ROLE)
     agent = None if champion is None else agent_rows.find(on.session, on.workload.id, champion)
     request = TrainRequest(
-        algorithm=response.algorithm or ("auto" if agent is None else agent.algorithm),
+        algorithm=response.algorithm or ("auto" if agent is None or agent.algorithm == ONLINE else agent.algorithm),
         budget=response.budget,
         seed=response.seed,
         model=model,

@@ -1,6 +1,7 @@
 """Streams that may drift: each user's requests per second, and the seconds of each variant's batches.
 
-Requests are counted over control intervals. Seconds are compared with the belief, which tolerates what its own models
+Requests are counted over control intervals; where the load wanders over ``LONG`` of them, so that a burst of minutes is
+one count, or two. Seconds are compared with the belief, which tolerates what its own models
 differ by; both tolerate ``TOLERATED`` beside that, for what no agent would be trained anew.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.report import EncodedReport
 
 TOLERATED = 1.1
+WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public load: no notice on an ordinary day
 REACHED = "response_quality"
 SECONDS_OF, ARRIVALS_OF = "seconds.", "arrivals."
 LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks have a say in what is measured
@@ -37,14 +40,16 @@ class Watch:
         self._spread = np.maximum(model.spread, LEAST_SPREAD).tolist()
         self._sizes = layout.spec.batches
         self._names = [f"{SECONDS_OF}{variant}" for variant in layout.variants]
-        self._load = [f"{ARRIVALS_OF}{user}" for user in layout.users]
-        self._wander = [_wander(model, user) for user in range(len(layout.users))]
-        self.streams = len(self._names) + len(self._load)
+        self._load_names = [f"{ARRIVALS_OF}{user}" for user in layout.users]
+        self._loads = [_load(model, user) for user in range(len(layout.users))]
+        intervals = LONG if any(load.wanders for load in self._loads) else 1
+        self._window = intervals * layout.spec.control_seconds
+        self.streams = len(self._names) + len(self._load_names)
 
     def residuals(self, ledger: Ledger, report: EncodedReport) -> Residuals:
-        """What a report says, which the book has taken; a control interval that is over begins anew."""
+        """What a report says, which the book has taken; a count that is over begins anew."""
         found = self._seconds(ledger, report) if ledger.ended else []
-        if ledger.now - ledger.counted_from >= self._layout.spec.control_seconds:
+        if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
         return Residuals(self.streams, found, Reached(REACHED, ledger.worth, ledger.judged))
 
@@ -74,21 +79,37 @@ class Watch:
         if ledger.midnight is None:
             return []
         seconds, found = ledger.now - since, []
+        intervals = max(seconds // self._layout.spec.control_seconds, 1.0)
         at = ledger.midnight + (since + ledger.now) / 2
         for user, count in enumerate(counts):
             expected = float(usual_rate(self._model.rate[user], at)) * seconds
             if expected > 0:
-                variation, tolerated = self._wander[user]
-                found.append(counted(self._load[user], count, expected, variation, tolerated))
+                load = self._loads[user]
+                variation = max(load.variation / intervals, load.brief) if load.wanders else load.variation
+                found.append(counted(self._load_names[user], count, expected, variation, load.tolerated))
         return found
 
 
-def _wander(model: ServiceModel, user: int) -> tuple[float, float]:
-    """Of a user's rate: its variation from one control interval to the next, and the factor that is tolerated.
+class Load(NamedTuple):
+    """Of a user's rate.
 
-    What a forecast from the interval before explains of the variation is slow: a load that wanders has not drifted
-    while it is within a standard deviation of that.
+    Attributes:
+        variation: from one control interval to the next.
+        brief: what of it a forecast from the interval before can't explain; the rest is slow.
+        tolerated: factor; a load that wanders has not drifted while it is within ``USUAL`` standard deviations of that.
     """
+
+    variation: float
+    brief: float
+    tolerated: float
+
+    @property
+    def wanders(self) -> bool:
+        """Whether it is long above its profile, or below it, without any drift."""
+        return self.variation - self.brief > WANDERING
+
+
+def _load(model: ServiceModel, user: int) -> Load:
     variation = float(model.variation[user])
-    near = float(model.forecast[user, 0, VARIATION]) if len(model.forecast) else variation
-    return variation, TOLERATED * exp(sqrt(max(variation - near, 0.0)))
+    brief = min(float(model.forecast[user, 0, VARIATION]), variation) if len(model.forecast) else variation
+    return Load(variation, brief, TOLERATED * exp(USUAL * sqrt(variation - brief)))

@@ -236,6 +236,12 @@ def test_a_workload_with_a_policy_for_each_user_can_not_ask_for_it(client: TestC
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/respond")
 
 
+def test_what_goes_on_training_is_no_answer(client: TestClient, database: Database) -> None:
+    registered(database)
+    answer = client.put(f"/workloads/{NAME}/drift", json={"respond": "retrain", "algorithm": "online"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/algorithm")
+
+
 def test_a_defect_in_one_workloads_step_is_no_others_trouble(
     client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.drift.detector import NOTHING, Drift, Report, observed
-from app.kinds.contract.drift import Residuals
+from app.kinds.contract.drift import Residuals, counted
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.inference.decisions.schemas import InferenceStart
 from app.kinds.inference.kind import KIND
@@ -123,3 +124,16 @@ def test_a_run_of_an_earlier_version_goes_on_without_its_loads_being_watched() -
     found = [one.stream for _ in range(40) for one in farm.step().found]
     assert found
     assert not any(stream.startswith("arrivals") for stream in found)
+
+
+def test_a_load_that_wanders_is_counted_over_longer_times_and_tolerated_more() -> None:
+    farm = Farm(5)
+    known = farm.on.snapshot.model
+    numbers = np.tile([0.9, 10.0, 0.01, -1.6, 1.6, 1.0], (2, 2, 1))
+    wandering = dataclasses.replace(known, variation=np.array([0.3, 0.01]), forecast=numbers)
+    farm.on = KIND.engine.compile(dataclasses.replace(farm.on.snapshot, model=wandering))
+    found = [one for _ in range(320) for one in farm.step().found if one.stream.startswith("arrivals")]
+    assert [one.stream for one in found] == ["arrivals.web", "arrivals.mobile"]  # once in 30 intervals of 5 s
+    assert found[0].expected == pytest.approx(RATES[0] * 150, rel=0.01)
+    alike, calm = (counted("x", 1.3 * 1200, 1200, 0.01, tolerated).evidence[0] for tolerated in (1.44, 1.1))
+    assert alike < 0 < calm
