@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
     from workers.evaluation.hold_out import KeptBack
-    from workers.inputs import HoldOut
+    from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.simulator import Simulator
     from workers.learning.training.problem import Planned
 
 
@@ -24,6 +23,7 @@ class LearnedInference(SimulatedKind):
     """See ``LearnedKind``."""
 
     name = "inference"
+    continuing = True
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
     pictured_episodes = 16
 
@@ -34,16 +34,73 @@ class LearnedInference(SimulatedKind):
         return fit(workload, seed)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``."""
+        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 
+        if "window" in conditions.options:
+            return self._window(workload, conditions)
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
-    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners."""
-        return self.world(workload, conditions)
+    def simulator(self, workload: Workload, conditions: Conditions) -> Any:
+        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners.
+
+        Where every user has an agent of its own they learn in it together.
+        """
+        from workers.kinds.inference.simulator.clients import Clients
+
+        world = self.world(workload, conditions)
+        together = conditions.purpose == "learning" and workload.spec.policies == "per_user"
+        return Clients(world) if together else world
+
+    def save(self, policy: Any, spec: Any) -> bytes:
+        """A policy, or those of all users by name, as an artifact."""
+        from app.kinds.inference.per_user import clients
+        from app.policies.artifact import save, save_roles
+
+        if not isinstance(policy, Mapping):
+            return super().save(policy, spec)
+        return save_roles(
+            {
+                name: save(policy[name], self.name, client.entries, client.actions, {})
+                for name, client in clients(self.layout(spec)).items()
+            }
+        )
+
+    def load(self, artifact: bytes, spec: Any) -> Policy:
+        """See ``SimulatedKind``; the policies of users play together."""
+        from app.kinds.inference.awarding import Together
+        from app.kinds.inference.heuristics import BASELINES
+        from app.kinds.inference.policies import check
+        from app.policies.artifact import load
+
+        made, layout = load(artifact), self.layout(spec)
+        if not made.roles:
+            return super().load(artifact, spec)
+        check(made, layout)
+        return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
+
+    def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
+        """What a window met, met again: the part of it to learn from, or to be judged on."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.simulator.world import InferenceWorld
+        from workers.kinds.inference.windows.window import Window
+
+        window, believed = Window.from_bytes(conditions.options["window"]), ServiceModel.from_bytes(workload.model)
+        spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
+        log = window.learning if conditions.purpose == "learning" else window.judged
+        return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
+
+    def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
+        """See ``Online``: requests as they came, batches as long as they were measured."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.windows.seen import stretch
+        from workers.kinds.inference.windows.window import rebuilt
+
+        layout = self.layout(workload.spec)
+        met = [stretch(layout, run) for run in runs]
+        return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``."""
@@ -66,10 +123,9 @@ class LearnedInference(SimulatedKind):
 
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
         """See ``SimulatedKind``."""
-        from workers.kinds.inference.simulator.world import OUTCOMES
+        from workers.kinds.inference.simulator.world import outcomes_of
 
-        del workload
-        return OUTCOMES
+        return outcomes_of(self.layout(workload.spec))
 
     def length(self, workload: Workload) -> int:
         """See ``SimulatedKind``: a decision for each request, and for each control interval."""
@@ -109,6 +165,8 @@ class LearnedInference(SimulatedKind):
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
         from workers.learning.training.problem import Planned
 
+        if workload.spec.policies == "per_user":
+            return Planned(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
             found = solve(layout, model)

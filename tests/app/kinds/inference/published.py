@@ -11,7 +11,7 @@ from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.per_user import layouts
+from app.kinds.inference.per_user import Client, layouts
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save, save_roles
 from app.policies.network import NetworkPolicy
@@ -19,7 +19,7 @@ from app.workloads import service as workloads
 from tests.app.kinds.inference.runs import model
 
 
-def network(layout: Layout) -> bytes:
+def network(layout: Layout | Client) -> bytes:
     """An artifact that prefers its last legal actions, whatever it sees."""
     entries, actions = len(layout.entries), layout.actions
     arrays = {
