@@ -58,8 +58,8 @@ def _panel(plot: Json, panel: Json, names: Sequence[str]) -> Any:
         chart = base.mark_area(interpolate="step-after", stroke="white", strokeWidth=0.3)
         chart = chart.encode(x=x, y=y.stack("zero"), color=colours, order=alt.Order("place:Q"))
     else:
-        interpolate: Any = "step-after" if plot["form"] == "steps" else "linear"
-        chart = base.mark_line(interpolate=interpolate, strokeWidth=2)
+        stepped = plot["form"] == "steps"
+        chart = base.mark_line(interpolate="step-after" if stepped else "linear", strokeWidth=2)
         dashes = alt.Scale(domain=list(names), range=[DASHES[i % len(DASHES)] for i in range(len(names))])
         dash = alt.StrokeDash("series:N", title=None, scale=dashes, legend=_legend(names))
         chart = chart.encode(x=x, y=y, color=colours, strokeDash=dash)

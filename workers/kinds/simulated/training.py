@@ -148,3 +148,8 @@ class WindowTraining(SimulatedTraining):
         """See ``TrainingProblem``: the heuristic that answers without an agent."""
         name, policy = next(iter(super().experts().items()))
         return {name: policy}
+
+    def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
+        """None: they would be of other episodes than the window's, and take longer than learning from it."""
+        del shown
+        return {}

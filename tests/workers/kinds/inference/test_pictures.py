@@ -15,6 +15,7 @@ from workers.kinds.inference import KIND
 from workers.kinds.inference.evaluation.pictures import MOST_LINES, delay, pictures, policy_map, quality
 from workers.kinds.inference.evaluation.recording import GIVEN_UP, Answers, answers
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.simulated.training import SimulatedTraining, WindowTraining
 
 MADE = layout(
     users=2,
@@ -84,6 +85,15 @@ def test_the_map_counts_what_is_started_most_often(played: dict[str, Answers]) -
         if own.any() and (one.decisions.size[own] == 1).all():
             assert {cell["text"] for cell in alone} == {"1"}
         assert {cell["name"] for cell in panel["cells"]} <= {*MADE.variants, "waits"}
+
+
+def test_a_training_shows_them_and_a_window_does_not() -> None:
+    workload = Workload(MADE.spec, MODEL.to_bytes())
+    shown = {"largest_batch": None, "lookahead": None}
+    found = SimulatedTraining(KIND, workload, 0)._pictures(shown)["pictures"]
+    names = [series["name"] for series in found["plots"][0]["panels"][0]["series"]]
+    assert names[:2] == [*shown]
+    assert WindowTraining(KIND, workload, 0, b"")._pictures(shown) == {}
 
 
 def test_all_is_plain_small_and_drawn(played: dict[str, Answers]) -> None:

@@ -5,7 +5,6 @@ Requests are the same whoever decides: they are drawn once, and told apart by ep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,8 +84,7 @@ def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
 def requests_of(world: InferenceWorld) -> Requests:
     """All requests of a world's present episodes; nothing in it changes."""
     users, load = len(world.layout.users), world.load
-    copies: Iterator[Any] = (part.copy() for part in world.worlds[-3:])
-    streams, rates, places = copies
+    streams, rates, places = world.worlds.streams.copy(), world.worlds.rates.copy(), world.worlds.places.copy()
     times = [
         arrived(load, streams, rates, places, b, u, world.given.seed[b])
         for b in range(world.batch)
@@ -162,6 +160,7 @@ class Recorder:
         return np.where(answered, quality, 0.0)
 
     def _all(self) -> Decisions:
-        none = Decisions(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        joined: Iterator[Any] = (np.concatenate(parts) for parts in zip(none, *self._decisions, strict=True))
-        return Decisions(*joined)
+        empty = np.zeros(0, np.int64)
+        none = Decisions(empty, np.zeros(0), empty, empty)
+        columns: list[Any] = [np.concatenate(parts) for parts in zip(none, *self._decisions, strict=True)]
+        return Decisions(*columns)
