@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, extras, repository
-from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
 from app.domain_models import repository as models
@@ -45,7 +45,7 @@ def request_training(
         combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         combinations.check_kind(request, workload.kind)
-        if DEFAULT_ROLE not in _roles(workload):
+        if DEFAULT_ROLE not in roles(workload):
             combinations.check_together(request)
         if queue.reaches_this_host_alone():
             extras.require(request)
@@ -183,14 +183,15 @@ def promote(database: Database, tenant: str, name: str, version: int, request: P
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        agent, role = require(session, workload, version), _role(workload, request.role)
+        role = _role(workload, request.role)
+        require(session, workload, version)
         lacking = evidence.missing(session, workload, version, request.require)
         if lacking:
             raise Conflict(f"agent {version} of {workload.name!r} is not promoted: {'; '.join(lacking)}")
         previous = workload.champion(role)
         why = request.reason or "promoted by request"
         if previous != version:
-            _install(session, workload, role, agent, previous, why)
+            install(session, workload, Change(version, previous, why), role)
         return _promotion(workload, role, previous, why)
 
 
@@ -206,20 +207,39 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
         require(session, workload, version)
         role = _role(workload, request.role)
         _require_champion(workload, role, version)
-        restored = _before(session, workload, role, version)
-        agent = None if restored is None else require(session, workload, restored)
-        earlier = None if restored is None else _before(session, workload, role, restored)
+        restored = before(session, workload, role, version)
+        earlier = None if restored is None else before(session, workload, role, restored)
         why = request.reason or f"rolled back from agent {version}"
-        _install(session, workload, role, agent, earlier, why)
+        install(session, workload, Change(restored, earlier, why), role)
         return _promotion(workload, role, version, why)
 
 
-def _roles(workload: Workload) -> Sequence[str]:
+def promotions(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[Promotion]:
+    """A page of changes of the workload's champions, newest first."""
+    with database.reading() as session:
+        return repository.promotions(session, workloads.require(session, tenant, name).id, request)
+
+
+def read_promotion(change: Promotion) -> PromotionListed:
+    """A change as listed."""
+    return PromotionListed(
+        role=change.role,
+        champion=change.agent_version,
+        rollback_to=change.previous,
+        reason=change.reason,
+        made_by=change.made_by,
+        figures=change.figures,
+        created_at=change.created_at,
+    )
+
+
+def roles(workload: Workload) -> Sequence[str]:
+    """In which agents may be promoted."""
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 
 def _role(workload: Workload, role: str) -> str:
-    accepted = _roles(workload)
+    accepted = roles(workload)
     if role not in accepted:
         message = f"must be one of {', '.join(accepted)}"
         raise Invalid(
@@ -237,16 +257,31 @@ def _require_champion(workload: Workload, role: str, version: int) -> None:
         raise Conflict(f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present")
 
 
-def _before(session: Session, workload: Workload, role: str, version: int) -> int | None:
+def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
     """What a rollback of a champion restores."""
     promotion = repository.last_promotion_of(session, workload.id, role, version)
     return None if promotion is None else promotion.previous
 
 
-def _install(
-    session: Session, workload: Workload, role: str, agent: Agent | None, rollback_to: int | None, reason: str
-) -> None:
-    """Make an agent (None: the heuristics) a role's champion; ``rollback_to`` is what a rollback of it restores."""
+class Change(NamedTuple):
+    """A change of who answers.
+
+    Attributes:
+        version: of the agent that answers from now on; None: the heuristics do.
+        rollback_to: what a rollback of it restores.
+        reason, made_by, figures: as `Promotion` has them.
+    """
+
+    version: int | None
+    rollback_to: int | None
+    reason: str
+    made_by: str = "request"
+    figures: dict[str, Any] | None = None
+
+
+def install(session: Session, workload: Workload, change: Change, role: str = DEFAULT_ROLE) -> None:
+    """Change a role's champion, in the caller's transaction, which holds the workload's row."""
+    agent = None if change.version is None else require(session, workload, change.version)
     if agent is None:
         del workload.champions[role]
     elif role in workload.champions:
@@ -262,11 +297,19 @@ def _install(
             workload_id=workload.id,
             role=role,
             agent_version=workload.champion(role),
-            previous=rollback_to,
-            reason=reason[:LONGEST_REASON],
+            previous=change.rollback_to,
+            reason=change.reason[:LONGEST_REASON],
+            made_by=change.made_by,
+            figures=change.figures,
         )
     )
     session.flush()
+
+
+def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
+    """Have the heuristics answer in place of the default role's champion, in the caller's transaction."""
+    workload = session.get_one(Workload, workload_id, with_for_update=True)
+    install(session, workload, Change(None, version, reason, "training"))
 
 
 def _promotion(workload: Workload, role: str, previous: int | None, reason: str) -> PromotionRead:
@@ -318,16 +361,16 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
     session.add(agent)
     session.flush()
     if trained.promote:
-        together = () if DEFAULT_ROLE in _roles(workload) else tuple(by_role(trained.artifact))
+        together = () if DEFAULT_ROLE in roles(workload) else tuple(by_role(trained.artifact))
         for role in [_role(workload, name) for name in together or (DEFAULT_ROLE,)]:
-            _install(session, workload, role, agent, workload.champion(role), trained.reason)
+            install(session, workload, Change(version, workload.champion(role), trained.reason, "training"), role)
     return version
 
 
 def rivals(workload: Workload) -> dict[str, int | None]:
     """Who answers now where an agent that is trained would: by role, versions; None: a heuristic."""
-    roles = _roles(workload)
-    return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in roles else roles)}
+    known = roles(workload)
+    return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
 
 
 def answering(session: Session, workload: Workload) -> bytes | None:

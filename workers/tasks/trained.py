@@ -93,7 +93,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
             model_version=given.model_version,
             algorithm=str(trained.report["algorithm"]),
             seed=int(trained.report["seed"]),
-            report=trained.report,
+            report={**trained.report, "good_enough": trained.report["promoted"]},
             artifact=trained.artifact,
             promote=promote,
             reason=reason,

@@ -76,11 +76,13 @@ class TrainingOptions(NamedTuple):
         algorithms: names that apply; None: every registered algorithm.
         unused: fields that the kind has no use for.
         experts: what can be imitated.
+        online: whether agents can go on learning from what runs have just reported.
     """
 
     algorithms: Sequence[str] | None = None
     unused: Sequence[str] = ()
     experts: Sequence[str] = ()
+    online: bool = False
 
 
 class Example(NamedTuple):

@@ -12,6 +12,9 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
+    from workers.evaluation.hold_out import KeptBack
+    from workers.inputs import HoldOut, LoggedRun
+    from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
     from workers.learning.training.problem import Planned
 
@@ -22,6 +25,7 @@ class LearnedInference(SimulatedKind):
     name = "inference"
     continuing = True
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
+    pictured_episodes = 16
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -30,10 +34,12 @@ class LearnedInference(SimulatedKind):
         return fit(workload, seed)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``."""
+        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 
+        if "window" in conditions.options:
+            return self._window(workload, conditions)
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
@@ -75,6 +81,27 @@ class LearnedInference(SimulatedKind):
         check(made, layout)
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
 
+    def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
+        """What a window met, met again: the part of it to learn from, or to be judged on."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.simulator.world import InferenceWorld
+        from workers.kinds.inference.windows.window import Window
+
+        window, believed = Window.from_bytes(conditions.options["window"]), ServiceModel.from_bytes(workload.model)
+        spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
+        log = window.learning if conditions.purpose == "learning" else window.judged
+        return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
+
+    def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
+        """See ``Online``: requests as they came, batches as long as they were measured."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.windows.seen import stretch
+        from workers.kinds.inference.windows.window import rebuilt
+
+        layout = self.layout(workload.spec)
+        met = [stretch(layout, run) for run in runs]
+        return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
+
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``."""
         from app.kinds.inference.heuristics import BASELINES
@@ -106,6 +133,31 @@ class LearnedInference(SimulatedKind):
 
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
+
+    def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
+        """See ``SimulatedKind``: logs of requests."""
+        from workers.kinds.inference.evaluation.hold_out import kept_back
+
+        return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
+
+    def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> InferenceProblem:
+        """See ``SimulatedKind``."""
+        from workers.kinds.inference.evaluation.problem import InferenceProblem
+
+        return InferenceProblem(self, workload, held_out, without)
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
+        """See ``SimulatedKind``: what becomes of requests; beside what is shown, other baselines."""
+        from workers.evaluation.arena import Bare
+        from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
+        from workers.kinds.inference.evaluation.recording import answers
+
+        rules = self.baselines(workload)
+        several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
+        conditions = Conditions(self.pictured_episodes, seed)
+        played = {name: answers(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        rule = next((name for name in shown if name in rules), next(iter(several)))
+        return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
     def reference(self, workload: Workload) -> Planned:
         """See ``LearnedKind``: the optimum of one server whose answers lose nothing by delay."""

@@ -15,6 +15,7 @@ COMPETING = ("ppo",)
 """The algorithms that `auto` tries with every seed, beside the planner."""
 SEEDS = 3  # of `auto`, where their number is not given
 STEPS = 2_000_000  # where no budget is given
+ONLINE = "ppo"  # what goes on from window to window, where it begins anew
 FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
 
 

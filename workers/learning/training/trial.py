@@ -110,12 +110,17 @@ class Trial:
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
 
-    def compared(self) -> Candidate:
+    @property
+    def artifact(self) -> bytes:
         """What has been learned so far."""
         found = self.runner.agent.export()
         several = isinstance(found, Mapping)
         learned = {role: self._built(one) for role, one in found.items()} if several else self._built(found)
-        artifact = self.problem.save(learned)
+        return self.problem.save(learned)
+
+    def compared(self) -> Candidate:
+        """What has been learned so far, and how good it is."""
+        artifact = self.artifact
         return Candidate(artifact, self.problem.score(artifact))
 
     def _built(self, exported: Exported) -> Any:

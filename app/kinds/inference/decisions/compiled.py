@@ -11,6 +11,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
 from app.kinds.inference.awarding import Together
 from app.kinds.inference.decisions.choose import Chooser
+from app.kinds.inference.drift import Watch
 from app.kinds.inference.heuristics import BASELINES, WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -37,6 +38,7 @@ class Compiled:
     Attributes:
         seconds: that batches are expected to take, [C, V, K]; None without a domain model.
         version: of the agent that answers; of several, the newest.
+        watch: tells how far reports are from the domain model; None without one.
         heuristic: answers where no agent does.
         responder: answers.
     """
@@ -47,6 +49,7 @@ class Compiled:
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
         self.seconds: NDArray[np.float64] | None = None if model is None else model.seconds()
+        self.watch = None if model is None else Watch(self.layout, model)
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
         self.heuristic = Chooser(Projector(self.layout, self.seconds), self._rule)
         self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)

@@ -67,6 +67,7 @@ class InferenceWorld(Disturbed):
         conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
             Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
         recorded: requests to be met in place of the model's.
+        believed: the domain model that policies and the service go by, where it isn't the one that is followed.
     """
 
     terms_of = TERMS
@@ -75,7 +76,12 @@ class InferenceWorld(Disturbed):
     view: View
 
     def __init__(
-        self, layout: Layout, models: Sequence[ServiceModel], conditions: Conditions, recorded: Recorded | None = None
+        self,
+        layout: Layout,
+        models: Sequence[ServiceModel],
+        conditions: Conditions,
+        recorded: Recorded | None = None,
+        believed: ServiceModel | None = None,
     ) -> None:
         super().__init__(conditions.batch, conditions.seed, 1)
         self.layout, self.models, self.recorded = layout, models, recorded
@@ -83,7 +89,7 @@ class InferenceWorld(Disturbed):
         self.memoryless = conditions.options.get("service") == "exponential"
         self.renews, self.held_out = conditions.purpose == "learning", len(models) - 1
         spec = layout.spec
-        self.projector = Projector.of(layout, models[0])
+        self.projector = Projector.of(layout, believed or models[0])
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         wanted = spec.weights
         self.weights = np.array([wanted.quality, wanted.fairness, wanted.cost, wanted.switching])
@@ -99,6 +105,7 @@ class InferenceWorld(Disturbed):
         self.requests = max(float(rate.sum()) * spec.episode_seconds, 1.0)  # of a mean episode
         self.whole_cost = max(float(layout.price @ layout.maximum) * spec.episode_seconds, 1e-300)
         self._rows = np.arange(self.batch)
+        self._late = np.zeros((self.batch, len(layout.users)))
         self._state: State | None = None
 
     def _longest(self) -> int:
@@ -140,7 +147,7 @@ class InferenceWorld(Disturbed):
         self.worlds = _worlds(self.batch, self.layout)
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
-        kernels.start(self.rules, self.given, self.load, self.worlds, self.amounts, self._rows)
+        self._start(self.amounts, self._rows)
         self._look()
         self._settle()
         return self.view
@@ -172,7 +179,7 @@ class InferenceWorld(Disturbed):
 
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)
-        kernels.start(self.rules, self.given, self.load, self.worlds, np.zeros((self.batch, 7)), rows)
+        self._start(np.zeros((self.batch, 7)), rows)
         fresh = _known(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
@@ -183,6 +190,12 @@ class InferenceWorld(Disturbed):
         observation, mask = self.view.observation.copy(), self.view.mask.copy()
         observation[rows], mask[rows] = view
         self._state, self.view = state, View(observation, mask)
+
+    def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
+        """Begin episodes, which know the rates of late before them."""
+        kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
+        times = self.worlds.user_time
+        times[rows, :, kernels.RATE] += self._late[rows] * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
 
     def _look(self) -> None:
         known = _known(self.batch, self.layout)
@@ -240,8 +253,7 @@ class InferenceWorld(Disturbed):
         self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
         origin = self._uniform(count)
         if self.recorded is not None:
-            low, high = self.recorded.first, self.recorded.last
-            self.load.origin[rows] = low + origin * max(high - low, 0.0)
+            self.load.origin[rows], self._late[rows] = self.recorded.drawn(origin)
         else:
             self.load.origin[rows] = origin * DAY_SECONDS
 
