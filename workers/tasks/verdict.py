@@ -26,6 +26,10 @@ def verdict(terms: PromotionTerms, report: dict[str, Any], rivals: Mapping[str, 
         return False, f"good enough, and waits for {' and '.join(terms.request.require)}: {reason}"
     changed = [version for role, version in rivals.items() if version != terms.rivals.get(role)]
     if changed:
-        present = " and ".join(dict.fromkeys("a heuristic" if one is None else f"agent {one}" for one in changed))
-        return False, f"the champion was changed during the training, and {present} was not its rival: {reason}"
+        present = list(dict.fromkeys("a heuristic" if one is None else f"agent {one}" for one in changed))
+        rivals_not = "was not its rival" if len(present) == 1 else "were not its rivals"
+        return (
+            False,
+            f"the champion was changed during the training, and {' and '.join(present)} {rivals_not}: {reason}",
+        )
     return True, reason
