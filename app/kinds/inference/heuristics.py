@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.state import CONTROL, State
 
 Floats = NDArray[np.float64]
@@ -321,8 +322,8 @@ def statics(layout: Layout) -> Mapping[str, Composed]:
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
 BASELINES = (
+    Composed(Lookahead(), ExpectedReturn()),
     Composed(Lookahead(), AllOn()),
-    Composed(Lookahead(), Utilisation()),
     Composed(QualityRate(), AllOn()),
     Composed(LargestBatch(), AllOn()),
     Composed(LargestBatch(), Utilisation()),

@@ -34,7 +34,7 @@ class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
-        seconds: that batches are expected to take, [C, V, K]; None without a domain model.
+        projector: what the domain model expects.
         version: of the agent that answers; of several, the newest.
         heuristic: answers where no agent does.
         responder: answers.
@@ -45,9 +45,9 @@ class Compiled:
         self.layout: Layout = snapshot.layout
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
-        self.seconds: NDArray[np.float64] | None = None if model is None else model.seconds()
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
-        self.heuristic = OneForAll(Projector(self.layout, self.seconds), self._rule)
+        self.projector = Projector.of(self.layout, model)
+        self.heuristic = OneForAll(self.projector, self._rule)
         self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
         self.responder = self._responder()
 
@@ -66,15 +66,25 @@ class Compiled:
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
         """Who chooses by these policies, by role; the heuristic where a role has none."""
         roles = layouts(self.layout)
-        projectors = [Projector(layout, self.seconds) for layout in roles.values()]
+        projectors = self._projectors(list(roles.values()))
         policies = [part(artifacts[role], role).policy if role in artifacts else self._rule for role in roles]
         return chooser(self.layout, projectors, policies)
+
+    def _projectors(self, seen: list[Layout]) -> list[Projector]:
+        if self.layout.spec.policies == "one":
+            return [self.projector]
+        return [self.projector.of_user(layout, user) for user, layout in enumerate(seen)]
 
     def consulted(self, artifact: Artifact) -> Chooser:
         """Who chooses by one agent in every role that it was made for."""
         return self.chooser(
             {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
         )
+
+    @property
+    def seconds(self) -> NDArray[np.float64] | None:
+        """That batches are expected to take, [C, V, K]; None without a domain model."""
+        return self.projector.seconds
 
     def expected(self) -> dict[str, dict[str, list[float]]] | None:
         """Seconds that batches are expected to take, by class, variant and size; None without a domain model."""

@@ -37,7 +37,8 @@ class InferenceEngine(DecidedInRuns):
 
     def begin(self, compiled: Compiled, run: str, start: InferenceStart, now: datetime) -> Answered:
         """Nothing starts before the first report."""
-        state = begin(compiled.layout, compiled.fleet, carried=start.carried)
+        usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
+        state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried)
         return Answered(begun(compiled, state, run, now), state)
 
     def decode(self, body: bytes) -> EncodedReport:

@@ -17,6 +17,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
+from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.state import State
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
@@ -41,8 +42,8 @@ class Remembering(OneForAll):
 def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[float, int]]) -> Asked:
     """Batches take exactly what is expected; servers start in exactly their time."""
     compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
-    ledger = compiled.ledger(begin(made, compiled.fleet, carried=False))
-    chooser = Remembering(Projector(made, compiled.seconds), policy)
+    ledger = compiled.ledger(begin(made, compiled.fleet, compiled.projector.usual, carried=False))
+    chooser = Remembering(compiled.projector, policy)
     chooser.asked, starting, coming = [], dict[int, float](), list(requests)
     while coming or any(ledger.waiting()) or any(map(ledger.busy, ledger.servers)):
         happened = _next(ledger, starting, coming)
@@ -77,7 +78,7 @@ def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, 
 def simulated(made: Layout, model: Any, policy: Composed, log: Recorded) -> Asked:
     given = world(made, model, 1, 0, log)
     given.reset()
-    asked, projector = Asked(), Projector(made, model.seconds())
+    asked, projector = Asked(), Projector.of(made, model)
     while True:
         state = State(*(np.array(part) for part in given.state))
         action = policy.act(Situation(projector, state, given.view)).action
@@ -86,7 +87,14 @@ def simulated(made: Layout, model: Any, policy: Composed, log: Recorded) -> Aske
             return asked
 
 
-@pytest.mark.parametrize("policy", [Composed(Lookahead(), Utilisation(0.5)), Composed(LargestBatch(), Utilisation())])
+PLAYED = [
+    Composed(Lookahead(), ExpectedReturn()),
+    Composed(Lookahead(), Utilisation(0.5)),
+    Composed(LargestBatch(), Utilisation()),
+]
+
+
+@pytest.mark.parametrize("policy", PLAYED, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_service_asks_what_the_simulator_asks(policy: Composed, seed: int) -> None:
     random, made = np.random.default_rng(seed), layout(**SMALL)
