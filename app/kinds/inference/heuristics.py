@@ -56,9 +56,10 @@ class Composed:
         """See ``Policy``."""
         projector, state, view, _ = situation
         action = self.dispatcher.start(projector, state, view.mask)
-        controlled = state.asked == CONTROL
-        if controlled.any():
-            action = np.where(controlled, scaled(projector.layout, state, self.scaler, projector, view.mask), action)
+        rows = np.flatnonzero(state.asked == CONTROL)
+        if len(rows):
+            controlled = State(*(part[rows] for part in state))
+            action[rows] = scaled(projector.layout, controlled, self.scaler, projector, view.mask[rows])
         return Choice(action.astype(np.int64))
 
 
