@@ -250,8 +250,8 @@ def _kept(pairs: Pairs) -> Floats:
     weight: Floats = np.ones(len(wanted))
     for _ in range(ROUNDS):
         weighed = parts * weight[:, None]
-        kept = np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted)
-        weight = scale / np.maximum(np.abs(wanted - parts @ kept), 0.01 * scale)
+        kept = np.asarray(np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted), np.float64)
+        weight = np.asarray(scale / np.maximum(np.abs(wanted - parts @ kept), 0.01 * scale), np.float64)
     return np.clip(kept, LEAST, MOST)
 
 
