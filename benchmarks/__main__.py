@@ -41,6 +41,11 @@ BENCHMARKS = (
     "inference_serving",
     "inference_speed",
     "inference_agents",
+    "inference_shifts",
+    "inference_fairness",
+    "cluster_simulator",
+    "cluster_goodput",
+    "drift_detection",
 )
 Row = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What agents may be trained by: `auto`, `planner`, and the entry points of the group `steward.algorithms`.
+"""What agents may be trained by: `auto`, `planner`, `online`, and the entry points of the group `steward.algorithms`.
 
 Only their names are read, from the metadata of what is installed; what they name is imported by workers alone.
 """
@@ -10,8 +10,10 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
 GROUP = "steward.algorithms"
-CONTESTS = ("auto", "planner")
-"""Several algorithms and the planner; the planner alone."""
+ONLINE = "online"
+"""A training that goes on, from one window of what runs report to the next."""
+CONTESTS = ("auto", "planner", ONLINE)
+"""Several algorithms and the planner; the planner alone; one algorithm, again and again."""
 
 
 def names() -> tuple[str, ...]:

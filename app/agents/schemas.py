@@ -41,6 +41,22 @@ def _no_seconds(value: object) -> None:
     raise ValueError(f"is no budget, and {value!r} neither: give environment steps with 'budget', from 1,000 on")
 
 
+class OnlineSettings(BaseModel):
+    """How a training goes on with algorithm `online`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    window_seconds: Annotated[float, Field(ge=1, le=86_400)] = Field(
+        default=300.0, description="After each of which it learns from what runs have reported in it, and is judged."
+    )
+    steps: Annotated[int, Field(ge=1_000, le=10_000_000)] = Field(
+        default=50_000, description="Environment steps after each window."
+    )
+    windows: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="After how many it ends; default: it goes on until it is cancelled."
+    )
+
+
 class TrainRequest(BaseModel):
     """What may be said about a training; all of it is optional."""
 
@@ -51,7 +67,13 @@ class TrainRequest(BaseModel):
     algorithm: Algorithm = Field(
         default="auto",
         description="`auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone "
-        "on from, its own.",
+        "on from, its own. `online` goes on: after every window of time it learns from what runs have reported in it, "
+        "and each version that is better on it than what answers is published, and answers the next.",
+    )
+    online: OnlineSettings | None = Field(
+        default=None,
+        description="With algorithm `online`; nothing else of the request but `seed`, `device`, "
+        "`start_from`, `model` and `equivalence_margin` applies to it then.",
     )
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
         default=None,
@@ -83,7 +105,9 @@ class TrainRequest(BaseModel):
         default=None, description="Version of the domain model to train on; default: the newest."
     )
     promote: bool = Field(
-        default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
+        default=True,
+        description="Whether the agent becomes the champion when it is good enough; else it waits. Where a workload "
+        "has a policy for each of several roles, they are trained, judged and promoted together.",
     )
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01
@@ -107,8 +131,8 @@ class AgentRead(BaseModel):
     promoted: bool = Field(description="Whether it has ever been the one that answers.")
     report: dict[str, Any] = Field(
         description="Return with interval and by term, every heuristic's beside it, the exact optimum where there is "
-        "one, and in `reason` why it was promoted or not. Of schedulers also `pictures` of one sequence that it was "
-        "judged on; lists leave them out."
+        "one, and in `reason` why it was promoted or not. Of some kinds also `pictures` of what it did "
+        "beside others; lists leave them out."
     )
     created_at: datetime
 
@@ -132,6 +156,18 @@ class PromotionRead(BaseModel):
     previous: int | None = Field(description="The one that answered before.")
     reason: str
     revision: int
+
+
+class PromotionListed(BaseModel):
+    """A change of who answers in a role; null versions stand for the heuristics."""
+
+    role: str
+    champion: int | None = Field(description="Who answers from then on.")
+    rollback_to: int | None = Field(description="Who answers when it is taken back.")
+    reason: str
+    made_by: str = Field(description="`request`, `training` or `drift`.")
+    figures: dict[str, Any] | None = Field(description="What it rests on, where it was made by no person.")
+    created_at: datetime
 
 
 class GainInterval(BaseModel):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.evaluation.problem import Problem
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from workers.learning.joint_simulator import JointSimulator
     from workers.learning.simulator import Simulator
     from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned, TrainingProblem
@@ -83,8 +84,10 @@ class LearnedKind(Protocol):
         """
         ...
 
-    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator | JointSimulator:
         """B environments of the workload under conditions; for evaluations a ``World``, which the protocol plays.
+
+        Where the workload has a policy for each of several roles, learners get one in which they learn together.
 
         Raises:
             ValueError: the kind makes none for this purpose.
@@ -125,6 +128,27 @@ class LearnedKind(Protocol):
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
         """What an agent would have earned in the runs that really happened; ``reason`` where that can't be said."""
+        ...
+
+
+@runtime_checkable
+class Online(Protocol):
+    """A kind whose agents can go on learning from what runs have just reported: see ``TrainingOptions.online``."""
+
+    def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
+        """What runs met in a window of time, so that simulators can let it be met again.
+
+        Args:
+            workload: with its domain model.
+            runs: what each has reported in the window, and no more, at least one report each; perhaps none did.
+
+        Raises:
+            TooLittleData: nothing can be learned from it; the message says what is missing.
+        """
+        ...
+
+    def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
+        """What is learned in, and judged on: parts of the window that have nothing in common."""
         ...
 
 

@@ -76,11 +76,13 @@ class TrainingOptions(NamedTuple):
         algorithms: names that apply; None: every registered algorithm.
         unused: fields that the kind has no use for.
         experts: what can be imitated.
+        online: whether agents can go on learning from what runs have just reported.
     """
 
     algorithms: Sequence[str] | None = None
     unused: Sequence[str] = ()
     experts: Sequence[str] = ()
+    online: bool = False
 
 
 class Example(NamedTuple):
@@ -145,7 +147,10 @@ class Kind(Protocol):
         ...
 
     def roles(self, spec: Any) -> Sequence[str]:
-        """The roles for each of which a workload has a policy of its own; `DEFAULT_ROLE` alone, where there is one."""
+        """The roles for each of which a workload has a policy of its own; `DEFAULT_ROLE` alone, where there is one.
+
+        Where the default role is not among them, a training gives a policy for each: they answer together.
+        """
         ...
 
     def changed(self, spec: Any, patch: Any) -> Any:

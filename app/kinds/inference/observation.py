@@ -28,6 +28,7 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     np.log1p(waiting, out=waiting)
     np.log1p(rate, out=rate)
     waiting /= layout.log_limit
+    rate /= layout.log_limit
     np.minimum(known, layout.ceilings, out=known)
     last = known.shape[1]
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)

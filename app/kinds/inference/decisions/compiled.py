@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
-from app.kinds.inference.decisions.choose import Chooser, OneForAll, chooser
+from app.kinds.inference.awarding import Together
+from app.kinds.inference.decisions.choose import Chooser
+from app.kinds.inference.drift import Watch
 from app.kinds.inference.heuristics import BASELINES, WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -36,6 +38,7 @@ class Compiled:
     Attributes:
         projector: what the domain model expects.
         version: of the agent that answers; of several, the newest.
+        watch: tells how far reports are from the domain model; None without one.
         heuristic: answers where no agent does.
         responder: answers.
     """
@@ -45,9 +48,10 @@ class Compiled:
         self.layout: Layout = snapshot.layout
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
+        self.watch = None if model is None else Watch(self.layout, model)
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
         self.projector = Projector.of(self.layout, model)
-        self.heuristic = OneForAll(self.projector, self._rule)
+        self.heuristic = Chooser(self.projector, self._rule)
         self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
         self.responder = self._responder()
 
@@ -65,15 +69,10 @@ class Compiled:
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
         """Who chooses by these policies, by role; the heuristic where a role has none."""
-        roles = layouts(self.layout)
-        projectors = self._projectors(list(roles.values()))
-        policies = [part(artifacts[role], role).policy if role in artifacts else self._rule for role in roles]
-        return chooser(self.layout, projectors, policies)
-
-    def _projectors(self, seen: list[Layout]) -> list[Projector]:
-        if self.layout.spec.policies == "one":
-            return [self.projector]
-        return [self.projector.of_user(layout, user) for user, layout in enumerate(seen)]
+        policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
+        one = self.layout.spec.policies == "one"
+        policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._rule)
+        return Chooser(self.projector, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
         """Who chooses by one agent in every role that it was made for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from app.kinds.inference.layout import Layout
@@ -64,6 +65,8 @@ class RunState(NamedTuple):
             over ``episode_seconds``: a run of days tells of its users what an episode does, [U].
         requests: how many have arrived.
         carried: whether the client decides by itself.
+        midnight: seconds since 0:00 UTC at the run's start; None for a run of a version that did not keep it.
+        counted_from, counts: requests that have arrived since a moment, [U].
     """
 
     now: float
@@ -75,9 +78,14 @@ class RunState(NamedTuple):
     quality: tuple[float, ...]
     requests: int
     carried: bool
+    midnight: float | None = None
+    counted_from: float = 0.0
+    counts: tuple[int, ...] = ()
 
 
-def begin(layout: Layout, fleet: Fleet, usual: Floats | None, *, carried: bool) -> RunState:
+def begin(
+    layout: Layout, fleet: Fleet, usual: Floats | None, *, carried: bool, midnight: float | None = None
+) -> RunState:
     """A run that has reported nothing: nobody waits, and of each class the minimum of servers is up.
 
     Args:
@@ -88,7 +96,7 @@ def begin(layout: Layout, fleet: Fleet, usual: Floats | None, *, carried: bool) 
     zeros = (0.0,) * users
     servers = {place: Server(up=True) for place in up}
     rate = zeros if usual is None else tuple(map(float, usual))
-    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, rate, zeros, zeros, 0, carried)
+    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, rate, zeros, zeros, 0, carried, midnight)
 
 
 def pack(state: RunState) -> list[Any]:
@@ -98,7 +106,7 @@ def pack(state: RunState) -> list[Any]:
 
 def unpack(stored: list[Any]) -> RunState:
     """The state whose ``pack`` went through JSON."""
-    now, control, queues, servers, rate, answered, quality, requests, carried = stored
+    now, control, queues, servers, rate, answered, quality, requests, carried, *rest = stored
     return RunState(
         float(now),
         float(control),
@@ -109,7 +117,15 @@ def unpack(stored: list[Any]) -> RunState:
         tuple(map(float, quality)),
         requests,
         carried,
+        *_counted(*rest),
     )
+
+
+def _counted(
+    midnight: float | None = None, since: float = 0.0, counts: Sequence[int] = ()
+) -> tuple[float | None, float, tuple[int, ...]]:
+    """Fields that rows of an earlier version have not."""
+    return midnight, float(since), tuple(counts)
 
 
 def _batch(stored: list[Any] | None) -> Batch | None:

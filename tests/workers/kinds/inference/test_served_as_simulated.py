@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.engine import Snapshot
-from app.kinds.contract.policy import Situation
-from app.kinds.inference.decisions.choose import OneForAll
+from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.inference.awarding import Together
+from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import decide
 from app.kinds.inference.heuristics import Composed, LargestBatch, Lookahead, Utilisation
-from app.kinds.inference.layout import Layout
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
@@ -28,7 +30,7 @@ COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "
 """Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
 
 
-class Remembering(OneForAll):
+class Remembering(Chooser):
     """Asks a policy, and keeps what it was asked."""
 
     asked: Asked
@@ -39,7 +41,7 @@ class Remembering(OneForAll):
         return [action]
 
 
-def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[float, int]]) -> Asked:
+def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float, int]]) -> Asked:
     """Batches take exactly what is expected; servers start in exactly their time."""
     compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
     ledger = compiled.ledger(begin(made, compiled.fleet, compiled.projector.usual, carried=False))
@@ -51,7 +53,7 @@ def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[floa
             ledger.drop()
             for place, on in decide([ledger], chooser)[0].turns:
                 starting.pop(place, None)
-                if on and not ledger.servers[place].up:
+                if on and place in ledger.servers and not ledger.servers[place].up:
                     starting[place] = ledger.now + float(made.startup[compiled.fleet.of[place]])
         ledger.drop()
     return chooser.asked
@@ -75,7 +77,7 @@ def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, 
     return now in events
 
 
-def simulated(made: Layout, model: Any, policy: Composed, log: Recorded) -> Asked:
+def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
     given = world(made, model, 1, 0, log)
     given.reset()
     asked, projector = Asked(), Projector.of(made, model)
@@ -87,22 +89,52 @@ def simulated(made: Layout, model: Any, policy: Composed, log: Recorded) -> Aske
             return asked
 
 
-PLAYED = [
-    Composed(Lookahead(), ExpectedReturn()),
-    Composed(Lookahead(), Utilisation(0.5)),
-    Composed(LargestBatch(), Utilisation()),
-]
+class Offering:
+    """An agent of a user: offers the largest batch that is legal, the dearer the longer its own requests have waited.
+
+    While many of them wait it turns servers off and on: no sense, but all that can be done.
+    """
+
+    name = "offering"
+
+    def __init__(self, client: Client, price: int) -> None:
+        self.client, self.price = client, price
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        seen, legal = situation.view
+        column = {name.split(".")[0]: position for position, name in reversed(list(enumerate(self.client.entries)))}
+        price = np.where(seen[:, column["oldest"]] > 0.2, 2, self.price)
+        first = 1 + price * self.client.starts
+        place = np.arange(legal.shape[1])
+        own = (place >= first[:, None]) & (place < first[:, None] + self.client.starts)
+        turns = (place > 3 * self.client.starts) & (seen[:, column["waiting"]] > 0.2)[:, None]
+        wanted = legal & (own | turns)
+        return Choice(np.where(wanted, place, WAIT).max(axis=1))
 
 
-@pytest.mark.parametrize("policy", PLAYED, ids=lambda policy: policy.name)
+def policies(made: Layout) -> dict[str, Policy]:
+    """Of users together, and of all at once."""
+    known = {name: Offering(client, price) for price, (name, client) in enumerate(clients(made).items())}
+    return {
+        "expected return": Composed(Lookahead(), ExpectedReturn()),
+        "lookahead": Composed(Lookahead(), Utilisation(0.5)),
+        "largest": Composed(LargestBatch(), Utilisation()),
+        "together": Together(made, known, Composed(Lookahead(), Utilisation(0.5))),
+        "one of them": Together(made, dict(list(known.items())[:1]), Composed(LargestBatch(), Utilisation())),
+    }
+
+
+@pytest.mark.parametrize("name", ["expected return", "lookahead", "largest", "together", "one of them"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_service_asks_what_the_simulator_asks(policy: Composed, seed: int) -> None:
-    random, made = np.random.default_rng(seed), layout(**SMALL)
+def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
+    random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
+    policy = policies(made)[name]
     times = [np.sort(random.uniform(0, 11.9, random.integers(20, 60))) for _ in range(2)]
     model, log = service(made, SECONDS), Recorded([own + 100.0 for own in times], 100.0, 100.0)
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
     trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
-    assert len(trained) > 40
+    assert len(trained) > 25
     for (there, taken), (here, chosen) in zip(trained, answered, strict=False):
         for name in COMPARED:
             np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-9, err_msg=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.quality import jain
 from app.kinds.inference.state import State
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import World, neutral
@@ -32,10 +33,18 @@ OUTCOMES = (
     Outcome("server_hours", "h"),
     Outcome("cost"),
 )
+FAIRNESS = Outcome("jain", SHARE)
+"""Jain's index of the users' mean qualities; counted, with each of these, where there are several users."""
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s.
 HORIZON = 5  # control intervals after which what is paid counts 1/e, for learners
-PAY = 10.0  # what they are paid in that time, times a return: of order 1 where a tenth is lost
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
+
+
+def outcomes_of(layout: Layout) -> Sequence[Outcome]:
+    """What users count of an episode."""
+    if len(layout.users) == 1:
+        return OUTCOMES
+    return (*OUTCOMES, FAIRNESS, *(Outcome(f"quality.{user}", SHARE) for user in layout.users))
 
 
 class Ticks:
@@ -58,23 +67,29 @@ class InferenceWorld(Disturbed):
         conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
             Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
         recorded: requests to be met in place of the model's.
+        believed: the domain model that policies and the service go by, where it isn't the one that is followed.
     """
 
-    outcomes = OUTCOMES
     terms_of = TERMS
     advice: slice | None = None
     parameters: Sequence[str]
     view: View
 
     def __init__(
-        self, layout: Layout, models: Sequence[ServiceModel], conditions: Conditions, recorded: Recorded | None = None
+        self,
+        layout: Layout,
+        models: Sequence[ServiceModel],
+        conditions: Conditions,
+        recorded: Recorded | None = None,
+        believed: ServiceModel | None = None,
     ) -> None:
         super().__init__(conditions.batch, conditions.seed, 1)
         self.layout, self.models, self.recorded = layout, models, recorded
+        self.outcomes = outcomes_of(layout)
         self.memoryless = conditions.options.get("service") == "exponential"
         self.renews, self.held_out = conditions.purpose == "learning", len(models) - 1
         spec = layout.spec
-        self.projector = Projector.of(layout, models[0])
+        self.projector = Projector.of(layout, believed or models[0])
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         wanted = spec.weights
         self.weights = np.array([wanted.quality, wanted.fairness, wanted.cost, wanted.switching])
@@ -86,8 +101,11 @@ class InferenceWorld(Disturbed):
         self.intervals = int(np.ceil(spec.episode_seconds / spec.control_seconds)) + 1
         self.rules = _rules(layout, self.projector)
         self.steps = self._longest()
+        rate = models[0].rate.mean(axis=1) if recorded is None else recorded.rate
+        self.requests = max(float(rate.sum()) * spec.episode_seconds, 1.0)  # of a mean episode
         self.whole_cost = max(float(layout.price @ layout.maximum) * spec.episode_seconds, 1e-300)
         self._rows = np.arange(self.batch)
+        self._late = np.zeros((self.batch, len(layout.users)))
         self._state: State | None = None
 
     def _longest(self) -> int:
@@ -129,7 +147,7 @@ class InferenceWorld(Disturbed):
         self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
-        kernels.start(self.rules, self.given, self.load, self.worlds, self.amounts, self._rows)
+        self._start(self.amounts, self._rows)
         self._look()
         self._settle()
         return self.view
@@ -148,17 +166,20 @@ class InferenceWorld(Disturbed):
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         self._settle(before)
         self._look()
-        done, final = self.worlds.counts[:, kernels.ENDED] == 1, self.view
-        horizon = HORIZON * self.rules.window
-        pay = self.paid * (PAY * self.rules.until / horizon if self.renews else 1.0)
+        done = self.worlds.counts[:, kernels.ENDED] == 1
+        pay = self.paid * (self.requests if self.renews else 1.0)
         if self.renews and done.any():
+            self.ended = standing(self.worlds, self.rules.until)
             self._begin_anew(np.flatnonzero(done))
-        discount = np.exp(-elapsed / horizon).astype(np.float32)
-        return Step(self.view.observation, self.view.mask, pay.astype(np.float32), done, final.observation, discount)
+        discount = np.exp(-elapsed / (HORIZON * self.rules.window)).astype(np.float32)
+        observation, mask = self.view
+        return Step(
+            observation, mask, pay.astype(np.float32), done, observation, discount, done if self.renews else None
+        )
 
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)
-        kernels.start(self.rules, self.given, self.load, self.worlds, np.zeros((self.batch, 7)), rows)
+        self._start(np.zeros((self.batch, 7)), rows)
         fresh = _known(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
@@ -169,6 +190,12 @@ class InferenceWorld(Disturbed):
         observation, mask = self.view.observation.copy(), self.view.mask.copy()
         observation[rows], mask[rows] = view
         self._state, self.view = state, View(observation, mask)
+
+    def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
+        """Begin episodes, which know the rates of late before them."""
+        kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
+        times = self.worlds.user_time
+        times[rows, :, kernels.RATE] += self._late[rows] * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
 
     def _look(self) -> None:
         known = _known(self.batch, self.layout)
@@ -182,6 +209,7 @@ class InferenceWorld(Disturbed):
         kernels.fairness(self.given, self.worlds, unfair)
         if ended is not None:
             unfair[ended == 1] = 0.0
+        self.ending = (self.worlds.counts[:, kernels.ENDED] == 1) & (True if ended is None else ended == 0)
         requests = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1)
         part = self.amounts
         self.terms = np.stack(
@@ -206,7 +234,11 @@ class InferenceWorld(Disturbed):
             part[:, kernels.ON] / 3600,
             part[:, kernels.COST],
         )
-        return np.stack(columns, axis=1)
+        if len(self.layout.users) == 1:
+            return np.stack(columns, axis=1)
+        now = standing(self.worlds, self.rules.until)
+        fair = np.concatenate([now.jain[:, None], now.quality], axis=1) * self.ending[:, None]
+        return np.concatenate([np.stack(columns, axis=1), fair], axis=1)
 
     def _seeds(self, count: int) -> NDArray[np.uint64]:
         drawn = self.random.integers(0, 1 << 63, 1 if self.same else count, np.uint64)
@@ -221,8 +253,7 @@ class InferenceWorld(Disturbed):
         self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
         origin = self._uniform(count)
         if self.recorded is not None:
-            low, high = self.recorded.first, self.recorded.last
-            self.load.origin[rows] = low + origin * max(high - low, 0.0)
+            self.load.origin[rows], self._late[rows] = self.recorded.drawn(origin)
         else:
             self.load.origin[rows] = origin * DAY_SECONDS
 
@@ -307,6 +338,30 @@ class InferenceWorld(Disturbed):
         self._look()
 
 
+class Standing(NamedTuple):
+    """How users stand in B episodes, by their requests whose fate is decided.
+
+    Attributes:
+        missed: what their qualities lack of 1, over all requests of the user in the episode, [B, U].
+        quality: mean of them; 1 before the first, [B, U].
+        jain: index of the qualities, [B].
+        share: of the episode that is over, [B].
+    """
+
+    missed: Floats
+    quality: Floats
+    jain: Floats
+    share: Floats
+
+
+def standing(worlds: kernels.Worlds, until: float) -> Standing:
+    """See ``Standing``; ``until``: seconds for which requests come."""
+    missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
+    quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
+    share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
+    return Standing(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
+
+
 def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
@@ -338,8 +393,8 @@ def _worlds(batch: int, layout: Layout, factors: int) -> kernels.Worlds:
     return kernels.Worlds(
         clock=np.zeros((batch, 3)),
         counts=np.zeros((batch, 7), np.int64),
-        user_time=np.zeros((batch, users, 4)),
-        user_count=np.zeros((batch, users, 4), np.int64),
+        user_time=np.zeros((batch, users, 5)),
+        user_count=np.zeros((batch, users, 6), np.int64),
         server_time=np.zeros((batch, servers, 3)),
         server_count=np.zeros((batch, servers, 5), np.int64),
         queue=np.zeros((batch, users, room)),

@@ -11,6 +11,7 @@ class TrainRequestAlgorithm(StrEnum):
     DUELING_DOUBLE_DQN = "dueling_double_dqn"
     DUELING_DQN = "dueling_dqn"
     N_STEP_DQN = "n_step_dqn"
+    ONLINE = "online"
     PLANNER = "planner"
     PPO = "ppo"
     PRIORITISED_DQN = "prioritised_dqn"
