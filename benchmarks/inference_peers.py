@@ -23,40 +23,6 @@ from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.state import CONTROL, State
 
 
-class Warm:
-    """A policy that knows how long it has watched: its rates are those of late, not of a time before the first request.
-
-    At first it is told the usual rates; after n control intervals, smoothed rates are over 1 − exp(−n).
-
-    Args:
-        policy: that is told these.
-        usual: requests per second of each user, [U].
-    """
-
-    def __init__(self, policy: Policy, usual: NDArray[np.float64]) -> None:
-        self.policy, self.usual, self.name = policy, usual, policy.name
-        self._intervals = self._turning = np.zeros(0, np.int64)
-
-    def begin(self, seed: int) -> None:
-        """Forget what was watched."""
-        self._intervals = np.zeros(0, np.int64)
-        if hasattr(self.policy, "begin"):
-            self.policy.begin(seed)
-
-    def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
-        projector, state, view, _ = situation
-        if len(self._intervals) != len(state.asked):
-            self._intervals, self._turning = np.full(len(state.asked), -1), np.zeros(len(state.asked), np.bool_)
-        controlled = state.asked == CONTROL
-        self._intervals = self._intervals + (controlled & ~self._turning)
-        seen = 1 - np.exp(-np.maximum(self._intervals, 1.0))[:, None]
-        rate = np.where(self._intervals[:, None] > 0, state.rate / seen, self.usual)
-        choice = self.policy.act(Situation(projector, state._replace(rate=rate), view))
-        self._turning = controlled & (choice.action != WAIT)
-        return choice
-
-
 class AdaptiveBatch:
     """Clipper's batching (Crankshaw et al., NSDI 2017, section 4.3): additive increase, multiplicative decrease.
 

@@ -9,10 +9,15 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
-from app.policies.functions import ACTIVATIONS, dueling, gated, linear, masked, tanh
+from app.policies.functions import ACTIVATIONS, dueling, gated, linear, tanh
 
 CORE = "core."
 GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
+
+
+def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
+    """``functions.relu`` of a fresh array, in its place: of one row it takes a third of the time."""
+    return np.maximum(x, 0.0, out=x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,7 @@ class NetworkPolicy:
         """
         observation = observation.astype(np.float32, copy=False)
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
-        activation = ACTIVATIONS[self.config["activation"]]
+        activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
         for i in range(len(self.config["layers"])):
             hidden = activation(linear(hidden, self.arrays[f"trunk.{i}.weight"], self.arrays[f"trunk.{i}.bias"]))
         q = linear(hidden, self.arrays["advantage.weight"], self.arrays["advantage.bias"])
@@ -83,8 +88,7 @@ class NetworkPolicy:
         if self.config["advice"]:
             start, stop = self.config["advice"]
             q = q + observation[:, start:stop]
-        result: NDArray[np.floating] = masked(q, mask)
-        return result
+        return np.where(mask, q, -np.inf)
 
     def act(self, situation: Situation) -> Choice:
         """The legal action of the highest Q."""

@@ -102,7 +102,7 @@ class Together:
 
     def _wanted(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
         own, alone = client.of(state), client.alone
-        told = Projector(alone, projector.seconds)
+        told = projector.of_user(alone, client.user)
         if policy is not None:
             return asked(policy, Situation(told, own, client.seen(state)))
         view = View(observe(alone, own), mask(alone, own))

@@ -84,7 +84,7 @@ class Carried:
         self._compiled = _compiled(InferenceSpec.model_validate(spec), artifacts, seconds, role)
         layout, fleet = self._compiled.layout, self._compiled.fleet
         self._layout, self._fleet = layout, fleet
-        self._ledger = self._compiled.ledger(begin(layout, fleet, carried=True))
+        self._ledger = self._compiled.ledger(begin(layout, fleet, None, carried=True))
         self._chooser = self._compiled.responder.chooser
         self._earliest = 0.0
         self.events = 0

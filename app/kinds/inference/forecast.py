@@ -11,11 +11,30 @@ from app.kinds.inference.model import DAY_SECONDS, NORMAL_90, Floats, ServiceMod
 
 HOUR = 3600.0
 LEAST_RATE = 1e-9
-WEIGHT, WINDOW, VARIATION, LOW, HIGH, TYPICAL = range(6)
+MOST_VARIATION = 2.0  # of a gamma variable that is told by eighths
+WEIGHT, WINDOW, VARIATION, LOW, HIGH, TYPICAL, LAG, TREND, SLOW = range(9)
 """Columns of ``ServiceModel.forecast``: what of a recent difference stays; the seconds over which recent rates are
 smoothed; squared coefficient of variation about the forecast; quantiles of the error over its standard deviation; the
-median rate over the mean, which bursts lift."""
-UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0])
+median rate over the mean, which bursts lift; what of the usual change goes on, and of that of late; the longer seconds
+over which rates are smoothed that tell of the change of late. After them, over the forecast, means of eighths of what
+came, ascending: ``CAME``."""
+CAME = slice(9, 17)
+EIGHTHS = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
+"""A standard normal variable at their middles."""
+
+
+def spread(variation: ArrayLike) -> Floats:
+    """A gamma variable of mean 1 at the middles of eighths, [..., 8]; by Wilson and Hilferty (1931).
+
+    Args:
+        variation: its squared coefficient of variation.
+    """
+    ninth = np.minimum(np.asarray(variation, np.float64), MOST_VARIATION)[..., None] / 9
+    values = np.maximum(1 - ninth + EIGHTHS * np.sqrt(ninth), 0.0) ** 3
+    return np.asarray(values / values.mean(axis=-1, keepdims=True))
+
+
+UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0, 0.0, 0.0, HOUR, *spread(1.0)])
 """Such numbers where too little is known to fit any."""
 
 
@@ -39,9 +58,19 @@ def usual_rate(rate: Floats, at: ArrayLike) -> Floats:
     return (1 - share) * rate[part % len(rate)] + share * rate[(part + 1) % len(rate)]
 
 
-def corrected(usual: Floats, usual_then: Floats, recent: Floats, weight: float) -> Floats:
-    """Usual rates and a part ``weight`` of the recent difference from them; at least 0."""
-    return np.maximum(usual + weight * (recent - usual_then), 0.0)
+class Recent(NamedTuple):
+    """Rates at the moment of a forecast: smoothed ones, as they are usual, and smoothed for longer; broadcast."""
+
+    rate: Floats
+    usual: Floats
+    slow: Floats
+
+
+def corrected(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
+    """Usual rates, corrected by those of late and by how they change; at least 0. ``numbers`` as above, [..., 17]."""
+    weight, lag, trend = (numbers[..., column] for column in (WEIGHT, LAG, TREND))
+    level = usual + weight * (recent.rate - usual) + lag * (usual - recent.usual)
+    return np.asarray(np.maximum(level + trend * (recent.rate - recent.slow), 0.0))
 
 
 def bounds(mean: Floats, control_seconds: float, numbers: Floats) -> Forecast:
@@ -58,7 +87,8 @@ def forecast(
     Args:
         user: its position.
         at: seconds since some 0:00 UTC.
-        recent: smoothed requests per second, ``ahead`` seconds before ``at``; None: not known.
+        recent: smoothed requests per second, ``ahead`` seconds before ``at``, of which no change is known; None: not
+            known.
         ahead: seconds; between a control interval and an hour what stays of the difference is interpolated.
     """
     near, far = model.forecast[user] if len(model.forecast) else (UNKNOWN, UNKNOWN)
@@ -69,5 +99,6 @@ def forecast(
     if recent is None:
         return bounds(usual, control_seconds, numbers)
     then = numbers[TYPICAL] * usual_rate(model.rate[user], at - ahead)
-    mean = corrected(usual, then, np.asarray(recent, np.float64), float(numbers[WEIGHT]))
+    rate = np.asarray(recent, np.float64)
+    mean = corrected(usual, Recent(rate, then, rate), numbers)
     return bounds(mean, control_seconds, numbers)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.state import CONTROL, State
 
 Floats = NDArray[np.float64]
@@ -55,9 +56,10 @@ class Composed:
         """See ``Policy``."""
         projector, state, view, _ = situation
         action = self.dispatcher.start(projector, state, view.mask)
-        controlled = state.asked == CONTROL
-        if controlled.any():
-            action = np.where(controlled, scaled(projector.layout, state, self.scaler, projector, view.mask), action)
+        rows = np.flatnonzero(state.asked == CONTROL)
+        if len(rows):
+            controlled = State(*(part[rows] for part in state))
+            action[rows] = scaled(projector.layout, controlled, self.scaler, projector, view.mask[rows])
         return Choice(action.astype(np.int64))
 
 
@@ -321,8 +323,8 @@ def statics(layout: Layout) -> Mapping[str, Composed]:
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
 BASELINES = (
+    Composed(Lookahead(), ExpectedReturn()),
     Composed(Lookahead(), AllOn()),
-    Composed(Lookahead(), Utilisation()),
     Composed(QualityRate(), AllOn()),
     Composed(LargestBatch(), AllOn()),
     Composed(LargestBatch(), Utilisation()),

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kinds.inference.quality import QualityTable
-from app.kinds.inference.state import CONTROL
 
 if TYPE_CHECKING:
     from gymnasium import spaces
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 LARGEST_AGE = 2.0  # in units of the age at which an answer is worth nothing
+PIECES = 16  # in which quality falls from all to nothing, where it is tabulated
 WAIT = 0
 """The action that starts nothing, or leaves the servers as they are."""
 
@@ -109,14 +109,18 @@ class Layout:
         return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE]])
 
     @cached_property
-    def asked_for(self) -> Integers:
-        """What may be asked for: control, and a server of each class, [1 + C]."""
-        return np.arange(CONTROL, len(self.servers))
-
-    @cached_property
-    def loadable(self) -> Integers:
-        """What a server may have loaded, [V]."""
-        return np.arange(len(self.variants))
+    def told(self) -> NDArray[np.float32]:
+        """The last entries, by what is asked for from ``CONTROL`` on and what is loaded from ``NOTHING_LOADED`` on,
+        [1 + C, 1 + V, 1 + C + V].
+        """
+        asked, loaded = (
+            np.eye(1 + len(self.servers), dtype=np.float32),
+            np.eye(1 + len(self.variants), dtype=np.float32),
+        )
+        shape = len(asked), len(loaded)
+        wide = np.broadcast_to(asked[:, None], (*shape, len(asked)))
+        long = np.broadcast_to(loaded[:, 1:], (*shape, len(loaded) - 1))
+        return np.concatenate([wide, long], axis=2)
 
     @cached_property
     def user_of(self) -> Integers:
@@ -127,6 +131,13 @@ class Layout:
     def needed(self) -> Integers:
         """How many requests must wait for each start, [U·V·K]."""
         return np.tile(np.concatenate([[1], self.batches[1:]]), self.shape[0] * self.shape[1])
+
+    @cached_property
+    def falling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Delays, ascending [n], and the part of each user's quality that they leave, [U, n]: linear in between."""
+        starts, ends = self.quality.full_until, self.quality.zero_at
+        delays = np.unique(np.concatenate([[0.0], np.linspace(starts, ends, PIECES + 1).ravel()]))
+        return delays, self.quality.by_delay(np.arange(len(self.users))[:, None], delays)
 
     @cached_property
     def observation_space(self) -> spaces.Box:

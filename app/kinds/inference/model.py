@@ -1,8 +1,9 @@
 """The domain model of an ``inference`` workload: how long batches take, and how requests arrive.
 
 A batch of a variant on a server of a class takes ``exp(log_seconds[member] + spread · normal)``; members are models
-that the samples can't tell apart. Requests of a user come as a Poisson process whose rate follows the time of day and,
-within a control interval, a gamma variable of mean 1: the index of dispersion of counts is then above 1.
+that the samples can't tell apart. Requests of a user come as a Poisson process whose rate follows the time of day,
+times gamma variables of mean 1 that hold for a moment, a control interval, or longer: bursts and slow changes apart.
+The index of dispersion of counts is then above 1, the more so the longer they are counted.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from app.kinds.inference.layout import Layout
 from app.kinds.tensors import read_header, written
 
 Floats = NDArray[np.float64]
-FORMAT = "inference-1"
+FORMAT = "inference-2"
 DAY_SECONDS = 86_400.0
+LASTING = np.array([0.1, 1.0, 6.0, 60.0])
+"""For how many control intervals each part of the variation of a rate holds."""
 NORMAL_90 = 1.6448536269514722  # standard normal quantile at 0.95
 
 
@@ -35,8 +38,10 @@ class ServiceModel:
         rate: requests per second by part of the day, which begins at 0:00 UTC, [U, P].
         variation: squared coefficient of variation of the rate from one control interval to the next, [U].
         measured: whether a variant was measured on a class, in any batch size, [C, V].
-        forecast: what the last minutes say of the next, one control interval and an hour ahead, [U, 2, 6]: see
+        forecast: what the last minutes say of the next, one control interval and an hour ahead, [U, 2, 17]: see
             ``app.kinds.inference.forecast``; empty where nothing is known of it.
+        parts: squared coefficients of variation of the rate's factors, by how long these hold (``LASTING``), [U, 4];
+            empty where there is but ``variation``.
     """
 
     log_seconds: Floats
@@ -44,13 +49,20 @@ class ServiceModel:
     rate: Floats
     variation: Floats
     measured: NDArray[np.bool_]
-    forecast: Floats = field(default_factory=lambda: np.zeros((0, 2, 6)))
+    forecast: Floats = field(default_factory=lambda: np.zeros((0, 2, 17)))
+    parts: Floats = field(default_factory=lambda: np.zeros((0, len(LASTING))))
 
     def seconds(self) -> Floats:
         """Mean seconds of a batch over members and spread, [C, V, K]."""
         median: Floats = np.exp(self.log_seconds).mean(axis=0)
         factor = np.exp(self.spread**2 / 2)
         return median * factor[None, :, None]
+
+    def varying(self) -> Floats:
+        """``parts``, or what there is of them, [U, 4]."""
+        if len(self.parts):
+            return self.parts
+        return self.variation[:, None] * (LASTING == 1.0)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Bounds of the 90 % interval of the seconds of one batch, [C, V, K] each: members and spread together."""

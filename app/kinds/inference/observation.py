@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import View
 from app.kinds.inference.layout import WAIT
-from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
 
 if TYPE_CHECKING:
     from app.kinds.inference.layout import Layout
@@ -30,11 +30,10 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     waiting /= layout.log_limit
     rate /= layout.log_limit
     np.minimum(known, layout.ceilings, out=known)
-    last, asked = known.shape[1], known.shape[1] + 1 + len(layout.servers)
-    seen_now = np.empty((len(known), asked + len(layout.variants)), np.float32)
+    last = known.shape[1]
+    seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     seen_now[:, :last] = known
-    seen_now[:, last:asked] = state.asked[:, None] == layout.asked_for
-    seen_now[:, asked:] = state.loaded[:, None] == layout.loadable
+    seen_now[:, last:] = layout.told[state.asked - CONTROL, state.loaded - NOTHING_LOADED]
     return seen_now
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.inference.forecast import CAME, UNKNOWN, VARIATION, WEIGHT, spread
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 
@@ -17,12 +18,34 @@ class Projector(NamedTuple):
     Attributes:
         layout: of the workload.
         seconds: mean seconds of a batch, [C, V, K]; None without a domain model.
+        usual: requests per second of each user over the day, [U]; None where no domain model tells.
+        ahead: numbers of forecasts one control interval ahead, see ``app.kinds.inference.forecast``, [U, 17].
     """
 
     layout: Layout
     seconds: NDArray[np.float64] | None
+    usual: NDArray[np.float64] | None = None
+    ahead: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
         """Of a workload and its domain model, which may be missing."""
-        return cls(layout, None if model is None else model.seconds())
+        if model is None:
+            return cls(layout, None)
+        return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model))
+
+    def of_user(self, layout: Layout, user: int) -> Projector:
+        """As the agent of one user sees it, whose layout is ``layout``."""
+        if self.usual is None or self.ahead is None:
+            return Projector(layout, self.seconds)
+        own = slice(user, user + 1)
+        return Projector(layout, self.seconds, self.usual[own], self.ahead[own])
+
+
+def _ahead(model: ServiceModel) -> NDArray[np.float64]:
+    if len(model.forecast):
+        return np.asarray(model.forecast[:, 0], np.float64)
+    numbers = np.tile(UNKNOWN, (len(model.variation), 1))
+    numbers[:, WEIGHT], numbers[:, VARIATION] = 1.0, model.variation  # the rate of late goes on
+    numbers[:, CAME] = spread(model.variation)
+    return numbers

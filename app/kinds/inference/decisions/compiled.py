@@ -36,7 +36,7 @@ class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
-        seconds: that batches are expected to take, [C, V, K]; None without a domain model.
+        projector: what the domain model expects.
         version: of the agent that answers; of several, the newest.
         watch: tells how far reports are from the domain model; None without one.
         heuristic: answers where no agent does.
@@ -48,10 +48,10 @@ class Compiled:
         self.layout: Layout = snapshot.layout
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
-        self.seconds: NDArray[np.float64] | None = None if model is None else model.seconds()
         self.watch = None if model is None else Watch(self.layout, model)
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
-        self.heuristic = Chooser(Projector(self.layout, self.seconds), self._rule)
+        self.projector = Projector.of(self.layout, model)
+        self.heuristic = Chooser(self.projector, self._rule)
         self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
         self.responder = self._responder()
 
@@ -72,13 +72,18 @@ class Compiled:
         policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
         one = self.layout.spec.policies == "one"
         policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._rule)
-        return Chooser(Projector(self.layout, self.seconds), policy)
+        return Chooser(self.projector, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
         """Who chooses by one agent in every role that it was made for."""
         return self.chooser(
             {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
         )
+
+    @property
+    def seconds(self) -> NDArray[np.float64] | None:
+        """That batches are expected to take, [C, V, K]; None without a domain model."""
+        return self.projector.seconds
 
     def expected(self) -> dict[str, dict[str, list[float]]] | None:
         """Seconds that batches are expected to take, by class, variant and size; None without a domain model."""

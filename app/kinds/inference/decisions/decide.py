@@ -51,6 +51,8 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
     Raises:
         IllegalAction: a policy chose what it may not.
     """
+    if len(ledgers) == 1:
+        return [_alone(ledgers[0], chooser)]
     asking, found = [_asking(ledger) for ledger in ledgers], [Decided([], [])] * len(ledgers)
     actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
     while actions:
@@ -62,6 +64,17 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
                 found[run] = done.value
         actions = dict(zip(states, chooser.choose(stacked(list(states.values()))) if states else [], strict=True))
     return found
+
+
+def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
+    asking = _asking(ledger)
+    try:
+        state = next(asking)
+        while True:
+            state = asking.send(chooser.choose(state)[0])
+    except StopIteration as done:
+        decided: Decided = done.value
+        return decided
 
 
 def stacked(states: Sequence[State]) -> State:

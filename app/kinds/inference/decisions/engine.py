@@ -40,7 +40,9 @@ class InferenceEngine(DecidedInRuns):
 
     def begin(self, compiled: Compiled, run: str, start: InferenceStart, now: datetime) -> Answered:
         """Nothing starts before the first report."""
-        state = begin(compiled.layout, compiled.fleet, carried=start.carried, midnight=now.timestamp() % DAY_SECONDS)
+        usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
+        midnight = now.timestamp() % DAY_SECONDS
+        state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
         return Answered(begun(compiled, state, run, now), state)
 
     def decode(self, body: bytes) -> EncodedReport:

@@ -13,8 +13,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from app.kinds.contract.text import number
 from app.kinds.inference.decisions.decide import Decided, Start
 from app.kinds.inference.decisions.schemas import EncodedReason
@@ -69,11 +67,11 @@ def _start(ledger: Ledger, start: Start) -> str:
 
 def _worths(ledger: Ledger, start: Start) -> list[float]:
     """Mean quality of a batch's requests, were it started with each variant."""
-    batch, variants = start.batch, range(len(ledger.layout.variants))
-    seconds = [ledger.expected(start.place, start.loaded, variant, start.size) or 0.0 for variant in variants]
-    delay = batch.started - np.array(batch.at) + np.array(seconds)[:, None]
-    each = ledger.layout.quality.quality(batch.user, np.array(variants)[:, None], delay)
-    worths: list[float] = each.mean(axis=1).tolist()
+    batch, quality, worths = start.batch, ledger.layout.quality, []
+    for variant in range(len(ledger.layout.variants)):
+        seconds = ledger.expected(start.place, start.loaded, variant, start.size) or 0.0
+        delays = [batch.started - at + seconds for at in batch.at]
+        worths.append(quality.total(batch.user, variant, delays) / len(delays))
     return worths
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from app.kinds.inference.layout import Layout
 
 
@@ -14,6 +16,9 @@ class Fleet:
         of: class of each, [S].
         first: the first server of each class, and S at the end, [C + 1].
         known: what a name of a server must be, in words.
+        places: where decisions see users' waiting, and idle, busy and starting servers, among whole numbers; and users'
+            oldest, newest, rate and quality among others.
+        zero_at: seconds from which on each user's answers are worth nothing, [U].
         scalable: whether there is a class of which more or fewer may be on.
     """
 
@@ -26,6 +31,8 @@ class Fleet:
             self.of += [position] * server.maximum
             self.first.append(len(self.names))
         self.scalable = any(server.maximum > server.minimum for server in layout.spec.servers)
+        self.zero_at: list[float] = layout.quality.zero_at.tolist()
+        self.places = _places(len(layout.users), len(layout.servers))
         self.index = {name: at for at, name in enumerate(self.names)}
         ranges = [f"{server.name}-0 to {server.name}-{server.maximum - 1}" for server in layout.spec.servers]
         self.known = f"unknown server; known: {', '.join(ranges)}"
@@ -33,3 +40,9 @@ class Fleet:
     def members(self, position: int) -> range:
         """The servers of a class."""
         return range(self.first[position], self.first[position + 1])
+
+
+def _places(users: int, classes: int) -> tuple[list[slice], list[slice]]:
+    ends = [0, users, *(users + classes * (1 + part) for part in range(3))]
+    whole = [slice(first, last) for first, last in pairwise(ends)]
+    return whole, [slice(part * users, (part + 1) * users) for part in range(4)]

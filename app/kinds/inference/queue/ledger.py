@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import exp
 from typing import NamedTuple
 
@@ -50,9 +51,10 @@ class Ledger:
         self._at = [deque(queue.at) for queue in state.queues]
         self._ids = [deque(queue.ids) for queue in state.queues]
         self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
-        self._zero_at = layout.quality.zero_at.tolist()
+        self._zero_at = fleet.zero_at
         self._counts = [[0] * len(layout.servers) for _ in range(3)]
         self._soonest: float | None = None
+        self._places = fleet.places
         self.ended: list[tuple[int, Batch]] = []
         self.worth = self.judged = 0.0
         self.midnight, self.counted_from = state.midnight, state.counted_from
@@ -102,9 +104,9 @@ class Ledger:
         """A busy server's batch has ended."""
         server = self.servers[place]
         assert server.batch is not None  # noqa: S101 - who calls has made sure of it
-        user, variant, ended = server.batch.user, server.batch.variant, np.array(server.batch.at)
-        quality = self.layout.quality.quality(user, variant, at - ended)
-        self._count(user, len(ended), float(quality.sum()), at)
+        user, variant, arrived = server.batch.user, server.batch.variant, server.batch.at
+        quality = self.layout.quality.total(user, variant, [at - one for one in arrived])
+        self._count(user, len(arrived), quality, at)
         self.ended.append((place, server.batch))
         self._put(place, server._replace(batch=None))
 
@@ -132,9 +134,9 @@ class Ledger:
         return place
 
     def turn_off(self, position: int) -> int:
-        """Turn off the last idle server of a class, else the last that is being started; its place."""
+        """Turn off the last server of a class that is being started, else the last idle one; its place."""
         free = [place for place in self.fleet.members(position) if place in self.servers and not self.busy(place)]
-        place = max(free, key=lambda place: (self.servers[place].up, place))
+        place = max(free, key=lambda place: (not self.servers[place].up, place))
         self._put(place, None)
         return place
 
@@ -204,19 +206,25 @@ class Ledger:
     def seen(self, place: int) -> State:
         """What is known at a decision on a server, or with ``CONTROL`` on the number of servers; B is 1."""
         now, control = self.now, place == CONTROL
-        idle, busy, starting = self._counts
+        asked = CONTROL if control else self.fleet.of[place]
+        loaded = NOTHING_LOADED if control else self.servers[place].loaded
+        oldest = [now - at[0] if at else 0.0 for at in self._at]
+        newest = [now - at[-1] if at else 0.0 for at in self._at]
+        whole, real = self._places  # two arrays, and views of them: eleven arrays would take thrice as long
+        counts = np.array([[*map(len, self._at), *chain(*self._counts), asked, loaded]])
+        values = np.array([[*oldest, *newest, *self._rate, *self.qualities(), self._next_free()]])
         return State(
-            waiting=np.array([[len(at) for at in self._at]]),
-            oldest=np.array([[now - at[0] if at else 0.0 for at in self._at]]),
-            newest=np.array([[now - at[-1] if at else 0.0 for at in self._at]]),
-            rate=np.array([self._rate]),
-            quality=np.array([self.qualities()]),
-            idle=np.array([idle]),
-            busy=np.array([busy]),
-            starting=np.array([starting]),
-            next_free=np.array([self._next_free()]),
-            asked=np.array([CONTROL if control else self.fleet.of[place]]),
-            loaded=np.array([NOTHING_LOADED if control else self.servers[place].loaded]),
+            waiting=counts[:, whole[0]],
+            oldest=values[:, real[0]],
+            newest=values[:, real[1]],
+            rate=values[:, real[2]],
+            quality=values[:, real[3]],
+            idle=counts[:, whole[1]],
+            busy=counts[:, whole[2]],
+            starting=counts[:, whole[3]],
+            next_free=values[:, -1],
+            asked=counts[:, -2],
+            loaded=counts[:, -1],
         )
 
     def _next_free(self) -> float:

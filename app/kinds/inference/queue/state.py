@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.fleet import Fleet
-from app.kinds.inference.state import NOTHING_LOADED
+from app.kinds.inference.state import NOTHING_LOADED, Floats
 
 REQUEST_BYTES, SERVER_BYTES, RUN_BYTES = 120, 400, 2_000
 """Of what holds them, about."""
@@ -83,13 +83,20 @@ class RunState(NamedTuple):
     counts: tuple[int, ...] = ()
 
 
-def begin(layout: Layout, fleet: Fleet, *, carried: bool, midnight: float | None = None) -> RunState:
-    """A run that has reported nothing: nobody waits, and of each class the minimum of servers is up."""
+def begin(
+    layout: Layout, fleet: Fleet, usual: Floats | None, *, carried: bool, midnight: float | None = None
+) -> RunState:
+    """A run that has reported nothing: nobody waits, and of each class the minimum of servers is up.
+
+    Args:
+        usual: requests per second of each user, [U], from which rates are smoothed on; None: not known, 0.
+    """
     users = len(layout.users)
     up = [place for position, count in enumerate(layout.minimum) for place in fleet.members(position)[:count]]
     zeros = (0.0,) * users
     servers = {place: Server(up=True) for place in up}
-    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, zeros, zeros, zeros, 0, carried, midnight)
+    rate = zeros if usual is None else tuple(map(float, usual))
+    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, rate, zeros, zeros, 0, carried, midnight)
 
 
 def pack(state: RunState) -> list[Any]:

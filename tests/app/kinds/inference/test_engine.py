@@ -19,6 +19,7 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.per_user import Client
+from app.kinds.inference.spec import InferenceSpec
 from app.kinds.inference.state import CONTROL
 from app.policies.artifact import Artifact
 from tests.app.kinds.inference.runs import NOW, Live, arrivals, compiled
@@ -112,7 +113,7 @@ def test_control_is_asked_for_once_an_interval_and_servers_start() -> None:
     assert run.report(5.0, servers=[{"server": "cpu-1", "state": "up"}]).servers == {"cpu": 3}
     assert sorted(run.state.servers) == [0, 1, 2]
     assert run.report(10.0).servers == {"cpu": 1}
-    assert sorted(run.state.servers) == [2]  # idle ones go first, then what is being started
+    assert sorted(run.state.servers) == [0]  # what is being started goes first, then idle ones
 
 
 def test_the_requests_of_a_lost_server_wait_again_in_their_places() -> None:
@@ -161,7 +162,7 @@ def test_where_a_policy_fails_or_breaks_the_rules_the_heuristic_answers() -> Non
         named = policy if isinstance(policy, Scripted) else type("Broken", (), {"name": "broken"})()
         decision = answered_by(named).report(0.1, arrived=arrivals("web", 0.05))
         assert (decision.source, decision.reason.code, len(decision.start)) == ("fallback", "fallback", 1)
-        assert "lookahead answers" in decision.reason.text
+        assert "lookahead+expected_return answers" in decision.reason.text
 
 
 def test_without_a_domain_model_requests_are_served_as_they_come() -> None:
@@ -265,3 +266,18 @@ def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
     answers = [json.loads(one.decision) for one in KIND.engine.answer(on, pending, NOW)]
     assert [one["source"] for one in answers] == ["agent", "fallback", "agent"]
     assert "seven" in answers[1]["reason"]["text"]
+
+
+@pytest.mark.parametrize(("users", "limit", "accepted"), [(2, 10_000, True), (3, 6_666, True), (3, 6_667, False)])
+def test_what_all_queues_hold_together_is_bounded(users: int, limit: int, accepted: bool) -> None:
+    quality = {"full_until": 1, "zero_at": 2}
+    wanted = {
+        **spec().model_dump(),
+        "users": [{"name": f"u{i}", "quality": quality} for i in range(users)],
+        "queue_limit": limit,
+    }
+    if accepted:
+        assert InferenceSpec.model_validate(wanted).queue_limit == limit
+        return
+    with pytest.raises(ValueError, match="queue_limit must be at most 20,000 over 3 users, 6,666: queue_limit 6,667"):
+        InferenceSpec.model_validate(wanted)

@@ -15,6 +15,8 @@ from app.kinds.inference.model import DAY_SECONDS, ServiceModel
 from app.kinds.inference.prediction import BatchPrediction, predict
 from tests.app.kinds.inference.workloads import layout, single
 
+ROUND = (30.0, 0.05, -1.645, 1.645, 1.0, 0.0, 0.0, 30.0, *[1.0] * 8)
+
 
 def model(members: int = 4) -> ServiceModel:
     """Members 10 % apart; the second user comes at night alone."""
@@ -26,7 +28,7 @@ def model(members: int = 4) -> ServiceModel:
         rate=np.array([[2.0] * 4, [4.0, 0.0, 0.0, 0.0]]),
         variation=np.zeros(2),
         measured=np.array([[True, True], [False, True]]),
-        forecast=np.tile([[0.9, 30.0, 0.0, -1.645, 1.645, 1.0], [0.1, 30.0, 0.1, -1.645, 1.645, 1.0]], (2, 1, 1)),
+        forecast=np.tile([[0.9, *ROUND], [0.1, *ROUND]], (2, 1, 1)),
     )
 
 
@@ -106,4 +108,4 @@ class TestForecast:
         found = forecast(bare, 0, 600.0, 10.0, recent=12.0, ahead=10.0)
         assert found.mean == pytest.approx(2.0)
         assert found.high > 5.0
-        assert ServiceModel.from_bytes(bare.to_bytes()).forecast.shape == (0, 2, 6)
+        assert ServiceModel.from_bytes(bare.to_bytes()).forecast.shape == (0, 2, 17)

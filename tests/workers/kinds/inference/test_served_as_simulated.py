@@ -19,6 +19,7 @@ from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
+from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.state import State
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
@@ -43,8 +44,8 @@ class Remembering(Chooser):
 def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float, int]]) -> Asked:
     """Batches take exactly what is expected; servers start in exactly their time."""
     compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
-    ledger = compiled.ledger(begin(made, compiled.fleet, carried=False))
-    chooser = Remembering(Projector(made, compiled.seconds), policy)
+    ledger = compiled.ledger(begin(made, compiled.fleet, compiled.projector.usual, carried=False))
+    chooser = Remembering(compiled.projector, policy)
     chooser.asked, starting, coming = [], dict[int, float](), list(requests)
     while coming or any(ledger.waiting()) or any(map(ledger.busy, ledger.servers)):
         happened = _next(ledger, starting, coming)
@@ -79,7 +80,7 @@ def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, 
 def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
     given = world(made, model, 1, 0, log)
     given.reset()
-    asked, projector = Asked(), Projector(made, model.seconds())
+    asked, projector = Asked(), Projector.of(made, model)
     while True:
         state = State(*(np.array(part) for part in given.state))
         action = policy.act(Situation(projector, state, given.view)).action
@@ -116,6 +117,7 @@ def policies(made: Layout) -> dict[str, Policy]:
     """Of users together, and of all at once."""
     known = {name: Offering(client, price) for price, (name, client) in enumerate(clients(made).items())}
     return {
+        "expected return": Composed(Lookahead(), ExpectedReturn()),
         "lookahead": Composed(Lookahead(), Utilisation(0.5)),
         "largest": Composed(LargestBatch(), Utilisation()),
         "together": Together(made, known, Composed(Lookahead(), Utilisation(0.5))),
@@ -123,7 +125,7 @@ def policies(made: Layout) -> dict[str, Policy]:
     }
 
 
-@pytest.mark.parametrize("name", ["lookahead", "largest", "together", "one of them"])
+@pytest.mark.parametrize("name", ["expected return", "lookahead", "largest", "together", "one of them"])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")

@@ -169,7 +169,7 @@ class Slow:
             }
             for c, i in zip(klass, within, strict=True)
         ]
-        self.rate, self.rate_at = np.zeros(len(made.users)), np.zeros(len(made.users))
+        self.rate, self.rate_at = np.ones(len(made.users)), np.zeros(len(made.users))  # as `service` says
         self.terms, self.settled, self.quality = np.zeros(4), 0, [[] for _ in made.users]  # type: ignore[var-annotated]
         self.turns, self.orders = 0, 0
         self.over = False
@@ -268,7 +268,8 @@ class Slow:
                 server["state"] = "idle"
             return
         idle = [s for s in own if s["state"] == "idle"]
-        server = idle[-1] if idle else [s for s in own if s["state"] == "starting"][-1]
+        starting = [s for s in own if s["state"] == "starting"]
+        server = starting[-1] if starting else idle[-1]
         server["state"] = "off"
         self.orders += 1
         server["order"] = self.orders

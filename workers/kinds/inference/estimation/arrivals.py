@@ -1,8 +1,9 @@
 """How requests of a user arrive: the rate by time of day, how it varies, and what the last minutes say of the next.
 
 What a log says of a part of the day is drawn towards the day's mean by as much as days differ (empirical Bayes). A
-forecast keeps a part of the recent difference from the profile; that part, and the window over which rates are
-smoothed, are those of the least absolute error, one control interval and an hour ahead: bursts make squares misleading.
+forecast keeps a part of the recent difference from the profile, of the change of the profile and of the change of late
+(a damped trend, Gardner and McKenzie, 1985); these parts, and the windows over which rates are smoothed, are those of
+the least absolute error, one control interval and an hour ahead: bursts make squares misleading.
 """
 
 from __future__ import annotations
@@ -12,27 +13,39 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.signal import lfilter
 
 from app.kinds.inference.forecast import (
+    CAME,
+    EIGHTHS,
+    HIGH,
     HOUR,
+    LAG,
     LEAST_RATE,
+    LOW,
+    SLOW,
+    TREND,
     TYPICAL,
     UNKNOWN,
+    VARIATION,
     WEIGHT,
     WINDOW,
     Forecast,
+    Recent,
     bounds,
     corrected,
     usual_rate,
 )
-from app.kinds.inference.model import DAY_SECONDS
+from app.kinds.inference.model import DAY_SECONDS, LASTING
 from workers.estimators.base import LEVEL, Floats
 from workers.kinds.inference.estimation.counts import Counts
 
 PARTS = 48
 WINDOWS = (0.0, 10.0, 30.0, 120.0, 300.0, 900.0, 3600.0)
-WEIGHTS = np.linspace(0.0, 1.0, 21)
+SLOWER = (1.0, 3.0)  # windows of the change of late, over the longer of the window and an interval
+LEAST, MOST = np.array([0.0, -1.0, -1.0]), np.ones(3)  # of the parts that a forecast keeps
+ROUNDS, TAKEN = 20, 5_000
 HELD_OUT = 0.25
 EARLIER = 0.6  # of a log is what forecasts of the rest go by while their numbers are fitted
 ORIGINS = 4
@@ -45,12 +58,14 @@ class Arrivals(NamedTuple):
     Attributes:
         rate: requests per second by part of the day, [P].
         variation: squared coefficient of variation of the rate from one control interval to the next.
-        numbers: of forecasts one control interval and an hour ahead: see ``app.kinds.inference.forecast``, [2, 6].
+        parts: of it, by how long they hold, [4]: see ``parts_of_variation``.
+        numbers: of forecasts one control interval and an hour ahead: see ``app.kinds.inference.forecast``, [2, 17].
     """
 
     rate: Floats
     variation: float
     numbers: Floats
+    parts: Floats
 
 
 class Series(NamedTuple):
@@ -80,14 +95,21 @@ def series(counts: Sequence[Counts], user: int) -> list[Series]:
     return daily if sum(len(one.rate) * one.seconds for one in daily) >= DAY_SECONDS / 2 else every
 
 
-def fit_arrivals(logs: Sequence[Series]) -> Arrivals:
-    """What logs of one user say; at least one interval."""
+def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrivals:
+    """What logs of one user say; at least one interval.
+
+    Args:
+        logs: by control intervals.
+        fine: by intervals of ``LASTING[0]`` of them; without, all of the variation holds for a control interval.
+    """
     rate, seconds = profile(logs), logs[0].seconds
     cuts = [int(len(one.rate) * EARLIER) for one in logs]
     earlier = [one.until(cut) for one, cut in zip(logs, cuts, strict=True) if cut]
     later = [one.since(cut) for one, cut in zip(logs, cuts, strict=True)]
     numbers = [_horizon(later, profile(earlier or logs), steps) for steps in (1, hour_steps(seconds))]
-    return Arrivals(rate, variation(logs, rate), np.stack(numbers))
+    varies = variation(logs, rate)
+    parts = parts_of_variation(fine, rate) if fine else varies * (LASTING == 1.0)
+    return Arrivals(rate, varies, np.stack(numbers), parts)
 
 
 def hour_steps(seconds: float) -> int:
@@ -132,16 +154,56 @@ def _within(days: Floats, part: Floats) -> float:
 
 def variation(logs: Sequence[Series], rate: Floats) -> float:
     """Squared coefficient of variation of the rate about its profile: what the index of dispersion has above 1."""
-    expected = np.concatenate([usual_rate(rate, one.times) * one.seconds for one in logs])
-    count = np.concatenate([one.rate * one.seconds for one in logs])
+    count, expected = _counts(logs, rate, 1)
     squares = float((expected**2).sum())
     return max(float(((count - expected) ** 2 - expected).sum()) / squares, 0.0) if squares > 0 else 0.0
 
 
-def dispersion(logs: Sequence[Series], rate: Floats) -> float:
-    """Index of dispersion of counts about the profile: 1 for a Poisson process."""
-    expected = np.concatenate([usual_rate(rate, one.times) * one.seconds for one in logs])
-    count = np.concatenate([one.rate * one.seconds for one in logs])
+def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
+    """Squared coefficients of variation of factors that hold for ``LASTING``: bursts and slow changes apart, [4].
+
+    Rates of two moments of a stretch vary together by the product of 1 + parts over the factors that hold over both, so
+    that what counts vary by, over what a Poisson process would, is Σ part · min(1, lasting/stretch), where parts are
+    steps of those products. They are least squares of indices of dispersion, relative, over stretches as long as each
+    factor holds; none is below 0.
+
+    Args:
+        logs: by intervals of ``LASTING[0]`` control intervals.
+        rate: the profile.
+    """
+    stretches = (LASTING / LASTING[0]).round().astype(np.int64)
+    rows, wanted, known = [], [], []
+    for stretch in stretches:
+        count, expected = _counts(logs, rate, int(stretch))
+        if len(count) < FEWEST or not expected.any():
+            continue
+        squares = float((expected**2).sum())
+        excess = float(((count - expected) ** 2 - expected).sum()) / squares
+        weight = 1 / max(excess + float(expected.sum()) / squares, LEAST_RATE)
+        rows.append(weight * np.minimum(1.0, stretches / stretch))
+        wanted.append(weight * excess)
+        known.append(stretch)
+    found = np.zeros(len(stretches))
+    if known:
+        told = stretches <= known[-1]
+        found[told] = nnls(np.array(rows)[:, told], np.array(wanted))[0]
+    together = 1 + np.cumsum(found[::-1])[::-1]  # of the factors that hold at least as long
+    return np.asarray(together / np.append(together[1:], 1.0) - 1)
+
+
+def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Floats, Floats]:
+    """Requests in stretches of so many intervals, and what the profile expects of them."""
+    count, expected = [np.zeros(0)], [np.zeros(0)]
+    for one in logs:
+        whole = len(one.rate) // intervals * intervals
+        for found, values in ((count, one.rate), (expected, usual_rate(rate, one.times))):
+            found.append(values[:whole].reshape(-1, intervals).sum(axis=1) * one.seconds)
+    return np.concatenate(count), np.concatenate(expected)
+
+
+def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> float:
+    """Index of dispersion of counts of so many intervals about the profile: 1 for a Poisson process."""
+    count, expected = _counts(logs, rate, intervals)
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
 
@@ -152,16 +214,49 @@ def smoothed(values: Floats, seconds: float, window: float) -> Floats:
     return np.asarray(lfilter([1 - kept], [1, -kept], values, zi=start)[0], np.float64)
 
 
-def _pairs(log: Series, usual: Floats, steps: int, window: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Usual rates [n], usual and recent ones at the origins, and what came: each [n − steps]."""
-    recent = smoothed(log.rate, log.seconds, window)[:-steps]
+class Pairs(NamedTuple):
+    """Usual rates, those at the origins of forecasts, and what came: each [n]."""
+
+    usual: Floats
+    recent: Recent
+    came: Floats
+
+
+def _pairs(log: Series, usual: Floats, steps: int, windows: tuple[float, float]) -> Pairs:
+    """Of all intervals of a log that are ``steps`` from an earlier one."""
+    rate, slow = (smoothed(log.rate, log.seconds, window)[:-steps] for window in windows)
     # of the same window: during a steep part of the day the recent rate lags, and so must what it is compared with
-    then = smoothed(usual, log.seconds, window)[:-steps]
-    return usual[steps:], then, recent, log.rate[steps:]
+    then = smoothed(usual, log.seconds, windows[0])[:-steps]
+    return Pairs(usual[steps:], Recent(rate, then, slow), log.rate[steps:])
+
+
+def _joined(pairs: Sequence[Pairs]) -> Pairs:
+    recent = Recent(*(np.concatenate(column) for column in zip(*(one.recent for one in pairs), strict=True)))
+    return Pairs(np.concatenate([one.usual for one in pairs]), recent, np.concatenate([one.came for one in pairs]))
+
+
+def _kept(pairs: Pairs) -> Floats:
+    """What forecasts keep of the recent difference, of the usual change and of that of late, [3].
+
+    Least absolute errors by reweighing; where little is known, as if some intervals had been usual.
+    """
+    every = slice(None, None, 1 + len(pairs.came) // TAKEN)
+    usual, recent = pairs.usual, pairs.recent
+    parts = np.stack([recent.rate - usual, usual - recent.usual, recent.rate - recent.slow], axis=1)[every]
+    wanted = (pairs.came - usual)[every]
+    scale = float(np.abs(wanted).mean()) + LEAST_RATE
+    prior = FEWEST * scale**2 * np.eye(3)
+    kept: Floats = np.zeros(3)
+    weight: Floats = np.ones(len(wanted))
+    for _ in range(ROUNDS):
+        weighed = parts * weight[:, None]
+        kept = np.asarray(np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted), np.float64)
+        weight = np.asarray(scale / np.maximum(np.abs(wanted - parts @ kept), 0.01 * scale), np.float64)
+    return np.clip(kept, LEAST, MOST)
 
 
 def _horizon(logs: Sequence[Series], rate: Floats, steps: int) -> Floats:
-    """Numbers of one horizon, [6], for rates that ``rate`` was not fitted to."""
+    """Numbers of one horizon, [17], for rates that ``rate`` was not fitted to."""
     long = [one for one in logs if len(one.rate) > steps + FEWEST]
     if not long:
         return UNKNOWN
@@ -169,18 +264,27 @@ def _horizon(logs: Sequence[Series], rate: Floats, steps: int) -> Floats:
     usually = [usual_rate(rate, one.times) for one in long]
     came = np.concatenate([one.rate for one in long])
     typical = float(np.median(came / np.maximum(np.concatenate(usually), LEAST_RATE)))
-    for window in WINDOWS:
-        pairs = [_pairs(one, typical * usual, steps, window) for one, usual in zip(long, usually, strict=True)]
-        usual, then, recent, came = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        errors = [np.abs(came - corrected(usual, then, recent, weight)).mean() for weight in WEIGHTS]
-        weight = float(WEIGHTS[int(np.argmin(errors))])
-        tried.append((min(errors), window, weight, corrected(usual, then, recent, weight), came))
-    _, window, weight, mean, came = min(tried, key=lambda one: one[0])
+    for windows in _windows(seconds):
+        pairs = _joined(
+            [_pairs(one, typical * usual, steps, windows) for one, usual in zip(long, usually, strict=True)]
+        )
+        numbers = UNKNOWN.copy()
+        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]], numbers[TYPICAL] = _kept(pairs), windows, typical
+        mean = corrected(pairs.usual, pairs.recent, numbers)
+        tried.append((float(np.abs(pairs.came - mean).mean()), numbers, mean, pairs.came))
+    _, numbers, mean, came = min(tried, key=lambda one: one[0])
     excess = float(((came - mean) ** 2 - mean / seconds).sum()) / max(float((mean**2).sum()), LEAST_RATE)
-    spread = max(excess, 0.0)
-    score = (came - mean) / np.sqrt(np.maximum(mean / seconds + spread * mean**2, LEAST_RATE))
-    low, high = np.quantile(score, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return np.array([weight, window, spread, low, high, typical])
+    numbers[VARIATION] = max(excess, 0.0)
+    score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))
+    numbers[[LOW, HIGH]] = np.quantile(score, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    numbers[CAME] = [part.mean() for part in np.array_split(np.sort(came / np.maximum(mean, LEAST_RATE)), len(EIGHTHS))]
+    return numbers
+
+
+def _windows(seconds: float) -> list[tuple[float, float]]:
+    """Windows of the rates of late, and longer ones that tell of their change."""
+    pairs = [(window, longer * max(window, seconds)) for window in WINDOWS for longer in SLOWER]
+    return [(window, slow) for window, slow in pairs if slow > window]
 
 
 def predicted(log: Series, fitted: Arrivals, horizon: int, first: int) -> tuple[Forecast, Floats]:
@@ -191,12 +295,11 @@ def predicted(log: Series, fitted: Arrivals, horizon: int, first: int) -> tuple[
     """
     steps = (1, hour_steps(log.seconds))[horizon]
     numbers = fitted.numbers[horizon]
-    usual, then, recent, came = _pairs(
-        log, numbers[TYPICAL] * usual_rate(fitted.rate, log.times), steps, numbers[WINDOW]
-    )
+    usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
+    pairs = _pairs(log, usual, steps, (numbers[WINDOW], numbers[SLOW]))
     at = slice(max(first - steps, 0), None)
-    mean = corrected(usual[at], then[at], recent[at], numbers[WEIGHT])
-    return bounds(mean, log.seconds, numbers), came[at]
+    mean = corrected(pairs.usual[at], Recent(*(part[at] for part in pairs.recent)), numbers)
+    return bounds(mean, log.seconds, numbers), pairs.came[at]
 
 
 def back_test(log: Series) -> list[dict[str, Any]]:

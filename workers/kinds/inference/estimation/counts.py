@@ -44,6 +44,14 @@ class Counts(NamedTuple):
         return self._replace(counts=self.counts[:, :last])
 
 
+def latest(log: Requests, seconds: float) -> Requests:
+    """The end of a log, of less than so many seconds."""
+    if not len(log.time):
+        return log
+    first = int(np.searchsorted(log.time, log.time[-1] - (seconds - 1) * MICRO))
+    return log._replace(time=log.time[first:], user=log.user[first:], size=log.size[first:])
+
+
 def counted(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
     """Logs by intervals; the last one, in which a log ends, is left out where there is another.
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from app.kinds.inference.drift import ARRIVALS_OF, SECONDS_OF
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import Floats, ServiceModel
+from app.kinds.inference.model import LASTING, Floats, ServiceModel
 from app.kinds.inference.samples.content import BATCH, CORES, SECONDS, SERVER, VARIANT, Content
 from workers.estimators.base import TooLittleData
 from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
-from workers.kinds.inference.estimation.counts import counted
+from workers.kinds.inference.estimation.counts import MOST_INTERVALS, counted, latest
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
 from workers.kinds.inference.estimation.measurements import Rows, thinned
@@ -40,14 +40,24 @@ def fit(workload: Workload, seed: int) -> Fitted:
     older = [content for name, content in workload.samples if name not in recent] or contents
     counts = counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
+    fine = _fine(older, layout)
     arrivals = [
-        shifted(fit_arrivals(one), load(name, workload.drift)) for name, one in zip(layout.users, logs, strict=True)
+        shifted(fit_arrivals(own, finer), load(name, workload.drift))
+        for name, own, finer in zip(layout.users, logs, fine, strict=True)
     ]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
     model = tabulated(layout, service, rows, tested.factor, arrivals)
     report = _report(layout, service, tested, logs, arrivals)
     return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
+
+
+def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
+    """Each user's logs by the shortest stretches that variation is told of; of long logs the end."""
+    seconds = layout.spec.control_seconds * float(LASTING[0])
+    ends = [latest(content.requests, seconds * MOST_INTERVALS) for content in contents]
+    counts = counted(ends, len(layout.users), seconds)
+    return [series(counts, user) for user in range(len(layout.users))]
 
 
 def measured(contents: Sequence[Content], slower: Sequence[Floats] = ()) -> Rows:
@@ -109,6 +119,7 @@ def tabulated(
         variation=np.array([one.variation for one in arrivals]),
         measured=seen,
         forecast=np.stack([one.numbers for one in arrivals]),
+        parts=np.stack([one.parts for one in arrivals]),
     )
 
 
@@ -153,6 +164,7 @@ def _told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
         "per_second": float(np.concatenate([one.rate for one in logs]).mean()),
         "parts_of_day": len(fitted.rate),
         "variation": fitted.variation,
+        "variation_by_control_intervals": dict(zip(map(str, LASTING.tolist()), fitted.parts.tolist(), strict=True)),
         "index_of_dispersion": dispersion(logs, fitted.rate),
         "forecasts": back_test(longest),
     }

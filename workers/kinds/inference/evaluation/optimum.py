@@ -153,7 +153,7 @@ def checked(layout: Layout, model: ServiceModel) -> float:
         or layout.minimum.sum() != 1,
         f"its queues hold more than {LARGEST_QUEUE} requests": spec.queue_limit > LARGEST_QUEUE,
         "more than two users wait": users > 2,
-        "requests come at a rate that changes": bool((model.variation > 0).any() or np.ptp(model.rate, axis=1).any()),
+        "requests come at a rate that changes": bool(model.varying().any() or np.ptp(model.rate, axis=1).any()),
         "members of the domain model differ": bool(np.ptp(model.log_seconds, axis=0).any()),
         "fairness counts": spec.weights.fairness > 0 and users > 1,
         "answers lose quality by delay": whole > 1,

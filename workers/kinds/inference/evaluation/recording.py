@@ -84,9 +84,11 @@ def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
 def requests_of(world: InferenceWorld) -> Requests:
     """All requests of a world's present episodes; nothing in it changes."""
     users, load = len(world.layout.users), world.load
-    streams, rates, places = world.worlds.streams.copy(), world.worlds.rates.copy(), world.worlds.places.copy()
+    worlds = world.worlds
+    streams, rates = worlds.streams.copy(), worlds.rates.copy()
+    factors, places = worlds.factors.copy(), worlds.places.copy()
     times = [
-        arrived(load, streams, rates, places, b, u, world.given.seed[b])
+        arrived(load, streams, rates, factors, places, b, u, world.given.seed[b])
         for b in range(world.batch)
         for u in range(users)
     ]

@@ -23,22 +23,26 @@ class Load(NamedTuple):
 
     Attributes:
         rate: requests per second by part of the day, [X, U, P].
-        variation: squared coefficient of variation of the rate between control intervals, [X, U].
+        variation: squared coefficients of variation of the factors of the rate, [X, U, J].
+        lasting: for how many windows each factor holds, [J].
         model: of these, which an episode follows, [B].
         factor: of the rate, [B, U].
-        burst: of 1 + variation, [B, U].
+        burst: of 1 + variation of the factor that holds for a control interval, [B, U].
+        burst_at: which factor that is.
         origin: seconds after midnight at which an episode begins; where requests are recorded, their time then, [B].
         times: recorded requests, seconds, ascending for each user, [n]; empty where they are drawn.
         first: position in ``times`` of each user's first request, and of the end of the last user's, [U + 1].
-        window: seconds of a control interval.
+        window: seconds for which the shortest factor holds.
         until: seconds for which requests come.
     """
 
     rate: Floats
     variation: Floats
+    lasting: Integers
     model: Integers
     factor: Floats
     burst: Floats
+    burst_at: int
     origin: Floats
     times: Floats
     first: Integers
@@ -79,23 +83,30 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 
 @kernel
-def modulated(load: Load, streams: Words, b: int, u: int, start: float) -> float:
-    """Requests per second in the interval that begins at ``start``."""
+def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
+    """Requests per second in the window of number ``place``; ``factors`` [B, U, J] are drawn anew where they end."""
+    start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
     of_day = (load.origin[b] + start) % DAY_SECONDS / DAY_SECONDS
     rate = load.rate[x, u, min(int(of_day * parts), parts - 1)] * load.factor[b, u]
-    variation = (1.0 + load.variation[x, u]) * load.burst[b, u] - 1.0
-    if variation > 0.0:
-        rate *= gamma(streams, b, u, 1.0 / variation) * variation
+    for j in range(len(load.lasting)):
+        if place % load.lasting[j] == 0:
+            variation = load.variation[x, u, j]
+            if j == load.burst_at:
+                variation = (1.0 + variation) * load.burst[b, u] - 1.0
+            factors[b, u, j] = gamma(streams, b, u, 1.0 / variation) * variation if variation > 0.0 else 1.0
+        rate *= factors[b, u, j]
     return rate
 
 
 @inlined
-def drawn(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u: int, now: float) -> float:
+def drawn(
+    load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
+) -> float:
     """When the next request comes after ``now``; ``NEVER`` after the end.
 
-    A Poisson process has no memory: where the interval ends before the next request, it is drawn anew from there.
-    ``rates`` [B, U] are those of the present intervals, which are numbers ``places`` [B, U].
+    A Poisson process has no memory: where the window ends before the next request, it is drawn anew from there.
+    ``rates`` [B, U] are those of the present windows, which are numbers ``places`` [B, U].
     """
     while True:
         end = min((places[b, u] + 1) * load.window, load.until)
@@ -107,7 +118,7 @@ def drawn(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u
             return NEVER
         now = end
         places[b, u] += 1
-        rates[b, u] = modulated(load, streams, b, u, now)
+        rates[b, u] = modulated(load, streams, factors, b, u, places[b, u])
 
 
 @inlined
@@ -122,15 +133,19 @@ def recorded(load: Load, places: Integers, b: int, u: int) -> float:
 
 
 @inlined
-def following(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u: int, now: float) -> float:
+def following(
+    load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
+) -> float:
     """When a user's next request comes after the one at ``now``."""
     if len(load.times) > 0:
         return recorded(load, places, b, u)
-    return drawn(load, streams, rates, places, b, u, now)
+    return drawn(load, streams, rates, factors, places, b, u, now)
 
 
 @kernel
-def opened(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u: int, seed: np.uint64) -> float:
+def opened(
+    load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
+) -> float:
     """Begin a user's stream at time 0: when its first request comes."""
     streams[b, u] = mixed(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
@@ -138,26 +153,30 @@ def opened(load: Load, streams: Words, rates: Floats, places: Integers, b: int, 
         places[b, u] = low + np.searchsorted(load.times[low:high], load.origin[b])
     else:
         places[b, u] = 0
-        rates[b, u] = modulated(load, streams, b, u, 0.0)
-    return following(load, streams, rates, places, b, u, 0.0)
+        rates[b, u] = modulated(load, streams, factors, b, u, 0)
+    return following(load, streams, rates, factors, places, b, u, 0.0)
 
 
 @kernel
-def counted(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u: int, seed: np.uint64) -> int:
+def counted(
+    load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
+) -> int:
     """How many requests of a user come in the whole episode; its stream is used up."""
-    count, time = 0, opened(load, streams, rates, places, b, u, seed)
+    count, time = 0, opened(load, streams, rates, factors, places, b, u, seed)
     while time < NEVER:
         count += 1
-        time = following(load, streams, rates, places, b, u, time)
+        time = following(load, streams, rates, factors, places, b, u, time)
     return count
 
 
 @kernel
-def arrived(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u: int, seed: np.uint64) -> Floats:
+def arrived(
+    load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
+) -> Floats:
     """When each request of a user comes in the whole episode; its stream is used up."""
-    times = np.empty(counted(load, streams, rates, places, b, u, seed))
-    time = opened(load, streams, rates, places, b, u, seed)
+    times = np.empty(counted(load, streams, rates, factors, places, b, u, seed))
+    time = opened(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
         times[i] = time
-        time = following(load, streams, rates, places, b, u, time)
+        time = following(load, streams, rates, factors, places, b, u, time)
     return times

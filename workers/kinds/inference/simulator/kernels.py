@@ -51,6 +51,7 @@ class Rules(NamedTuple):
         accuracy: of each variant over that of the best, [V].
         exponential: how a user's quality falls, [U].
         mean_seconds: of a batch as the domain model expects it, [C, V, K].
+        usual: requests per second as it expects them, from which smoothed rates go on, [U].
         window: seconds of a control interval.
         until: seconds for which requests come.
         queue_limit: requests of a user that wait.
@@ -66,6 +67,7 @@ class Rules(NamedTuple):
     accuracy: Floats
     exponential: NDArray[np.bool_]
     mean_seconds: Floats
+    usual: Floats
     window: float
     until: float
     queue_limit: int
@@ -114,6 +116,7 @@ class Worlds(NamedTuple):
         server_time, server_count: [B, S, 3] and [B, S, 5].
         queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
         streams, rates, places: of the arrivals, [B, U] each.
+        factors: of their rates, [B, U, J].
     """
 
     clock: Floats
@@ -125,6 +128,7 @@ class Worlds(NamedTuple):
     queue: Floats
     streams: Words
     rates: Floats
+    factors: Floats
     places: Integers
 
 
@@ -189,7 +193,7 @@ def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
     times[b, u, RATE_AT] = now
     if counts[b, u, LENGTH] > rules.queue_limit:
         drop_oldest(rules, given, worlds, amounts, b, u)
-    times[b, u, NEXT] = following(load, worlds.streams, worlds.rates, worlds.places, b, u, now)
+    times[b, u, NEXT] = following(load, worlds.streams, worlds.rates, worlds.factors, worlds.places, b, u, now)
 
 
 @inlined
@@ -252,7 +256,7 @@ def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> b
 
 @kernel
 def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
-    """The last idle server of a class is off, else the last that starts; False where neither is, or too few are on."""
+    """The last starting server of a class is off, else the last idle one; False where neither is, or too few are on."""
     on, idle, starting = 0, NOBODY, NOBODY
     for s in range(len(rules.klass)):
         status = worlds.server_count[b, s, STATUS]
@@ -260,7 +264,7 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
             on += 1
             idle = s if status == IDLE else idle
             starting = s if status == STARTING else starting
-    last = idle if idle != NOBODY else starting
+    last = starting if starting != NOBODY else idle  # what is ready can work now
     if last == NOBODY or on <= rules.minimum[klass]:
         return False
     worlds.server_count[b, last, STATUS] = OFF
@@ -415,11 +419,12 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
         if number < rules.minimum[klass]:
             worlds.server_count[b, s, STATUS] = IDLE
             worlds.clock[b, BURN] += given.price[b, klass]
-    streams, rates, places = worlds.streams, worlds.rates, worlds.places
+    streams, rates, factors, places = worlds.streams, worlds.rates, worlds.factors, worlds.places
     for u in range(given.zero_at.shape[1]):
-        worlds.user_count[b, u, COMING] = counted(load, streams, rates, places, b, u, given.seed[b])
+        worlds.user_time[b, u, RATE] = rules.usual[u]
+        worlds.user_count[b, u, COMING] = counted(load, streams, rates, factors, places, b, u, given.seed[b])
         worlds.counts[b, REQUESTS] += worlds.user_count[b, u, COMING]
-        worlds.user_time[b, u, NEXT] = opened(load, streams, rates, places, b, u, given.seed[b])
+        worlds.user_time[b, u, NEXT] = opened(load, streams, rates, factors, places, b, u, given.seed[b])
 
 
 @kernel

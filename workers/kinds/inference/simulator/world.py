@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.outcome import SHARE, Outcome
 from app.kinds.contract.policy import Situation, View
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import DAY_SECONDS, ServiceModel
+from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import jain
@@ -144,7 +144,7 @@ class InferenceWorld(Disturbed):
         for disturbance in self.disturbances:
             disturbance.begin(ticks)
         self.given, self.load = self._given(ticks), self._load()
-        self.worlds = _worlds(self.batch, self.layout)
+        self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
         self._start(self.amounts, self._rows)
@@ -301,17 +301,22 @@ class InferenceWorld(Disturbed):
     def _load(self) -> Load:
         spec, users = self.layout.spec, self.layout.users
         parts = max(model.rate.shape[1] for model in self.models)
+        varying = np.stack([model.varying() for model in self.models])
+        kept = (LASTING == 1.0) | varying.any(axis=(0, 1))
+        lasting = LASTING[kept]
         log = self.recorded.joined() if self.recorded is not None else (np.zeros(0), np.zeros(len(users) + 1, np.int64))
         return Load(
             rate=np.stack([model.rate[:, np.arange(parts) * model.rate.shape[1] // parts] for model in self.models]),
-            variation=np.stack([model.variation for model in self.models]),
+            variation=varying[..., kept],
+            lasting=(lasting / lasting[0]).round().astype(np.int64),
             model=np.zeros(self.batch, np.int64) if self.model is None else 1 + np.asarray(self.model, np.int64),
             factor=self._factor("rate", users),
             burst=self._factor("burst", users),
+            burst_at=int(np.flatnonzero(lasting == 1.0)[0]),
             origin=np.zeros(self.batch),
             times=log[0],
             first=log[1],
-            window=spec.control_seconds,
+            window=spec.control_seconds * float(lasting[0]),
             until=spec.episode_seconds,
         )
 
@@ -362,8 +367,8 @@ def _copied(value: Any) -> Any:
 
 
 def _rules(layout: Layout, projector: Projector) -> kernels.Rules:
-    spec, seconds = layout.spec, projector.seconds
-    if seconds is None:
+    spec, seconds, usual = layout.spec, projector.seconds, projector.usual
+    if seconds is None or usual is None:
         raise ValueError("a simulator needs a domain model")
     return kernels.Rules(
         batches=layout.batches.astype(np.int64),
@@ -375,6 +380,7 @@ def _rules(layout: Layout, projector: Projector) -> kernels.Rules:
         accuracy=layout.quality.accuracy,
         exponential=layout.quality.exponential,
         mean_seconds=np.ascontiguousarray(seconds, np.float64),
+        usual=np.ascontiguousarray(usual, np.float64),
         window=float(spec.control_seconds),
         until=float(spec.episode_seconds),
         queue_limit=int(spec.queue_limit),
@@ -382,7 +388,7 @@ def _rules(layout: Layout, projector: Projector) -> kernels.Rules:
     )
 
 
-def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
+def _worlds(batch: int, layout: Layout, factors: int) -> kernels.Worlds:
     users, servers, room = len(layout.users), int(layout.maximum.sum()), layout.spec.queue_limit + 1
     return kernels.Worlds(
         clock=np.zeros((batch, 3)),
@@ -394,6 +400,7 @@ def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
         queue=np.zeros((batch, users, room)),
         streams=np.zeros((batch, users), np.uint64),
         rates=np.zeros((batch, users)),
+        factors=np.ones((batch, users, factors)),
         places=np.zeros((batch, users), np.int64),
     )
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.samples.content import MICRO, Requests
+from tests.workers.kinds.inference.systems import layout, service, world
 from workers.estimators.base import EstimationError, Floats
 from workers.kinds.inference.estimation.arrivals import (
     PARTS,
+    Arrivals,
     Series,
     back_test,
     dispersion,
     fit_arrivals,
+    parts_of_variation,
     profile,
     series,
     smoothed,
     variation,
 )
-from workers.kinds.inference.estimation.counts import DATED, Counts, counted
+from workers.kinds.inference.estimation.counts import DATED, Counts, counted, latest
+from workers.kinds.inference.simulator import kernels
 
 CONTROL = 60.0
 
@@ -86,6 +92,58 @@ class TestBurstiness:
         assert variation([log], profile([log])) == pytest.approx(0.3, rel=0.15)
 
 
+def bursts(seconds: int, seed: int, parts: tuple[float, ...], level: float = 20.0) -> Floats:
+    """Requests in each second; the rate's factors hold for 1, 10, 60 and 600 s."""
+    rng, rate = np.random.default_rng(seed), np.full(seconds, level)
+    for part, lasting in zip(parts, (1, 10, 60, 600), strict=True):
+        if part:
+            rate = rate * np.repeat(rng.gamma(1 / part, part, seconds // lasting + 1), lasting)[:seconds]
+    return rng.poisson(rate).astype(float)
+
+
+def by(counts: Floats, seconds: int) -> Series:
+    whole = len(counts) // seconds * seconds
+    rate = counts[:whole].reshape(-1, seconds).mean(axis=1)
+    return Series(rate, np.arange(0.0, seconds * len(rate), seconds), float(seconds), daily=False)
+
+
+class TestParts:
+    """Bursts and slow changes apart."""
+
+    @pytest.mark.parametrize("parts", [(0.4, 0, 0, 0), (0, 0.3, 0, 0), (0, 0, 0.3, 0), (0.3, 0, 0.2, 0)])
+    def test_planted_parts_are_found(self, parts: tuple[float, ...]) -> None:
+        fine = by(bursts(80_000, 1, parts), 1)
+        found = parts_of_variation([fine], np.array([fine.rate.mean()]))
+        assert found == pytest.approx(parts, abs=0.05)
+
+    def test_a_poisson_process_has_none(self) -> None:
+        fine = by(bursts(80_000, 1, (0, 0, 0, 0)), 1)
+        assert parts_of_variation([fine], np.array([fine.rate.mean()])).max() < 0.003
+
+    def test_of_a_short_log_only_short_parts_are_told(self) -> None:
+        fine = by(bursts(300, 1, (0.3, 0, 0, 0)), 1)
+        assert parts_of_variation([fine], np.array([fine.rate.mean()]))[2:].tolist() == [0, 0]
+
+    @pytest.mark.parametrize("parts", [(0.4, 0, 0, 0), (0, 0.2, 0.1, 0), (1.0, 0, 0.3, 0.05), (0, 0, 0, 0)])
+    def test_requests_drawn_from_the_fit_are_as_dispersed_as_those_held_out(self, parts: tuple[float, ...]) -> None:
+        """Indices of dispersion at 1 s and at 1 min: within a quarter of those of later days of the log."""
+        counts = bursts(240_000, 4, parts)
+        log, later = counts[:120_000], by(counts[120_000:], 1)
+        fitted = fit_arrivals([by(log, 10)], [by(log, 1)])
+        for intervals in (1, 60):
+            wanted = dispersion([later], np.array([later.rate.mean()]), intervals)
+            assert drawn_dispersion(fitted, intervals) == pytest.approx(wanted, rel=0.25), intervals
+
+
+def drawn_dispersion(fitted: Arrivals, seconds: int) -> float:
+    """Index of dispersion of what the simulator draws of a fit in so many seconds; control intervals of 10 s."""
+    made = layout(episode_seconds=seconds, control_seconds=10)
+    given = world(made, replace(service(made, 1e-6), rate=fitted.rate[None], parts=fitted.parts[None]), 6_000, seed=5)
+    given.reset()
+    counts = given.worlds.counts[:, kernels.REQUESTS]
+    return float(counts.var() / counts.mean())
+
+
 class TestForecasts:
     """What the last minutes and the time of day say of what comes."""
 
@@ -97,6 +155,15 @@ class TestForecasts:
         for told in (near, far):
             assert told["coverage"] == pytest.approx(0.9, abs=0.04)
             assert told["held_out"] == pytest.approx(6 * 1440 / 4, abs=2)
+
+    def test_a_change_that_goes_on_is_forecast_better_than_by_the_last_value(self) -> None:
+        rng, count = np.random.default_rng(6), 3_000
+        change = np.zeros(count)
+        for i in range(1, count):
+            change[i] = 0.7 * change[i - 1] + rng.standard_normal()
+        rate = 200 + np.cumsum(change) - np.linspace(0, change.sum(), count)
+        near = back_test(Series(np.maximum(rate, 0), np.arange(0.0, CONTROL * count, CONTROL), CONTROL, daily=False))[0]
+        assert near["mae"] < 0.85 * near["last_value_mae"]
 
     def test_a_rate_that_wanders_is_followed(self) -> None:
         near, _ = back_test(walking(3))
@@ -143,6 +210,12 @@ class TestCounts:
     def test_a_dated_log_tells_of_times_of_day_however_short(self) -> None:
         log = Requests(np.array([DATED * 17, DATED * 17 + 20], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))
         assert counted([log], 1, 10.0)[0].daily
+
+    def test_the_end_of_a_log_is_what_came_last(self) -> None:
+        time = np.array([3.0, 4.0, 11.0, 12.0, 34.0]) * MICRO
+        log = Requests(time.astype(np.int64), np.array([0, 1, 0, 0, 1], np.uint8), np.full(5, np.nan))
+        assert latest(log, 25.0).user.tolist() == [0, 0, 1]
+        assert latest(log, 100.0).user.tolist() == log.user.tolist()
 
     def test_a_log_of_too_many_intervals_is_refused(self) -> None:
         log = Requests(np.array([0, 10**9], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))

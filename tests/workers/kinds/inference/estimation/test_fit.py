@@ -70,7 +70,7 @@ class TestFit:
         model.check(Layout(spec()))
         assert model.to_bytes() == both.model
         assert model.measured.all()
-        assert model.forecast.shape == (2, 2, 6)
+        assert model.forecast.shape == (2, 2, 17)
 
     def test_seconds_are_those_that_were_measured(self, both: Fitted) -> None:
         seconds = KIND.model(both.model).seconds()

@@ -1,0 +1,152 @@
+"""How many servers are on: the number of which most return is expected over the next control interval.
+
+What a number of servers loses is what answers lose by waiting and by less accurate variants, at the rates that are
+forecast, with their uncertainty: at each of these the variant and size count that would be best there, as a dispatcher
+that chooses anew at each start comes near. Batches wait as in a queue of general service (Sakasegawa, 1977), or, where
+more comes than is served, for as long as the queue would grow until half of the interval is over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.inference.forecast import CAME, EIGHTHS, TYPICAL, Recent, corrected
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.state import State
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+QUARTERS = (np.arange(4) + 0.5) / 4  # of the requests, by how long they wait
+LEAST_RATE = 1e-6
+MOST_SIZES = 4  # of batches, that are compared
+BUSIEST, RELIEVED = 0.95, 0.65  # of the time that servers are busy, and the load of equal waits without relief
+
+
+class ExpectedReturn:
+    """See the module; of each class either as many as are on, or 1, 2, 4, … more or fewer."""
+
+    name = "expected_return"
+
+    def wanted(self, projector: Projector, state: State) -> Integers:
+        """See ``Scaler``; all servers without a domain model, which alone tells what they are for."""
+        layout, on = projector.layout, state.idle + state.busy + state.starting
+        if projector.seconds is None:
+            return np.broadcast_to(layout.maximum, on.shape)
+        tried = candidates(layout, on)  # [B, M, C]
+        arriving = self._arriving(projector, state)
+        weights, spec = layout.spec.weights, layout.spec
+        lost = expected_loss(layout, projector.seconds, tried, arriving)
+        price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
+        more = np.maximum(tried - on[:, None], 0)  # which are paid for while they start
+        cost = (tried + more * layout.startup / spec.control_seconds) @ price
+        best = (weights.quality * lost + weights.cost * cost).argmin(axis=1)
+        return np.asarray(tried[np.arange(len(tried)), best])
+
+    def _arriving(self, projector: Projector, state: State) -> Arriving:
+        """What is forecast to come; what waits comes once more, spread over the interval."""
+        layout, rate = projector.layout, state.rate
+        control, came = layout.spec.control_seconds, np.ones((rate.shape[1], len(EIGHTHS)))
+        if projector.usual is not None and projector.ahead is not None:
+            usual = projector.usual * projector.ahead[:, TYPICAL]
+            rate = corrected(usual, Recent(rate, usual, rate), projector.ahead)
+            came = projector.ahead[:, CAME]
+        rate = rate + state.waiting / control
+        each = np.maximum(rate @ came, LEAST_RATE)  # users vary together at worst
+        apart = np.minimum(np.sqrt(1 / (layout.quality.zero_at.mean() * each)), 1.0)  # by chance, while a request waits
+        return Arriving(rate, np.concatenate([each * (1 - apart), each * (1 + apart)], axis=1))
+
+
+class Arriving(NamedTuple):
+    """Requests that are expected: per second of each user [B, U], and of all, equally likely, [B, Q]."""
+
+    rate: Floats
+    total: Floats
+
+
+def candidates(layout: Layout, on: Integers) -> Integers:
+    """Numbers of servers to choose from, [B, M, C]: as they are, or another number of one class."""
+    classes = np.eye(len(layout.maximum), dtype=np.int64)
+    moves = [classes[0] * 0]
+    for one, most in zip(classes, layout.maximum - layout.minimum, strict=True):
+        moves += [sign * 2**power * one for power in range(int(most).bit_length()) for sign in (1, -1)]
+    return np.clip(on[:, None] + np.array(moves), layout.minimum, layout.maximum)
+
+
+def expected_loss(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> Floats:
+    """Share of the quality of what comes that is lost, by number of servers, [B, M].
+
+    Args:
+        layout: of the workload.
+        seconds: of batches, [C, V, K].
+        servers: numbers to choose from, [B, M, C].
+        arriving: what is to be answered.
+    """
+    sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES).round().astype(np.int64))
+    rates = (layout.batches / seconds)[:, :, sizes].reshape(len(seconds), -1)  # of a server, [C, V·K]
+    count = np.maximum(servers.sum(axis=2), 1)[..., None]
+    capacity = np.maximum(servers @ rates, LEAST_RATE)  # requests per second, [B, M, V·K]
+    each = count * np.tile(layout.batches[sizes], layout.shape[1]) / capacity  # seconds of a batch, [B, M, V·K]
+    load = arriving.total[:, None, None] / capacity[..., None]  # [B, M, V·K, Q]
+    accuracy = np.repeat(layout.quality.accuracy, len(sizes))
+    quick = np.arange(len(sizes) - 1, len(accuracy), len(sizes))  # the largest batches of each variant
+    usual, other = np.repeat(np.arange(len(accuracy)), len(quick)), np.tile(quick, len(accuracy))
+    share, together = relieved(load[:, :, usual], load[:, :, other])
+    of_each = share * each[:, :, usual, None] + (1 - share) * each[:, :, other, None]
+    wait = waits(together, count[..., None], of_each, layout.spec.control_seconds)
+    kept = 0.0
+    for part, mode in ((share, usual), (1 - share, other)):
+        delay = each[:, :, mode, None, None] + wait  # [B, M, modes, Q, P]
+        kept = kept + part * accuracy[mode][:, None] * _kept(layout, arriving.rate, delay).mean(axis=-1)
+    best = np.where(servers.sum(axis=2)[..., None] > 0, np.max(kept, axis=2), 0.0)
+    weights = arriving.total / arriving.total.sum(axis=1, keepdims=True)
+    scale = (arriving.rate @ layout.quality.weight) / np.maximum(arriving.rate.sum(axis=1), LEAST_RATE)
+    return np.asarray(scale[:, None] * (1 - (best * weights[:, None]).sum(axis=2)))
+
+
+def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Share of the requests that a variant and size can take if another relieves it, and the load that waits tell of.
+
+    The other takes over while many wait: servers may be busy nearly all the time, and waits stay short.
+
+    Args:
+        usual: requests over the capacity of the one.
+        other: over that of the other.
+    """
+    apart = np.maximum(usual - other, 1e-9)
+    share = np.where(usual <= BUSIEST, 1.0, np.clip((BUSIEST - other) / apart, 0.0, 1.0))
+    share = np.where(other < usual, share, 1.0)
+    together = share * usual + (1 - share) * other
+    return share, np.where(other < usual, np.maximum(np.minimum(together, RELIEVED), other), usual)
+
+
+def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_seconds: float) -> Floats:
+    """Seconds of waiting of the first, second, … quarter of requests, [..., P].
+
+    Args:
+        load: requests over capacity.
+        servers: that share it.
+        seconds: of a batch.
+        control_seconds: after which the number of servers is chosen again.
+    """
+    below = np.minimum(load, 0.99)
+    waiting = below ** (np.sqrt(2.0 * (servers + 1)) - 1)  # share of requests that wait
+    after = seconds / servers / (1 - below) / 2  # how long they do: batches take about as long as expected
+    quarter = np.clip(1 - (1 - QUARTERS) / np.maximum(waiting, 1e-9)[..., None], 0.0, 0.999)
+    steady = -np.log1p(-quarter) * after[..., None]
+    grown = np.maximum(load - 1, 0.0) * control_seconds / 2
+    return np.asarray(steady + grown[..., None])
+
+
+def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
+    """Part of the quality that delays leave, over users by weight and rate, in the shape of ``delay`` [B, …]."""
+    grid, left = layout.falling
+    share = rate * layout.quality.weight + LEAST_RATE
+    mean = (share / share.sum(axis=1, keepdims=True)) @ left  # [B, grid]
+    place = np.clip(np.searchsorted(grid, delay, side="right") - 1, 0, len(grid) - 2)
+    part = np.clip((delay - grid[place]) / (grid[place + 1] - grid[place]), 0.0, 1.0)
+    rows = np.arange(len(rate)).reshape(-1, *[1] * (delay.ndim - 1))
+    return np.asarray((1 - part) * mean[rows, place] + part * mean[rows, place + 1])

@@ -1,0 +1,134 @@
+"""Expected return by number of servers: as many as are worth their price, before they are needed."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.contract.policy import Situation
+from app.kinds.inference.forecast import spread
+from app.kinds.inference.heuristics import Composed, Lookahead
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.observation import seen
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.scaling import Arriving, ExpectedReturn, candidates, expected_loss, waits
+from app.kinds.inference.spec import InferenceSpec
+from app.kinds.inference.state import CONTROL, State
+
+SECONDS = np.array([[[0.02, 0.03, 0.05, 0.09], [0.06, 0.10, 0.17, 0.30]]])  # [C, V, K]
+UNTIL = np.full(1, 1.0)
+
+
+def layout(price: float = 0.1, servers: Any = None) -> Layout:
+    given = {
+        "name": "vision",
+        "kind": "inference",
+        "variants": [{"name": "small", "accuracy": 0.7}, {"name": "large", "accuracy": 0.8}],
+        "servers": servers or [{"name": "cpu", "maximum": 4, "price_per_hour": 1, "startup_seconds": 5}],
+        "users": [{"name": "ann", "quality": {"full_until": 0.1, "zero_at": 1}}],
+        "weights": {"cost": price},
+    }
+    return Layout(InferenceSpec.model_validate(given))
+
+
+def state(made: Layout, rate: float, on: int = 1, waiting: int = 0) -> State:
+    """Where control is asked for: ``on`` servers of the first class are idle, one of each other."""
+    nothing = np.zeros((1, len(made.servers)), np.int64)
+    idle = nothing + 1
+    idle[0, 0] = on
+    count, some = np.full((1, 1), waiting), np.zeros((1, 1))
+    ages = some + 0.2 * (waiting > 0)
+    return State(
+        count,
+        ages,
+        ages,
+        some + rate,
+        some + 1,
+        idle,
+        nothing,
+        nothing,
+        np.zeros(1),
+        np.array([CONTROL]),
+        -UNTIL.astype(int),
+    )
+
+
+def numbers(variation: float) -> list[float]:
+    """The rate of late goes on, times a gamma variable."""
+    return [1.0, 10.0, variation, -1.6, 1.6, 1.0, 0.0, 0.0, 10.0, *spread(variation)]
+
+
+def wanted(made: Layout, rate: float, on: int = 1, waiting: int = 0, variation: float = 0.0) -> int:
+    classes = len(made.servers)
+    ahead = np.array([numbers(variation)])
+    projector = Projector(made, np.repeat(SECONDS, classes, axis=0), np.array([rate]), ahead)
+    return int(ExpectedReturn().wanted(projector, state(made, rate, on, waiting))[0, 0])
+
+
+def test_more_servers_are_wanted_the_more_comes_waits_or_may_come() -> None:
+    made = layout()
+    by_rate = [wanted(made, rate, on=2) for rate in (0.1, 20.0, 60.0, 300.0)]
+    assert by_rate == sorted(by_rate)
+    assert (by_rate[0], by_rate[-1]) == (1, 4)
+    assert wanted(made, 30.0, on=2, waiting=90) > wanted(made, 30.0, on=2)
+    assert wanted(made, 110.0, on=2, variation=1.0) > wanted(made, 110.0, on=2)
+
+
+def test_the_price_decides() -> None:
+    assert wanted(layout(0.0), 40.0, on=2) > wanted(layout(0.2), 40.0, on=2) >= wanted(layout(5.0), 40.0, on=2)
+    assert wanted(layout(5.0), 2.0, on=4) < 4
+
+
+def test_all_servers_are_on_without_a_domain_model_and_turns_are_legal() -> None:
+    made = layout()
+    shown = state(made, 5.0, on=4)
+    assert ExpectedReturn().wanted(Projector(made, None), shown).tolist() == [[4]]
+    policy = Composed(Lookahead(), ExpectedReturn())
+    projector = Projector(made, SECONDS, np.ones(1), np.array([numbers(0.0)]))
+    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), seen(made, shown))).action
+    assert down[0] == made.scaling(0, on=False)
+    least = state(made, 0.0, on=1)
+    assert policy.act(Situation(projector, least, seen(made, least))).action[0] == WAIT
+
+
+def test_of_two_classes_the_cheaper_is_taken() -> None:
+    dear = {"name": "dear", "maximum": 4, "price_per_hour": 5}
+    cheap = {"name": "cheap", "maximum": 4, "price_per_hour": 1}
+    made = layout(servers=[dear, cheap])
+    projector = Projector(made, np.repeat(SECONDS, 2, axis=0), np.array([60.0]), np.array([numbers(0.0)]))
+    assert ExpectedReturn().wanted(projector, state(made, 60.0)).tolist()[0][1] > 1
+
+
+@pytest.mark.parametrize("most", [1, 3, 1_000])
+def test_candidates_are_few_and_reach_all_the_way(most: int) -> None:
+    made = layout(servers=[{"name": "cpu", "minimum": 0, "maximum": most}])
+    found = candidates(made, np.array([[most // 2]]))[0, :, 0]
+    assert len(found) <= 3 + 2 * np.log2(most)
+    assert set(found) >= {most // 2, max(most // 2 - 1, 0), most // 2 + 1}
+
+
+@pytest.mark.parametrize("variation", [0.0, 0.05, 0.3])
+def test_the_spread_has_the_mean_and_nearly_the_variation(variation: float) -> None:
+    values = spread(np.array([variation]))[0]
+    assert values.mean() == pytest.approx(1.0)
+    assert values.var() == pytest.approx(variation, rel=0.3)  # middles of eighths leave out the tails
+
+
+def test_waits_of_one_server_are_those_of_pollaczek_and_khinchine() -> None:
+    """Fixed seconds, Poisson arrivals: mean wait ρ·s/(2(1 − ρ)); four quarters of an exponential hold 90 % of it."""
+    for load in (0.3, 0.6, 0.9):
+        mean = waits(np.array(load), np.array(1), np.array(0.1), 10.0).mean()
+        assert mean == pytest.approx(load * 0.1 / (2 * (1 - load)), rel=0.35)
+
+
+def test_what_is_lost_falls_with_servers_and_rises_with_arrivals() -> None:
+    made = layout()
+    tried = np.arange(1, 5)[None, :, None]
+    lost = [
+        expected_loss(made, SECONDS, tried, Arriving(np.array([[rate]]), rate * spread(np.array([0.05]))))[0]
+        for rate in (5.0, 40.0, 150.0, 400.0)
+    ]
+    assert (np.diff(lost, axis=1) <= 1e-9).all()
+    assert (np.diff(lost, axis=0) >= -1e-9).all()
+    assert 0 <= np.min(lost) <= 0.05
+    assert np.max(lost) <= 1
