@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.agents.algorithms import own
 from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
 from app.errors import FieldError, Invalid
 from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
-"""What the planner has no use for: it plans, and learns nothing."""
+"""What the planner has no use for, as it plans and learns nothing; nor what kinds train by algorithms of their own."""
 IN_ONE_PROCESS = ("executor", "device")
 """What a table has no use for."""
 
@@ -37,11 +38,23 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
         message = f"must be one of {', '.join(options.experts)} for a workload of kind {kind}"
         errors.append(FieldError("/imitate", message, request.imitate))
-    if options.algorithms is not None and request.algorithm not in options.algorithms:
+    if request.algorithm in own():
+        errors += _own(request, options.own, kind)
+    elif options.algorithms is not None and request.algorithm not in options.algorithms:
         message = f"must be one of {', '.join(options.algorithms)} for a workload of kind {kind}"
         errors.append(FieldError("/algorithm", message, request.algorithm))
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
+
+
+def _own(request: TrainRequest, known: Sequence[str], kind: str) -> list[FieldError]:
+    """What is wrong with a request for an algorithm that only some kinds have."""
+    if request.algorithm not in known:
+        message = f"is of another kind: workloads of kind {kind} have none of that name"
+        return [FieldError("/algorithm", message, request.algorithm)]
+    return _useless(
+        request, UNLEARNED, f"must be left out with algorithm {request.algorithm!r}, which has no use for it"
+    )
 
 
 def check_start(request: TrainRequest, agent: Agent) -> None:

@@ -23,7 +23,7 @@ def train(job: RunningJob) -> None:
         kind, given = learned_kind(workload.kind), load(session, workload, job.lease.request)
     if given.request.algorithm not in kind.algorithms:
         raise Untrainable(f"unknown algorithm {given.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
-    if isinstance(kind, Competing) and len(entries(given.request)) > 1:
+    if isinstance(kind, Competing) and given.request.competes and len(entries(given.request)) > 1:
         sweep.lead(job, kind, given)
         return
     training = Training(kind.trainer(given.workload, given.request, given.champion_artifact), job.lease.checkpoint)

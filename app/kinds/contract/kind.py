@@ -76,11 +76,13 @@ class TrainingOptions(NamedTuple):
         algorithms: names that apply; None: every registered algorithm.
         unused: fields that the kind has no use for.
         experts: what can be imitated.
+        own: names of algorithms beside the registered ones that are the kind's own.
     """
 
     algorithms: Sequence[str] | None = None
     unused: Sequence[str] = ()
     experts: Sequence[str] = ()
+    own: Sequence[str] = ()
 
 
 class Example(NamedTuple):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.recent import Recent
 
 
 class Projector(NamedTuple):
@@ -16,11 +17,13 @@ class Projector(NamedTuple):
 
     Attributes:
         layout: of the workload.
-        seconds: mean seconds of a batch, [C, V, K]; None without a domain model.
+        seconds: mean seconds of a batch, [C, V, K], or of each run, [B, C, V, K]; None without a domain model.
+        recent: the runs' last transitions, for policies that ask for them (``adapts``).
     """
 
     layout: Layout
     seconds: NDArray[np.float64] | None
+    recent: Recent | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from app.kinds.inference.adaptive import ALGORITHM
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.kinds.inference.simulator.world import InferenceWorld
     from workers.learning.simulator import Simulator
+    from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned
+    from workers.learning.training.request import Request
 
 
 class LearnedInference(SimulatedKind):
     """See ``LearnedKind``."""
 
     name = "inference"
+    own = (ALGORITHM,)
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
@@ -28,6 +32,37 @@ class LearnedInference(SimulatedKind):
         from workers.kinds.inference.estimation.fit import fit
 
         return fit(workload, seed)
+
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
+        """See ``LearnedKind``: a competition, or what learns a dynamics model that adapts.
+
+        Raises:
+            Untrainable: every user is to have a policy of its own, and the algorithm has one for all.
+        """
+        from workers.kinds.inference.adaptation.trainer import AdaptiveTrainer
+        from workers.learning.training.request import Untrainable
+
+        if request.algorithm != ALGORITHM:
+            return super().trainer(workload, request, champion)
+        if workload.spec.policies != "one":
+            raise Untrainable(f"{ALGORITHM} plans for all users at once: policies must be 'one', not 'per_user'")
+        return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
+
+    def save(self, policy: Any, spec: Any) -> bytes:
+        """See ``SimulatedKind``: of a family of the kind's own, too."""
+        from app.kinds.inference.policies import FAMILIES
+        from app.policies.artifact import save
+
+        return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {}, FAMILIES)
+
+    def load(self, artifact: bytes, spec: Any) -> Policy:
+        """See ``SimulatedKind``."""
+        from app.kinds.inference.policies import check, load
+
+        made, layout = load(artifact), self.layout(spec)
+        check(made, layout)
+        policy: Policy = made.policy
+        return policy
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
         """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``."""

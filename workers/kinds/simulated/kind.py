@@ -34,12 +34,14 @@ class SimulatedKind:
     """See ``LearnedKind`` and ``Competing``.
 
     Attributes:
+        own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
         validation_episodes: by which the agents of a training are compared.
         judged_episodes: by which the best of them is judged beside the baselines.
     """
 
     name: str
     reads_runs = False
+    own: Sequence[str] = ()
     validation_episodes, judged_episodes = 2_048, 4_096
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
@@ -63,7 +65,7 @@ class SimulatedKind:
         from workers.learning.algorithms import registry
         from workers.learning.training.request import PLANNER
 
-        return ("auto", PLANNER, *registry.names())
+        return ("auto", PLANNER, *registry.names(), *self.own)
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """Names of the reward's terms, [T]: the world's."""

@@ -13,6 +13,7 @@ from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.observation import seen
 from app.kinds.inference.per_user import of_user
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.recent import Recent
 from app.kinds.inference.state import CONTROL, State
 
 
@@ -28,8 +29,13 @@ class Chooser(Protocol):
         """What decisions call it."""
         ...
 
-    def choose(self, state: State) -> list[int]:
-        """Actions of the workload's layout, for a state of B decisions.
+    @property
+    def adapts(self) -> bool:
+        """Whether it wants the runs' last transitions."""
+        ...
+
+    def choose(self, state: State, recent: Recent | None = None) -> list[int]:
+        """Actions of the workload's layout, for a state of B decisions, and the last transitions where it ``adapts``.
 
         Raises:
             IllegalAction: a policy chose one that is not legal.
@@ -49,20 +55,21 @@ class OneForAll:
 
     def __init__(self, projector: Projector, policy: Policy) -> None:
         self._projector, self._policy = projector, policy
-        self.name = policy.name
+        self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
-    def choose(self, state: State) -> list[int]:
+    def choose(self, state: State, recent: Recent | None = None) -> list[int]:
         """See ``Chooser``."""
-        return self._chosen(state)[0]
+        return self._chosen(state, recent)[0]
 
     def opinion(self, state: State) -> Opinion:
         """Its choice in a state of one decision; raises what ``choose`` does."""
         [action], values = self._chosen(state)
         return Opinion(action, None if values is None else float(values[0, action] - values[0, WAIT]))
 
-    def _chosen(self, state: State) -> tuple[list[int], NDArray[np.floating] | None]:
+    def _chosen(self, state: State, recent: Recent | None = None) -> tuple[list[int], NDArray[np.floating] | None]:
         view = seen(self._projector.layout, state)
-        choice = self._policy.act(Situation(self._projector, state, view))
+        projector = self._projector if recent is None else self._projector._replace(recent=recent)
+        choice = self._policy.act(Situation(projector, state, view))
         actions: list[int] = choice.action.tolist()
         for row, action in enumerate(actions):
             if not (0 <= action < view.mask.shape[1] and view.mask[row, action]):
@@ -82,11 +89,13 @@ class PerUser:
         members: of each user, over a layout of its own, see ``per_user``.
     """
 
+    adapts = False
+
     def __init__(self, layout: Layout, members: Sequence[OneForAll]) -> None:
         self._layout, self._members = layout, members
         self.name = "per_user: " + ", ".join(dict.fromkeys(member.name for member in members))
 
-    def choose(self, state: State) -> list[int]:
+    def choose(self, state: State, recent: Recent | None = None) -> list[int]:  # noqa: ARG002 - see ``adapts``
         """See ``Chooser``."""
         rows: Sequence[Sequence[Any]] = [[part[row : row + 1] for part in state] for row in range(len(state.asked))]
         return [self._one(State(*row)) for row in rows]

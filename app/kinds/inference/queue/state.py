@@ -64,6 +64,9 @@ class RunState(NamedTuple):
             over ``episode_seconds``: a run of days tells of its users what an episode does, [U].
         requests: how many have arrived.
         carried: whether the client decides by itself.
+        ended: the last batches that ended, the newest last: position and pace as in ``recent.Recent``.
+        arrived: requests of each user in the present part of a control interval and the ``recent.PARTS`` before it,
+            the newest last, [U].
     """
 
     now: float
@@ -75,6 +78,8 @@ class RunState(NamedTuple):
     quality: tuple[float, ...]
     requests: int
     carried: bool
+    ended: tuple[tuple[int, float], ...] = ()
+    arrived: tuple[tuple[int, ...], ...] = ()
 
 
 def begin(layout: Layout, fleet: Fleet, *, carried: bool) -> RunState:
@@ -93,7 +98,8 @@ def pack(state: RunState) -> list[Any]:
 
 def unpack(stored: list[Any]) -> RunState:
     """The state whose ``pack`` went through JSON."""
-    now, control, queues, servers, rate, answered, quality, requests, carried = stored
+    now, control, queues, servers, rate, answered, quality, requests, carried, *recent = stored
+    ended, arrived = recent or ((), ())  # runs that were begun before these were kept have none
     return RunState(
         float(now),
         float(control),
@@ -104,6 +110,8 @@ def unpack(stored: list[Any]) -> RunState:
         tuple(map(float, quality)),
         requests,
         carried,
+        tuple((batch, float(pace)) for batch, pace in ended),
+        tuple(map(tuple, arrived)),
     )
 
 

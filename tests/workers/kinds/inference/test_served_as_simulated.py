@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.kinds.contract.engine import Snapshot
-from app.kinds.contract.policy import Situation
+from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.decisions.choose import OneForAll
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import decide
@@ -17,12 +18,14 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
+from app.kinds.inference.recent import Recent
 from app.kinds.inference.state import State
+from tests.app.kinds.inference.adaptive import planner
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
 from workers.kinds.inference.simulator.recorded import Recorded
 
-Asked = list[tuple[State, int]]
+Asked = list[tuple[State, Recent | None, int]]
 COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")
 """Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
 
@@ -32,13 +35,17 @@ class Remembering(OneForAll):
 
     asked: Asked
 
-    def choose(self, state: State) -> list[int]:
-        [action] = super().choose(state)
-        self.asked.append((state, action))
+    def __init__(self, projector: Projector, policy: Policy) -> None:
+        super().__init__(projector, policy)
+        self.adapts = True
+
+    def choose(self, state: State, recent: Recent | None = None) -> list[int]:
+        [action] = super().choose(state, recent)
+        self.asked.append((state, recent, action))
         return [action]
 
 
-def served(made: Layout, model: Any, policy: Composed, requests: list[tuple[float, int]]) -> Asked:
+def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float, int]]) -> Asked:
     """Batches take exactly what is expected; servers start in exactly their time."""
     compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
     ledger = compiled.ledger(begin(made, compiled.fleet, carried=False))
@@ -74,29 +81,45 @@ def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, 
     return now in events
 
 
-def simulated(made: Layout, model: Any, policy: Composed, log: Recorded) -> Asked:
+def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
     given = world(made, model, 1, 0, log)
     given.reset()
     asked, projector = Asked(), Projector(made, model.seconds())
     while True:
         state = State(*(np.array(part) for part in given.state))
-        action = policy.act(Situation(projector, state, given.view)).action
-        asked.append((state, int(action[0])))
+        recent = given.recent
+        action = policy.act(Situation(projector._replace(recent=recent), state, given.view)).action
+        asked.append((state, recent, int(action[0])))
         if given.step(action).done.all():
             return asked
 
 
-@pytest.mark.parametrize("policy", [Composed(Lookahead(), Utilisation(0.5)), Composed(LargestBatch(), Utilisation())])
+POLICIES: Mapping[str, Callable[[Layout], Policy]] = {
+    "lookahead": lambda _: Composed(Lookahead(), Utilisation(0.5)),
+    "largest_batch": lambda _: Composed(LargestBatch(), Utilisation()),
+    "grbal": planner,
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_service_asks_what_the_simulator_asks(policy: Composed, seed: int) -> None:
+def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     random, made = np.random.default_rng(seed), layout(**SMALL)
+    policy = POLICIES[name](made)
     times = [np.sort(random.uniform(0, 11.9, random.integers(20, 60))) for _ in range(2)]
     model, log = service(made, SECONDS), Recorded([own + 100.0 for own in times], 100.0, 100.0)
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
     trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
     assert len(trained) > 40
-    for (there, taken), (here, chosen) in zip(trained, answered, strict=False):
+    assert trained[-1][1] is not None
+    assert (trained[-1][1].batch >= 0).any()
+    assert (trained[-1][1].arrived > 0).any()
+    for (there, before, taken), (here, lately, chosen) in zip(trained, answered, strict=False):
         for name in COMPARED:
             np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-9, err_msg=name)
+        assert before is not None
+        assert lately is not None
+        for name in Recent._fields:
+            np.testing.assert_allclose(getattr(lately, name), getattr(before, name), atol=1e-9, err_msg=name)
         assert chosen == taken
     assert abs(len(trained) - len(answered)) <= 1

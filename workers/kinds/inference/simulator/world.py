@@ -14,6 +14,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.recent import BATCHES, PARTS, Recent
 from app.kinds.inference.state import State
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import World, neutral
@@ -58,6 +59,7 @@ class InferenceWorld(Disturbed):
         conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
             Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
         recorded: requests to be met in place of the model's.
+        believed: the domain model that policies and the service go by, where it isn't the one that is followed.
     """
 
     outcomes = OUTCOMES
@@ -67,14 +69,19 @@ class InferenceWorld(Disturbed):
     view: View
 
     def __init__(
-        self, layout: Layout, models: Sequence[ServiceModel], conditions: Conditions, recorded: Recorded | None = None
+        self,
+        layout: Layout,
+        models: Sequence[ServiceModel],
+        conditions: Conditions,
+        recorded: Recorded | None = None,
+        believed: ServiceModel | None = None,
     ) -> None:
         super().__init__(conditions.batch, conditions.seed, 1)
         self.layout, self.models, self.recorded = layout, models, recorded
         self.memoryless = conditions.options.get("service") == "exponential"
         self.renews, self.held_out = conditions.purpose == "learning", len(models) - 1
         spec = layout.spec
-        self.projector = Projector.of(layout, models[0])
+        self.projector = Projector.of(layout, believed or models[0])
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         wanted = spec.weights
         self.weights = np.array([wanted.quality, wanted.fairness, wanted.cost, wanted.switching])
@@ -108,7 +115,15 @@ class InferenceWorld(Disturbed):
     @property
     def situation(self) -> Situation:
         """See ``World``."""
-        return Situation(self.projector, self.state, self.view)
+        return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
+
+    @property
+    def recent(self) -> Recent:
+        """The last transitions."""
+        users, shape = len(self.layout.users), (self.batch, BATCHES)
+        found = Recent(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
+        kernels.look_back(self.rules, self.worlds, *found)
+        return found
 
     @property
     def state(self) -> State:
@@ -331,15 +346,18 @@ def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
     users, servers, room = len(layout.users), int(layout.maximum.sum()), layout.spec.queue_limit + 1
     return kernels.Worlds(
         clock=np.zeros((batch, 3)),
-        counts=np.zeros((batch, 7), np.int64),
+        counts=np.zeros((batch, 8), np.int64),
         user_time=np.zeros((batch, users, 4)),
-        user_count=np.zeros((batch, users, 4), np.int64),
+        user_count=np.zeros((batch, users, 5), np.int64),
         server_time=np.zeros((batch, servers, 3)),
         server_count=np.zeros((batch, servers, 5), np.int64),
         queue=np.zeros((batch, users, room)),
         streams=np.zeros((batch, users), np.uint64),
         rates=np.zeros((batch, users)),
         places=np.zeros((batch, users), np.int64),
+        batches=np.zeros((batch, BATCHES), np.int64),
+        paces=np.zeros((batch, BATCHES)),
+        parts=np.zeros((batch, users, PARTS + 1), np.int64),
     )
 
 

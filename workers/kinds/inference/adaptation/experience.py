@@ -1,0 +1,146 @@
+"""What a dynamics model is learned from: the last transitions of runs, and what came after them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.inference.dynamics import latest, levels, loads, paces
+from app.kinds.inference.heuristics import Composed, Lookahead
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.recent import NONE, PARTS_OF_INTERVAL, Recent, part_of
+from app.kinds.inference.state import CONTROL, State
+from app.policies.adaptation import Examples
+from workers.kinds.inference.simulator import kernels
+from workers.kinds.inference.simulator.world import InferenceWorld
+
+STRAYED = 0.2  # share of the starts that are any legal one
+Integers = NDArray[np.int64]
+
+
+class Tasks(NamedTuple):
+    """N tasks of one network.
+
+    Attributes:
+        past: what it adapts to, [N, K, …].
+        coming: what it is to tell then, [N, Q, …].
+        episode: of each, [N].
+    """
+
+    past: Examples
+    coming: Examples
+    episode: Integers
+
+
+class _Looks(NamedTuple):
+    """Runs at the beginnings of parts of control intervals; n of them, ordered by episode and part."""
+
+    episode: Integers
+    part: Integers
+    ended: Integers
+    recent: Recent
+
+
+class Exploring:
+    """Looks ahead, strays now and then, and has any number of servers on."""
+
+    name = "exploring"
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random, self._rule = random, Composed(Lookahead(), self)
+
+    def wanted(self, projector: Projector, state: State) -> Integers:
+        """See ``Scaler``."""
+        layout = projector.layout
+        return self.random.integers(layout.minimum, layout.maximum + 1, (len(state.asked), len(layout.servers)))
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        mask, state = situation.view.mask, situation.state
+        chosen = self._rule.act(situation).action
+        drawn = np.where(mask, self.random.random(mask.shape), -1.0).argmax(axis=1)
+        strays = (self.random.random(len(mask)) < STRAYED) & (state.asked != CONTROL)
+        return Choice(np.where(strays, drawn, chosen))
+
+
+def gathered(world: InferenceWorld, usual: NDArray[np.float64], seed: int) -> tuple[dict[str, Tasks], int]:
+    """Tasks by network of B episodes played to their ends, and the decisions that took.
+
+    Args:
+        world: not begun yet.
+        usual: requests of each user in a part of a control interval, [U].
+        seed: of what is tried.
+    """
+    looks, steps = _played(world, Exploring(np.random.default_rng(seed)))
+    return {"pace": _paces(world.layout, looks), "load": _loads(looks, usual)}, steps
+
+
+def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
+    world.reset()
+    window, seen, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
+    found: list[_Looks] = []
+    going = np.ones(world.batch, np.bool_)
+    while going.any():
+        part = np.array([part_of(now, window) for now in world.worlds.clock[:, kernels.NOW]])
+        rows = np.flatnonzero(going & (part > seen))
+        if len(rows):
+            recent = Recent(*(array[rows] for array in world.recent))
+            found.append(_Looks(rows, part[rows], world.worlds.counts[rows, kernels.FINISHED], recent))
+            seen[rows] = part[rows]
+        steps += int(going.sum())
+        going &= ~world.step(policy.act(world.situation).action).done
+    return _ordered(found), steps
+
+
+def _ordered(found: list[_Looks]) -> _Looks:
+    episode, part, ended = (np.concatenate([getattr(one, name) for one in found]) for name in _Looks._fields[:3])
+    recent = [np.concatenate(arrays) for arrays in zip(*(one.recent for one in found), strict=True)]
+    order = np.lexsort((part, episode))
+    return _Looks(episode[order], part[order], ended[order], Recent(*(array[order] for array in recent)))
+
+
+def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
+    """Positions of looks, and of those so many parts later in the same episode."""
+    key = looks.episode * (int(looks.part.max()) + parts + 1) + looks.part
+    later = np.searchsorted(key, key + parts)
+    found = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
+    return np.flatnonzero(found), later[found]
+
+
+def _paces(layout: Layout, looks: _Looks) -> Tasks:
+    """What batches take that end in the part that follows."""
+    now, later = _after(looks, 1)
+    past, coming = (paces(layout, Recent(*(array[which] for array in looks.recent))) for which in (now, later))
+    count = coming.weight.shape[1]
+    new = np.arange(count) >= count - (looks.ended[later] - looks.ended[now])[:, None]
+    coming = coming._replace(weight=coming.weight * new)
+    some = coming.weight.sum(axis=1) > 0
+    return Tasks(_of(past, some), _of(coming, some), looks.episode[now][some])
+
+
+def _loads(looks: _Looks, usual: NDArray[np.float64]) -> Tasks:
+    """How many requests come in the control interval that follows, a part on average: of each user a task."""
+    now, later = _after(looks, PARTS_OF_INTERVAL)
+    known, coming = looks.recent.arrived[now], looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:]
+    mean = levels(usual, coming.mean(axis=2, keepdims=True)).reshape(-1, 1)
+    wanted = Examples(latest(usual, known), mean, np.ones_like(mean))
+    return Tasks(loads(usual, known), wanted, np.repeat(looks.episode[now], len(usual)))
+
+
+def _of(examples: Examples, rows: NDArray[np.bool_]) -> Examples:
+    return Examples(*(part[rows] for part in examples))
+
+
+def joined(several: list[Tasks]) -> Tasks:
+    """Tasks of several worlds, whose episodes are told apart."""
+    first = np.cumsum([0, *(int(tasks.episode.max(initial=0)) + 1 for tasks in several[:-1])])
+    episode = np.concatenate([tasks.episode + begin for tasks, begin in zip(several, first, strict=True)])
+    past, coming = (
+        Examples(*(np.concatenate(parts) for parts in zip(*(getattr(tasks, name) for tasks in several), strict=True)))
+        for name in ("past", "coming")
+    )
+    return Tasks(past, coming, episode)
