@@ -18,11 +18,15 @@ class Recorded(NamedTuple):
         times: seconds, ascending, of each user.
         first: seconds at which the first episode may begin.
         last: seconds at which the last may begin.
+        begins: the seconds at which episodes begin, in place of any between the two, ascending, [n]; or None.
+        late: requests per second of late that are known at each of them, [n, U]; or None: nothing is.
     """
 
     times: Sequence[Floats]
     first: float
     last: float
+    begins: Floats | None = None
+    late: Floats | None = None
 
     @classmethod
     def of_times(cls, times: Sequence[Floats], episode_seconds: float) -> Recorded:
@@ -45,6 +49,24 @@ class Recorded(NamedTuple):
         random = np.random.default_rng(seed)
         times = [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in counts]
         return cls(times, 0.0, float(max(map(len, counts)) - episode_seconds))
+
+    def beginning(self, begins: Floats, window: float) -> Recorded:
+        """The same requests, met by episodes that begin at these seconds and know how many came of late.
+
+        Args:
+            begins: ascending, [n]; each at least ``window`` after the first request.
+            window: time constant of what is known, seconds: see ``app.kinds.inference.state.smoothed``.
+        """
+        seen = 1 - np.exp((self.first - begins) / window)
+        late = [[np.exp((own[own <= at] - at) / window).sum() / window for own in self.times] for at in begins]
+        return self._replace(begins=begins, late=np.array(late) / seen[:, None])
+
+    def drawn(self, share: Floats) -> tuple[Floats, Floats | float]:
+        """Where episodes begin that are drawn by ``share``, 0 to 1, [B]; and the rates that they know of, [B, U]."""
+        if self.begins is None or self.late is None:
+            return self.first + share * max(self.last - self.first, 0.0), 0.0
+        place = np.minimum((share * len(self.begins)).astype(np.int64), len(self.begins) - 1)
+        return self.begins[place], self.late[place]
 
     @property
     def rate(self) -> Floats:

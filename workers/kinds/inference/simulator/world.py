@@ -95,6 +95,7 @@ class InferenceWorld(Disturbed):
         self.steps = self._longest()
         self.whole_cost = max(float(layout.price @ layout.maximum) * spec.episode_seconds, 1e-300)
         self._rows = np.arange(self.batch)
+        self._late = np.zeros((self.batch, len(layout.users)))
         self._state: State | None = None
 
     def _longest(self) -> int:
@@ -144,7 +145,7 @@ class InferenceWorld(Disturbed):
         self.worlds = _worlds(self.batch, self.layout)
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
-        kernels.start(self.rules, self.given, self.load, self.worlds, self.amounts, self._rows)
+        self._start(self.amounts, self._rows)
         self._look()
         self._settle()
         return self.view
@@ -173,7 +174,7 @@ class InferenceWorld(Disturbed):
 
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)
-        kernels.start(self.rules, self.given, self.load, self.worlds, np.zeros((self.batch, 7)), rows)
+        self._start(np.zeros((self.batch, 7)), rows)
         fresh = _known(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
@@ -184,6 +185,12 @@ class InferenceWorld(Disturbed):
         observation, mask = self.view.observation.copy(), self.view.mask.copy()
         observation[rows], mask[rows] = view
         self._state, self.view = state, View(observation, mask)
+
+    def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
+        """Begin episodes, which know the rates of late before them."""
+        kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
+        times = self.worlds.user_time
+        times[rows, :, kernels.RATE] += self._late[rows] * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
 
     def _look(self) -> None:
         known = _known(self.batch, self.layout)
@@ -236,8 +243,7 @@ class InferenceWorld(Disturbed):
         self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
         origin = self._uniform(count)
         if self.recorded is not None:
-            low, high = self.recorded.first, self.recorded.last
-            self.load.origin[rows] = low + origin * max(high - low, 0.0)
+            self.load.origin[rows], self._late[rows] = self.recorded.drawn(origin)
         else:
             self.load.origin[rows] = origin * DAY_SECONDS
 
