@@ -1,8 +1,8 @@
 """A small network that adapts to a few examples by one step along its gradient, over the Python array API.
 
-The step is written out, so that NumPy takes it where decisions are served, and torch differentiates through it where
-the parameters to start from are learned (MAML: Finn et al., 2017; as a dynamics model under control: Nagabandi et al.,
-2019; a step size of each parameter's own: Li et al., 2017).
+The step is written out, so that NumPy takes it where decisions are served, and torch the same where the parameters
+to start from are learned (MAML: Finn et al., 2017; as a dynamics model under control: Nagabandi et al., 2019; a step
+size of each parameter's own: Li et al., 2017).
 """
 
 from __future__ import annotations

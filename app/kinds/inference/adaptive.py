@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.dynamics import Dynamics
 from app.kinds.inference.heuristics import Composed, Lookahead
@@ -24,7 +22,7 @@ ALGORITHM = "grbal"
 
 
 class AdaptivePlanner:
-    """See the module. ``config``: ``algorithm``; ``steps`` of the gradient; ``width``, seconds of a counted part.
+    """See the module. ``config``: ``algorithm``; ``steps`` of the gradient; ``usual`` requests per second.
 
     Attributes:
         adapts: it wants the runs' last transitions.
@@ -34,9 +32,7 @@ class AdaptivePlanner:
 
     def __init__(self, config: Mapping[str, Any], dynamics: Dynamics) -> None:
         self.config, self.dynamics = dict(config), dynamics
-        usual = float(dynamics.usual.sum()) / float(config["width"])
-        spread = float(np.hypot(2 * dynamics.spread["load"], 1e-3))  # of a square root, doubled: of what it is of
-        self._planner = Composed(Lookahead(), Planned(max(usual, 1e-9), spread))
+        self._planner = Composed(Lookahead(), Planned(max(float(config["usual"]), 1e-9)))
 
     @property
     def name(self) -> str:

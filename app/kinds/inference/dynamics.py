@@ -1,10 +1,9 @@
 """What policies that adapt expect of the near future: how long batches take, and how many requests come.
 
-Two networks, each adapted to a run's last transitions by one step of its gradient (see ``app.policies.adaptation``):
-*pace* reads (class, variant, size) and tells the log of seconds over those that the domain model expects; *load* reads
-how many requests of a user came in the last part of a control interval and on average in those before, and tells how
-many come in the next: as square roots over those of the usual number, which makes a Poisson variable's noise the same
-at every level (Anscombe, 1948), less 1.
+*Pace* is a network that reads (class, variant, size) and tells the log of seconds over those that the domain model
+expects; it adapts to a run's last batches by one step of its gradient (see ``app.policies.adaptation``). *Load* is a
+linear forecast of a user's requests in a part of a control interval, of those in the last parts: as square roots over
+those of the usual number, which makes a Poisson variable's noise the same at every level (Anscombe, 1948), less 1.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ from app.policies.adaptation import NAMES, Examples, Parameters, adapted, predic
 from app.policies.base import IncompatibleArtifact
 
 Floats = NDArray[np.float64]
-NETWORKS = ("pace", "load")
-KEPT = {"pace": BATCHES, "load": PARTS - 1}
-"""Examples that each adapts to."""
 LARGEST = 3.0  # of a batch's log of seconds over those expected
 ANSCOMBE = 0.375
 
@@ -43,21 +39,22 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """The two networks as they are before they adapt.
+    """What was learned of pace and load.
 
     Attributes:
-        start: parameters by network.
+        start: parameters of *pace* before it adapts.
         rates: learning rates of each of them.
-        age: weight of each example in the loss, by network, the newest last, [KEPT].
-        spread: standard deviation of what remains unexplained, by network.
+        pace_spread, load_spread: standard deviations of what neither explains.
+        weights: of the levels of the last parts, and a constant, [PARTS + 1].
         usual: requests of each user in a part of a control interval, [U].
         steps: of the gradient; 0: nothing adapts.
     """
 
-    start: Mapping[str, Parameters]
-    rates: Mapping[str, Parameters]
-    age: Mapping[str, Floats]
-    spread: Mapping[str, float]
+    start: Parameters
+    rates: Parameters
+    pace_spread: float
+    load_spread: float
+    weights: Floats
     usual: Floats
     steps: int = 1
 
@@ -72,34 +69,31 @@ class Dynamics:
         """
         if recent is None:
             recent = nothing(layout, batch)
-        grid = kinds_of_batches(layout)
-        pace = predicted(self._adapted("pace", paces(layout, recent)), np.broadcast_to(grid, (batch, *grid.shape)))
-        factor = np.exp(np.clip(pace, -LARGEST, LARGEST) + self.spread["pace"] ** 2 / 2)
-        known = loads(self.usual, recent.arrived)
-        level = predicted(self._adapted("load", known), latest(self.usual, recent.arrived))
-        count = self.counts(level.reshape(batch, -1))
-        width = layout.spec.control_seconds / PARTS_OF_INTERVAL
-        return Prediction(factor.reshape(batch, *seconds.shape) * seconds, count / width)
+        return Prediction(self.paces(layout, recent) * seconds, self.counts(recent.arrived) / width(layout))
 
-    def counts(self, level: Floats) -> Floats:
-        """Requests in a part of a control interval, of what the network *load* tells, [B, U]."""
-        root = np.maximum(1.0 + level, 0.0) * np.sqrt(self.usual + ANSCOMBE)
-        mean: Floats = root**2 + (self.spread["load"] ** 2) * (self.usual + ANSCOMBE) - ANSCOMBE
+    def paces(self, layout: Layout, recent: Recent) -> Floats:
+        """Mean seconds of a batch over those that the domain model expects, [B, C, V, K]."""
+        kinds, batch = kinds_of_batches(layout), len(recent.batch)
+        pace = adapted(self.start, self.rates, examples(layout, recent), self.steps)
+        log = predicted(pace, np.broadcast_to(kinds, (batch, *kinds.shape)))
+        factor: Floats = np.exp(np.clip(log, -LARGEST, LARGEST) + self.pace_spread**2 / 2)
+        return factor.reshape(batch, len(layout.servers), *layout.shape[1:])
+
+    def counts(self, arrived: NDArray[np.int64]) -> Floats:
+        """Requests in each of the next parts of a control interval, after those of the last, [B, U, PARTS] → [B, U]."""
+        root = np.maximum(1 + levels(self.usual, arrived) @ self.weights[:-1] + self.weights[-1], 0.0)
+        mean: Floats = (root**2 + self.load_spread**2) * (self.usual + ANSCOMBE) - ANSCOMBE
         return np.maximum(mean, 0.0)
-
-    def _adapted(self, name: str, examples: Examples) -> Parameters:
-        weighted = examples._replace(weight=examples.weight * self.age[name])
-        return adapted(self.start[name], self.rates[name], weighted, self.steps)
 
     @property
     def arrays(self) -> dict[str, Floats]:
         """All numbers by name."""
-        found = {"usual": self.usual}
-        for name in NETWORKS:
-            found |= {f"{name}.start.{part}": self.start[name][part] for part in NAMES}
-            found |= {f"{name}.rates.{part}": self.rates[name][part] for part in NAMES}
-            found |= {f"{name}.age": self.age[name], f"{name}.spread": np.array([self.spread[name]])}
-        return found
+        start, rates = (
+            {f"{group}.{name}": part[name] for name in NAMES}
+            for group, part in (("start", self.start), ("rates", self.rates))
+        )
+        spreads = np.array([self.pace_spread, self.load_spread])
+        return {**start, **rates, "spreads": spreads, "weights": self.weights, "usual": self.usual}
 
     @classmethod
     def build(cls, arrays: Mapping[str, Any], steps: int = 1) -> Dynamics:
@@ -109,24 +103,23 @@ class Dynamics:
             IncompatibleArtifact: an array is missing.
         """
         numbers = {name: np.asarray(array, np.float64) for name, array in arrays.items()}
-
-        def of(name: str, group: str) -> Parameters:
-            return {part: numbers[f"{name}.{group}.{part}"] for part in NAMES}
-
         try:
-            start, rates = ({name: of(name, group) for name in NETWORKS} for group in ("start", "rates"))
-            age = {name: numbers[f"{name}.age"] for name in NETWORKS}
-            spread = {name: float(numbers[f"{name}.spread"][0]) for name in NETWORKS}
-            return cls(start, rates, age, spread, numbers["usual"], steps)
+            start, rates = ({name: numbers[f"{group}.{name}"] for name in NAMES} for group in ("start", "rates"))
+            pace_spread, load_spread = numbers["spreads"].tolist()
+            return cls(start, rates, pace_spread, load_spread, numbers["weights"], numbers["usual"], steps)
         except KeyError as error:
             raise IncompatibleArtifact(f"the dynamics model lacks {error}") from error
 
 
+def width(layout: Layout) -> float:
+    """Seconds of a part of a control interval."""
+    return float(layout.spec.control_seconds) / PARTS_OF_INTERVAL
+
+
 def nothing(layout: Layout, batch: int) -> Recent:
     """Of B runs of which nothing is known."""
-    shape = (batch, BATCHES)
     arrived = np.full((batch, len(layout.users), PARTS), NONE)
-    return Recent(np.full(shape, NONE), np.ones(shape), arrived)
+    return Recent(np.full((batch, BATCHES), NONE), np.ones((batch, BATCHES)), arrived)
 
 
 def kinds_of_batches(layout: Layout) -> Floats:
@@ -137,39 +130,15 @@ def kinds_of_batches(layout: Layout) -> Floats:
     return np.concatenate([np.eye(classes)[which[0]], np.eye(variants)[which[1]], size[:, None]], axis=1)
 
 
-def paces(layout: Layout, recent: Recent) -> Examples:
-    """What *pace* adapts to: R = B."""
+def examples(layout: Layout, recent: Recent) -> Examples:
+    """What *pace* adapts to: a row of each run."""
     known = recent.batch != NONE
     inputs = kinds_of_batches(layout)[np.where(known, recent.batch, 0)]
     pace = np.log(np.clip(recent.pace, np.exp(-LARGEST), np.exp(LARGEST)))
     return Examples(inputs, np.where(known, pace, 0.0), known.astype(np.float64))
 
 
-def levels(usual: Floats, arrived: NDArray[np.int64]) -> Floats:
+def levels(usual: Floats, arrived: NDArray[np.integer] | Floats) -> Floats:
     """Numbers of requests [B, U, J] as *load* has them; 0, the usual, where they aren't known."""
     root = np.sqrt(np.maximum(arrived, 0) + ANSCOMBE) / np.sqrt(usual + ANSCOMBE)[:, None]
     return np.where(arrived == NONE, 0.0, root - 1.0)
-
-
-def _read(usual: Floats, arrived: NDArray[np.int64]) -> Floats:
-    """What *load* reads after each part, [B·U, J, 2 + U]: the level in it, the mean of all so far, and the user."""
-    level, known = levels(usual, arrived), arrived != NONE
-    mean = np.cumsum(level, axis=2) / np.maximum(np.cumsum(known, axis=2), 1)
-    batch, users, count = level.shape
-    user = np.broadcast_to(np.eye(users)[:, None], (batch, users, count, users))
-    parts = np.concatenate([level[..., None], mean[..., None], user], axis=3)
-    return parts.reshape(batch * users, count, 2 + users)
-
-
-def loads(usual: Floats, arrived: NDArray[np.int64]) -> Examples:
-    """What *load* adapts to: each part of [B, U, J] after those before it; R = B·U, K = J − 1."""
-    rows, count = arrived.shape[0] * arrived.shape[1], arrived.shape[2] - 1
-    inputs, known = _read(usual, arrived)[:, :-1], arrived != NONE
-    both = known[:, :, 1:] & known[:, :, :-1]
-    target = levels(usual, arrived)[:, :, 1:]
-    return Examples(inputs, target.reshape(rows, count), both.reshape(rows, count).astype(np.float64))
-
-
-def latest(usual: Floats, arrived: NDArray[np.int64]) -> Floats:
-    """What *load* reads now, [B·U, 1, D]."""
-    return _read(usual, arrived)[:, -1:]

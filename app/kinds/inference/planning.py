@@ -22,7 +22,8 @@ STEPS = (0, 1, 2, 4, -1, -2, -4)
 """Servers more of one class: no more are turned at one control."""
 NORMAL = (-1.2816, -0.5244, 0.0, 0.5244, 1.2816)
 """Quantiles of a standard normal variable, in the middles of fifths."""
-BUSIEST = 0.98  # share of the time, for which a queue in balance is told
+SPREAD = 0.05
+"""Standard deviation of the log of the load over what is expected, chosen on loads that no figure is of."""
 
 
 class Fleets(NamedTuple):
@@ -49,7 +50,7 @@ class Planned:
 
     name = "planned"
 
-    def __init__(self, usual: float | None = None, spread: float = 0.2) -> None:
+    def __init__(self, usual: float | None = None, spread: float = SPREAD) -> None:
         self.usual, self.spread = usual, spread
 
     def wanted(self, projector: Projector, state: State) -> Integers:
@@ -86,11 +87,9 @@ class Planned:
         servers = np.maximum(fleets.working.sum(axis=2), 1e-9)[..., None, None, None, None]
         capacity = np.maximum(capacity, 1e-9)
         each = servers * layout.batches[:, None, None] / capacity  # seconds of a batch, [R, N, V, K, 1, 1]
-        load = np.minimum(arriving / capacity, BUSIEST)
-        balanced = each * load ** (np.sqrt(2 * (servers + 1)) - 1) / (2 * servers * (1 - load))  # Sakasegawa (1977)
         waiting = state.waiting.sum(axis=1)[:, None, None, None, None, None]
         queue = np.maximum(waiting + (arriving - capacity) * span * POINTS, 0.0)
-        delay = queue / capacity + balanced + each  # [R, N, V, K, S, P]
+        delay = queue / capacity + each  # [R, N, V, K, S, P]
         lost = np.zeros((*delay.shape[:2], *delay.shape[2:5]))
         for user, weight in enumerate(quality.weight):
             kept = quality.accuracy[:, None, None] * quality.by_delay(user, delay).mean(axis=-1)

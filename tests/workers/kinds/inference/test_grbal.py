@@ -46,7 +46,7 @@ def system(**changed: Any) -> tuple[Layout, ServiceModel]:
 def trainer(seed: int = 0, **changed: Any) -> AdaptiveTrainer:
     made, model = system(**changed)
     workload = Workload(made.spec, model.to_bytes())
-    found = KIND.trainer(workload, Request(ALGORITHM, 20_000, seed), None)
+    found = KIND.trainer(workload, Request(ALGORITHM, 10_000, seed), None)
     assert isinstance(found, AdaptiveTrainer)
     return found
 
@@ -93,11 +93,20 @@ def test_one_step_finds_a_planted_pace(policy: AdaptivePlanner, pace: float) -> 
     assert np.abs(np.log(few)).mean() <= np.abs(np.log(factor)).mean() + 0.1  # one batch says less than sixteen
 
 
-@pytest.mark.parametrize("rate", [0.5, 1.0, 2.0])
-def test_one_step_finds_a_planted_load(policy: AdaptivePlanner, rate: float) -> None:
+@pytest.mark.parametrize("rate", [0.5, 2.0])
+def test_a_planted_load_is_foreseen(policy: AdaptivePlanner, rate: float) -> None:
     made, model = system()
+    usual, planted = np.array(RATE), np.array(RATE) * rate
     found = policy.dynamics.predict(made, model.seconds(), lately(made, 1.0, rate), 1).rate[0]
-    np.testing.assert_allclose(found, np.array(RATE) * rate, rtol=0.3)
+    share = (found - usual) / (planted - usual)  # of a few requests in each part not all is believed
+    assert (share > 0.3).all()
+    assert (share < 1.3).all()
+
+
+def test_of_a_run_that_has_only_begun_the_usual_load_is_expected(policy: AdaptivePlanner) -> None:
+    made, model = system()
+    found = policy.dynamics.predict(made, model.seconds(), None, 1).rate[0]
+    np.testing.assert_allclose(found, RATE, rtol=0.25)
 
 
 def test_without_a_step_nothing_is_adapted(policy: AdaptivePlanner) -> None:
@@ -147,9 +156,10 @@ def test_the_report_is_that_of_every_agent(trained: Any) -> None:
     report = trained.report
     assert report["algorithm"] == ALGORITHM
     assert set(report["heuristics"]) == set(KIND.baselines(Workload(system()[0].spec)))
-    errors = report["config"]["networks"]
-    assert errors["pace"]["adapted"] < 0.6 * errors["pace"]["unadapted"]
-    assert report["environment_steps"] >= 20_000
+    errors = report["config"]["errors"]
+    assert errors["pace"]["adapted"] < 0.7 * errors["pace"]["unadapted"]
+    assert errors["load"]["forecast"] < 0.9 * errors["load"]["usual"]
+    assert report["environment_steps"] >= 10_000
 
 
 def test_the_same_request_gives_the_same_agent() -> None:
@@ -160,7 +170,8 @@ def test_the_same_request_gives_the_same_agent() -> None:
         while not given.stages[0].advance():
             pass
         given.stages[1].advance()
-        found.append(given._learners["pace"].fit())
+        assert given._learner is not None
+        found.append(given._learner.fit())
     for name, value in found[0].start.items():
         np.testing.assert_array_equal(found[1].start[name], value)
 

@@ -12,14 +12,14 @@ from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.decisions.choose import OneForAll
 from app.kinds.inference.decisions.compiled import Compiled
-from app.kinds.inference.decisions.decide import decide
+from app.kinds.inference.decisions.decide import MOST_TURNS, decide
 from app.kinds.inference.heuristics import Composed, LargestBatch, Lookahead, Utilisation
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
 from app.kinds.inference.recent import Recent
-from app.kinds.inference.state import State
+from app.kinds.inference.state import CONTROL, State
 from tests.app.kinds.inference.adaptive import planner
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
@@ -122,4 +122,8 @@ def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
         for name in Recent._fields:
             np.testing.assert_allclose(getattr(lately, name), getattr(before, name), atol=1e-9, err_msg=name)
         assert chosen == taken
-    assert abs(len(trained) - len(answered)) <= 1
+    shorter, longer = sorted((trained, answered), key=len)
+    last = longer[len(shorter) :]  # one of the two asks for control once more, when nothing is left to be done
+    assert {int(state.asked[0]) for state, _, _ in last} <= {CONTROL}
+    assert len(last) <= MOST_TURNS + 1
+    assert all((state.waiting == 0).all() for state, _, _ in last)

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.inference.dynamics import latest, levels, loads, paces
+from app.kinds.inference.dynamics import examples
 from app.kinds.inference.heuristics import Composed, Lookahead
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.recent import NONE, PARTS_OF_INTERVAL, Recent, part_of
+from app.kinds.inference.recent import NONE, PARTS, PARTS_OF_INTERVAL, Recent, part_of
 from app.kinds.inference.state import CONTROL, State
 from app.policies.adaptation import Examples
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 STRAYED = 0.2  # share of the starts that are any legal one
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 class Tasks(NamedTuple):
-    """N tasks of one network.
+    """Adapting: N tasks. Loads: M users at some moment.
 
     Attributes:
-        past: what it adapts to, [N, K, …].
+        past: what *pace* adapts to, [N, K, …].
         coming: what it is to tell then, [N, Q, …].
         episode: of each, [N].
+        parts: requests of a user in the last parts, [M, PARTS].
+        next: how many came in each of those that followed, on average, [M, 1].
+        user: whose they were, [M].
     """
 
     past: Examples
     coming: Examples
     episode: Integers
+    parts: Integers
+    next: Floats
+    user: Integers
 
 
 class _Looks(NamedTuple):
@@ -67,16 +75,15 @@ class Exploring:
         return Choice(np.where(strays, drawn, chosen))
 
 
-def gathered(world: InferenceWorld, usual: NDArray[np.float64], seed: int) -> tuple[dict[str, Tasks], int]:
-    """Tasks by network of B episodes played to their ends, and the decisions that took.
+def gathered(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
+    """What there is to learn from B episodes played to their ends, and the decisions that took.
 
     Args:
         world: not begun yet.
-        usual: requests of each user in a part of a control interval, [U].
         seed: of what is tried.
     """
     looks, steps = _played(world, Exploring(np.random.default_rng(seed)))
-    return {"pace": _paces(world.layout, looks), "load": _loads(looks, usual)}, steps
+    return Tasks(*_paces(world.layout, looks), *_loads(looks)), steps
 
 
 def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
@@ -111,36 +118,37 @@ def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
     return np.flatnonzero(found), later[found]
 
 
-def _paces(layout: Layout, looks: _Looks) -> Tasks:
+def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
     """What batches take that end in the part that follows."""
     now, later = _after(looks, 1)
-    past, coming = (paces(layout, Recent(*(array[which] for array in looks.recent))) for which in (now, later))
+    past, coming = (examples(layout, Recent(*(array[which] for array in looks.recent))) for which in (now, later))
     count = coming.weight.shape[1]
     new = np.arange(count) >= count - (looks.ended[later] - looks.ended[now])[:, None]
     coming = coming._replace(weight=coming.weight * new)
     some = coming.weight.sum(axis=1) > 0
-    return Tasks(_of(past, some), _of(coming, some), looks.episode[now][some])
+    return _of(past, some), _of(coming, some), looks.episode[now][some]
 
 
-def _loads(looks: _Looks, usual: NDArray[np.float64]) -> Tasks:
-    """How many requests come in the control interval that follows, a part on average: of each user a task."""
+def _loads(looks: _Looks) -> tuple[Integers, Floats, Integers]:
+    """How many requests come in the control interval that follows, a part on average."""
     now, later = _after(looks, PARTS_OF_INTERVAL)
-    known, coming = looks.recent.arrived[now], looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:]
-    mean = levels(usual, coming.mean(axis=2, keepdims=True)).reshape(-1, 1)
-    wanted = Examples(latest(usual, known), mean, np.ones_like(mean))
-    return Tasks(loads(usual, known), wanted, np.repeat(looks.episode[now], len(usual)))
+    known = looks.recent.arrived[now]
+    coming = looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:].mean(axis=2)
+    user = np.broadcast_to(np.arange(known.shape[1]), coming.shape)
+    return known.reshape(-1, PARTS), coming.reshape(-1, 1), user.ravel()
 
 
-def _of(examples: Examples, rows: NDArray[np.bool_]) -> Examples:
-    return Examples(*(part[rows] for part in examples))
+def _of(several: Examples, rows: NDArray[np.bool_]) -> Examples:
+    return Examples(*(part[rows] for part in several))
 
 
-def joined(several: list[Tasks]) -> Tasks:
+def joined(several: Sequence[Tasks]) -> Tasks:
     """Tasks of several worlds, whose episodes are told apart."""
     first = np.cumsum([0, *(int(tasks.episode.max(initial=0)) + 1 for tasks in several[:-1])])
-    episode = np.concatenate([tasks.episode + begin for tasks, begin in zip(several, first, strict=True)])
+    told = [tasks._replace(episode=tasks.episode + begin) for tasks, begin in zip(several, first, strict=True)]
     past, coming = (
-        Examples(*(np.concatenate(parts) for parts in zip(*(getattr(tasks, name) for tasks in several), strict=True)))
+        Examples(*(np.concatenate(parts) for parts in zip(*(getattr(tasks, name) for tasks in told), strict=True)))
         for name in ("past", "coming")
     )
-    return Tasks(past, coming, episode)
+    rest = (np.concatenate([getattr(tasks, name) for tasks in told]) for name in Tasks._fields[2:])
+    return Tasks(past, coming, *rest)

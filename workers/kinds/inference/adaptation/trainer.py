@@ -7,15 +7,16 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.inference.adaptive import ALGORITHM, AdaptivePlanner
-from app.kinds.inference.dynamics import NETWORKS, Dynamics
+from app.kinds.inference.dynamics import Dynamics, width
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.recent import PARTS_OF_INTERVAL
 from workers.inputs import Workload
 from workers.kinds.inference.adaptation.conditions import usual, varied
 from workers.kinds.inference.adaptation.experience import Tasks, gathered, joined
+from workers.kinds.inference.adaptation.load import LoadFit, fit_load
 from workers.kinds.inference.adaptation.meta import Fit, MetaLearner
 from workers.learning.bracket import Entry, TrialRecord
 from workers.learning.training.conclude import Contender, conclude
@@ -25,8 +26,7 @@ from workers.learning.training.request import Request
 
 EPISODES = 64  # of a world
 STEPS = 200_000  # decisions that are watched, where no budget is given: it takes less than a policy does
-UPDATES, CHUNK = 600, 100  # of each network
-Gathered = Mapping[str, Tasks]
+UPDATES, CHUNK = 500, 100
 
 
 class AdaptiveTrainer:
@@ -45,9 +45,8 @@ class AdaptiveTrainer:
         self.problem, self.request, self.champion = problem, request, champion
         self._layout, self._model = Layout(workload.spec), ServiceModel.from_bytes(workload.model)
         self._budget = request.budget or STEPS
-        self._usual = usual(self._model) * self._layout.spec.control_seconds / PARTS_OF_INTERVAL
-        self._worlds: list[Gathered] = []
-        self._learners: dict[str, MetaLearner] = {}
+        self._worlds: list[Tasks] = []
+        self._learner: MetaLearner | None = None
         self._begun, self._seconds = perf_counter(), 0.0
         self._watched, self._loss = 0, 0.0
 
@@ -56,7 +55,7 @@ class AdaptiveTrainer:
         """See ``Trainer``: to gather transitions, and to learn from them."""
         return (
             Stage("gathering", 0.7, self._gather, lambda: self._watched / self._budget),
-            Stage("learning", 0.3, self._learn, lambda: self._updates / (UPDATES * len(NETWORKS))),
+            Stage("learning", 0.3, self._learn, lambda: self._updates / UPDATES),
         )
 
     @property
@@ -72,36 +71,36 @@ class AdaptiveTrainer:
 
     @property
     def _updates(self) -> int:
-        return sum(learner.updates for learner in self._learners.values())
+        return 0 if self._learner is None else self._learner.updates
 
     def _gather(self) -> bool:
-        seed = int(np.random.SeedSequence([self.request.seed, len(self._worlds)]).generate_state(1)[0])
-        tasks, steps = gathered(varied(self._layout, self._model, EPISODES, seed), self._usual, seed)
+        seed = world_seed(self.request.seed, len(self._worlds))
+        tasks, steps = gathered(varied(self._layout, self._model, EPISODES, seed), seed)
         self._worlds.append(tasks)
         self._watched += steps
         return self._watched >= self._budget
 
     def _learn(self) -> bool:
-        if not self._learners:
-            tasks = {name: joined([one[name] for one in self._worlds]) for name in NETWORKS}
-            self._learners = {name: MetaLearner(tasks[name], self.request.seed) for name in NETWORKS}
-        name = min(NETWORKS, key=lambda one: self._learners[one].updates)
-        self._loss = self._learners[name].advance(CHUNK)
+        if self._learner is None:
+            self._learner = MetaLearner(joined(self._worlds), self.request.seed)
+        self._loss = self._learner.advance(CHUNK)
         self._seconds = perf_counter() - self._begun
-        return self._updates >= UPDATES * len(NETWORKS)
+        return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
         """See ``Trainer``: judged as every agent is."""
-        fits = {name: learner.fit() for name, learner in self._learners.items()}
-        artifact = self.problem.save(planner(self._layout, self._usual, fits))
+        assert self._learner is not None  # noqa: S101  (the stages are done)
+        pace, load = self._learner.fit(), fit_load(joined(self._worlds), per_part(self._layout, self._model))
+        artifact = self.problem.save(planner(self._layout, self._model, pace, load))
         entry = Entry(ALGORITHM, self.request.seed)
         record = TrialRecord(entry, 1, self.problem.score(artifact))
-        contender = Contender(record, 1.0, artifact, self._report(fits))
+        contender = Contender(record, 1.0, artifact, self._report(pace, load))
         return conclude(self.problem, self.request, [contender], self.problem.plan(), self.champion)
 
-    def _report(self, fits: Mapping[str, Fit]) -> dict[str, Any]:
+    def _report(self, pace: Fit, load: LoadFit) -> dict[str, Any]:
+        errors = {"pace": dict(pace.errors), "load": {"forecast": load.error, "usual": load.usual_error}}
         return {
-            "config": {"networks": {name: dict(fit.errors) for name, fit in fits.items()}},
+            "config": {"errors": errors},
             "environment_steps": self._watched,
             "updates": self._updates,
             "seconds": self._seconds,
@@ -123,22 +122,46 @@ class AdaptiveTrainer:
         """See ``Trainer``."""
 
 
-def planner(layout: Layout, usual: Any, fits: Mapping[str, Fit], steps: int = 1) -> AdaptivePlanner:
-    """The policy of two networks that were learned.
+def learned(
+    layout: Layout, model: ServiceModel, budget: int, seed: int, steps: Sequence[int] = (1,)
+) -> dict[int, AdaptivePlanner]:
+    """Policies that adapt by so many steps of the gradient, each learned for that from the same transitions.
 
     Args:
         layout: of the workload.
-        usual: requests of each user in a part of a control interval, [U].
-        fits: by network.
-        steps: of the gradient.
+        model: its domain model.
+        budget: decisions that are watched.
+        seed: of everything that is drawn.
+        steps: of the gradient, of each policy; 0: nothing adapts.
     """
-    dynamics = Dynamics(
-        {name: fit.start for name, fit in fits.items()},
-        {name: fit.rates for name, fit in fits.items()},
-        {name: fit.age for name, fit in fits.items()},
-        {name: fit.errors["adapted"] for name, fit in fits.items()},
-        np.asarray(usual, np.float64),
-        steps,
-    )
-    width = layout.spec.control_seconds / PARTS_OF_INTERVAL
-    return AdaptivePlanner({"algorithm": ALGORITHM, "steps": steps, "width": width}, dynamics)
+    worlds, watched = list[Tasks](), 0
+    while watched < budget:
+        own = world_seed(seed, len(worlds))
+        tasks, decisions = gathered(varied(layout, model, EPISODES, own), own)
+        worlds.append(tasks)
+        watched += decisions
+    together = joined(worlds)
+    load, found = fit_load(together, per_part(layout, model)), {}
+    for count in steps:
+        learner = MetaLearner(together, seed, count)
+        learner.advance(UPDATES)
+        found[count] = planner(layout, model, learner.fit(), load, count)
+    return found
+
+
+def world_seed(seed: int, number: int) -> int:
+    """Of each world of a training."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+
+
+def per_part(layout: Layout, model: ServiceModel) -> NDArray[np.float64]:
+    """Usual requests of each user in a part of a control interval, [U]."""
+    return usual(model) * width(layout)
+
+
+def planner(layout: Layout, model: ServiceModel, pace: Fit, load: LoadFit, steps: int = 1) -> AdaptivePlanner:
+    """The policy of what was learned, which adapts by so many ``steps`` of the gradient."""
+    spread, counts = pace.errors["adapted"], per_part(layout, model)
+    dynamics = Dynamics(pace.start, pace.rates, spread, load.error, load.weights, counts, steps)
+    config = {"algorithm": ALGORITHM, "steps": steps, "usual": float(usual(model).sum())}
+    return AdaptivePlanner(config, dynamics)

@@ -14,7 +14,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.recent import BATCHES, PARTS, Recent
+from app.kinds.inference.recent import BATCHES, PARTS, PARTS_OF_INTERVAL, Recent
 from app.kinds.inference.state import State
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import World, neutral
@@ -191,6 +191,13 @@ class InferenceWorld(Disturbed):
         kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
         times = self.worlds.user_time
         times[rows, :, kernels.RATE] += self._late[rows] * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
+        if self.recorded is not None and self.recorded.begins is not None:
+            width, before = self.rules.window / PARTS_OF_INTERVAL, np.arange(-PARTS, 0)
+            known = self.recorded.before(self.load.origin[rows], width, PARTS)
+            now = (self.worlds.clock[rows, kernels.NOW] / width).astype(np.int64)
+            for part, counts in zip(before, known.transpose(2, 0, 1), strict=True):
+                own = rows[now - PARTS <= part]
+                self.worlds.parts[own, :, part] = counts[now - PARTS <= part]
 
     def _look(self) -> None:
         known = _known(self.batch, self.layout)
