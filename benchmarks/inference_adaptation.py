@@ -44,6 +44,7 @@ from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 SHIFT_AT, APART = 20, 80  # seconds: of an episode, and from the begin of one to the next
+BEFORE = 3_600  # seconds of requests by which the domain model knows the load
 SPREAD = 0.1  # of the log of a batch's seconds
 PRIOR = 0.3  # standard deviation of the log of a pace, before any batch: what the filter believes
 EPISODES, SEEDS, BUDGET = 32, 3, 100_000
@@ -110,20 +111,28 @@ def scene(data: Path, load: str, shift: Shift, episodes: int, seed: int) -> Scen
     if load == "twitter":
         days = twitter(data)
         begin = 2 * DAY + int(random.integers(2 * DAY - length))
-        usual, counts = float(days[: 2 * DAY].mean()), days[begin : begin + length]
+        before, counts = days[begin - DAY : begin - DAY + BEFORE], days[begin : begin + length]
     else:
-        counts = planted(load, length, int(random.integers(1 << 31)))
-        usual = float(planted(load, 3_600, 1 + int(random.integers(1 << 31))).mean())
+        drawn = planted(load, BEFORE + length, int(random.integers(1 << 31)))
+        before, counts = drawn[:BEFORE], drawn[BEFORE:]
     begins = np.arange(episodes, dtype=np.float64) * APART + 2 * layout.spec.control_seconds
     second = (np.arange(length) - begins[0]) % APART
     after = (second >= SHIFT_AT) & (second < layout.spec.episode_seconds + SHIFT_AT)
     grown = counts + random.binomial(counts, np.where(after, shift.rate - 1, 0.0))
     first = random.binomial(grown, np.where(after, shift.share, SHARE))
     log = Recorded.of_counts([first, grown - first], layout.spec.episode_seconds, seed)
-    rate = usual * np.array([[SHARE], [1 - SHARE]])
+    rate = before.mean() * np.array([[SHARE], [1 - SHARE]])
+    variation = np.full(2, _variation(before, layout.spec.control_seconds))
     measured = np.ones((1, len(layout.variants)), np.bool_)
-    model = ServiceModel(np.log(seconds)[None], np.full(len(layout.variants), SPREAD), rate, np.zeros(2), measured)
+    model = ServiceModel(np.log(seconds)[None], np.full(len(layout.variants), SPREAD), rate, variation, measured)
     return Scene(layout, model, log.beginning(begins, layout.spec.control_seconds), shift.seconds)
+
+
+def _variation(counts: NDArray[np.int64], window: float) -> float:
+    """Squared coefficient of variation of the rate from one control interval to the next."""
+    length = int(window)
+    each = counts[: len(counts) // length * length].reshape(-1, length).sum(axis=1)
+    return float(max((each.var() - each.mean()) / each.mean() ** 2, 0.0))
 
 
 def played(made: Scene, policy: Policy, episodes: int, seed: int) -> Scores:
@@ -138,12 +147,14 @@ def players(made: Scene, budget: int, seed: int) -> dict[str, Policy]:
     """All that are compared, made ready before the shift."""
     found: dict[str, Policy] = {policy.name: policy for policy in BASELINES[:RULES]}
     usual = float(made.model.rate.sum())
-    found["planner, nothing adapts"] = Composed(Lookahead(), Planned(usual))
     begin = time.process_time()
     adaptive = learned(made.layout, made.model, budget, seed, (1, 0, 3))
     print(f"three trainings together: {time.process_time() - begin:.1f} s of processor time", flush=True)
     found |= {"grbal": adaptive[1], "grbal, no step": adaptive[0], "grbal, three steps": adaptive[3]}
     filtered = Filtered.build(adaptive[1].arrays)
+    spread = float(adaptive[1].config["spread"])
+    print(f"spread {spread:g}", flush=True)
+    found["planner, nothing adapts"] = Composed(Lookahead(), Planned(usual, spread))
     found["planner, Bayesian filter"] = AdaptivePlanner({**adaptive[1].config, "algorithm": "filter"}, filtered)
     return found
 

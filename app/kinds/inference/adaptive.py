@@ -22,7 +22,8 @@ ALGORITHM = "grbal"
 
 
 class AdaptivePlanner:
-    """See the module. ``config``: ``algorithm``; ``steps`` of the gradient; ``usual`` requests per second.
+    """See the module. ``config``: ``algorithm``; ``steps`` of the gradient; ``usual`` requests per second;
+    ``spread``, which ``Planned`` goes by.
 
     Attributes:
         adapts: it wants the runs' last transitions.
@@ -32,7 +33,7 @@ class AdaptivePlanner:
 
     def __init__(self, config: Mapping[str, Any], dynamics: Dynamics) -> None:
         self.config, self.dynamics = dict(config), dynamics
-        self._planner = Composed(Lookahead(), Planned(max(float(config["usual"]), 1e-9)))
+        self._planner = Composed(Lookahead(), Planned(max(float(config["usual"]), 1e-9), float(config["spread"])))
 
     @property
     def name(self) -> str:

@@ -22,8 +22,7 @@ STEPS = (0, 1, 2, 4, -1, -2, -4)
 """Servers more of one class: no more are turned at one control."""
 NORMAL = (-1.2816, -0.5244, 0.0, 0.5244, 1.2816)
 """Quantiles of a standard normal variable, in the middles of fifths."""
-SPREAD = 0.05
-"""Standard deviation of the log of the load over what is expected, chosen on loads that no figure is of."""
+SPREAD = 0.2
 
 
 class Fleets(NamedTuple):
