@@ -18,7 +18,7 @@ costs nothing), and 95 % of what it wins over the agent that goes on as it was t
 import argparse
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -30,21 +30,27 @@ from app.kinds.contract.policy import Policy
 from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from benchmarks.inference_agents import ENVIRONMENTS, planted, serving, trained, twitter
+from benchmarks.inference_agents import planted, serving, twitter
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
-from workers.inputs import Conditions
+from workers.inputs import Conditions, Workload
+from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.inference.windows.seen import Batches, Stretch
+from workers.kinds.inference.windows.window import Window, rebuilt
+from workers.learning.training.online import NO_PLAN, Learned, learned
+from workers.learning.training.request import Request
 
 WINDOW_SECONDS = 300
 BEFORE, AFTER = 1, 4  # windows
 TRAINING_SECONDS = 3_600
-EPISODES = 16  # of each window
+EPISODES, EPISODE_SECONDS = 16, 30.0  # of each window
 SPREAD = 0.1  # of the log of a batch's seconds
 MEASURED = 200  # batches of a window whose seconds are known
 RECORDED_STEPS, RECORDED_SEEDS = 250_000, 3
+WINDOW_STEPS = 50_000
 BACK = 0.95
 DAY = 86_400
 Row = dict[str, Any]
@@ -61,15 +67,6 @@ class Shift(NamedTuple):
 SHIFTS = {"rate": Shift(rate=1.5), "mix": Shift(share=0.2), "service": Shift(seconds=1.3)}
 LOADS = ("twitter", "poisson", "bursty")
 PARTS = tuple(f"{load}-{shift}" for load in LOADS for shift in SHIFTS)
-
-
-class Batches(NamedTuple):
-    """Measured batches, [n] each: positions of server class and variant, requests, seconds."""
-
-    server: NDArray[np.int64]
-    variant: NDArray[np.int64]
-    batch: NDArray[np.int64]
-    seconds: NDArray[np.float64]
 
 
 class Met(NamedTuple):
@@ -132,7 +129,8 @@ class Constant:
 
 def scene(data: Path, load: str, shift: Shift, seed: int) -> Scene:
     """A served system of a load and a shift; ``seed`` chooses the stretches of days, and draws."""
-    layout, seconds = serving(data)
+    served, seconds = serving(data)
+    layout = Layout(served.spec.model_copy(update={"episode_seconds": EPISODE_SECONDS}))
     random = np.random.default_rng([seed, LOADS.index(load)])
     whole = (BEFORE + AFTER) * WINDOW_SECONDS
     train, test = _counts(data, load, whole, random)
@@ -198,10 +196,69 @@ def _batches(layout: Layout, model: ServiceModel, random: np.random.Generator) -
     return Batches(server, variant, layout.batches[size], seconds)
 
 
-def learnt(scene: Scene, log: Recorded, model: ServiceModel, steps: int, seed: int) -> Policy:
+class Online:
+    """Algorithm ``online``, as workers do it after each window: the learner goes on, and what is better answers.
+
+    Args:
+        scene: whose load shifts.
+        begun: what was learned before the first window; it answers at first.
+        request: the budget is that of a window.
+    """
+
+    name = "online"
+
+    def __init__(self, scene: Scene, begun: Learned, request: Request) -> None:
+        self.scene, self.request = scene, request
+        self.workload = Workload(scene.layout.spec, scene.model.to_bytes())
+        self.learned, self.answering = begun, begun.artifact
+        self.alone = [self._load(begun.artifact)]
+
+    def _load(self, artifact: bytes) -> Policy:
+        return KIND.load(artifact, self.scene.layout.spec)
+
+    @property
+    def policy(self) -> Policy:
+        """See ``Player``: the last version that was better, or the heuristic that answers without one."""
+        return self._load(self.answering) if self.answering else BASELINES[0]
+
+    def met(self, window: Met) -> None:
+        """See ``Player``."""
+        stretch = Stretch(window.times, 0.0, float(WINDOW_SECONDS), window.batches)
+        rebuilt_window = rebuilt(self.scene.layout, self.scene.model, [stretch]).to_bytes()
+        problem = KIND.online(self.workload, self.request, rebuilt_window)
+        self.learned = learned(problem, self.request, len(self.alone), self.learned.learner, lambda _: None)
+        self.alone.append(self._load(self.learned.artifact))
+        margin = self.request.equivalence_margin
+        verdict = problem.judge(self.learned.artifact, NO_PLAN, self.answering or None, margin)
+        if verdict["promoted"]:
+            self.answering = self.learned.artifact
+        elif not verdict["champion_as_good"]:
+            self.answering = b""
+
+
+class Replayed:
+    """Policies that another player had, window by window."""
+
+    def __init__(self, name: str, policies: Sequence[Policy]) -> None:
+        self.name, self._left = name, list(policies)
+
+    @property
+    def policy(self) -> Policy:
+        """See ``Player``."""
+        return self._left[0]
+
+    def met(self, window: Met) -> None:
+        """See ``Player``: the next one."""
+        del window
+        self._left.pop(0)
+
+
+def learnt(scene: Scene, log: Recorded, model: ServiceModel, request: Request) -> Learned:
     """PPO on requests and service times."""
-    conditions = Conditions(ENVIRONMENTS, seed, "learning")
-    return trained(InferenceWorld(scene.layout, [model], conditions, log, scene.model), "ppo", steps, seed, ())
+    slower = (model.log_seconds - scene.model.log_seconds)[0, ..., 0]
+    whole = Window(log, log, slower, scene.layout.spec.episode_seconds).to_bytes()
+    problem = KIND.online(Workload(scene.layout.spec, scene.model.to_bytes()), request, whole)
+    return learned(problem, request, 0, b"", lambda _: None)
 
 
 def answered(scene: Scene, window: Met, policy: Policy, number: int) -> Scores:
@@ -212,29 +269,39 @@ def answered(scene: Scene, window: Met, policy: Policy, number: int) -> Scores:
     return play(world, Level.SEEDS, number, Bare(policy))
 
 
-def players(scene: Scene, steps: int, seed: int) -> list[Player]:
-    """All that are compared, made ready before the shift."""
-    frozen = learnt(scene, scene.before, scene.model, steps, seed)
-    fresh = learnt(scene, scene.after, scene.shifted, steps, seed)
-    rule = max(BASELINES, key=lambda one: float(answered(scene, scene.windows[0], one, 0).returns.mean()))
-    return [
-        Constant("best rule", rule),
-        Constant("trained before", frozen),
-        Constant("trained anew", fresh),
-    ]
+def players(scene: Scene, steps: int, window_steps: int, seed: int) -> Iterator[Player]:
+    """All that are compared, made ready before the shift; each comes when the one before it is through."""
+    request = Request("online", steps, seed)
+    frozen = learnt(scene, scene.before, scene.model, request)
+    fresh = learnt(scene, scene.after, scene.shifted, request)
+    spec = scene.layout.spec
+    yield Constant("best rule", max(BASELINES, key=lambda one: _of_window(scene, one)))
+    yield Constant("trained before", KIND.load(frozen.artifact, spec))
+    yield Constant("trained anew", KIND.load(fresh.artifact, spec))
+    online = Online(scene, frozen, replace(request, budget=window_steps))
+    yield online
+    yield Replayed("online's learner, unjudged", online.alone)
 
 
-def played(data: Path, load: str, shift: str, steps: int, seed: int) -> dict[str, list[tuple[float, float]]]:
+def _of_window(scene: Scene, policy: Policy) -> float:
+    return float(answered(scene, scene.windows[0], policy, 0).returns.mean())
+
+
+def played(
+    data: Path, load: str, shift: str, steps: int, window_steps: int, seed: int
+) -> dict[str, list[tuple[float, float]]]:
     """Mean return and response quality of each player in each window, of one seed."""
     made = scene(data, load, SHIFTS[shift], seed)
     found: dict[str, list[tuple[float, float]]] = {}
-    for player in players(made, steps, seed):
+    for player in players(made, steps, window_steps, seed):
         for number, window in enumerate(made.windows):
             scores = answered(made, window, player.policy, seed * 1_000 + number)
             found.setdefault(player.name, []).append(
                 (float(scores.returns.mean()), float(scores.outcomes[:, 0].mean()))
             )
             player.met(window)
+        course = ", ".join(f"{earned:+.4f}" for earned, _ in found[player.name])
+        print(f"{load}-{shift}, seed {seed}, {player.name}: {course}", flush=True)
     return found
 
 
@@ -269,19 +336,19 @@ def _row(name: str, value: float, goal: str) -> Row:
     return {"name": name, "value": value, "unit": "", "peer": None, "peer_value": None, "ratio": None, "goal": goal}
 
 
-def measured(data: Path, parts: Sequence[str], seeds: int, steps: int) -> list[Row]:
+def measured(data: Path, parts: Sequence[str], seeds: int, steps: int, window_steps: int) -> list[Row]:
     """Rows of parts."""
     rows = []
     for part in parts:
         load, _, shift = part.partition("-")
-        rows += compared(part, [played(data, load, shift, steps, seed) for seed in range(seeds)])
+        rows += compared(part, [played(data, load, shift, steps, window_steps, seed) for seed in range(seeds)])
     return rows
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """A short run."""
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    return measured(data, parts, RECORDED_SEEDS, RECORDED_STEPS)
+    return measured(data, parts, RECORDED_SEEDS, RECORDED_STEPS, WINDOW_STEPS)
 
 
 def main() -> None:
@@ -289,13 +356,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Agents of kind inference whose load shifts.")
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument("--seeds", type=int, default=RECORDED_SEEDS)
-    parser.add_argument("--steps", type=int, default=RECORDED_STEPS)
+    parser.add_argument("--steps", type=int, default=RECORDED_STEPS, help="of whole trainings")
+    parser.add_argument("--window-steps", type=int, default=WINDOW_STEPS, help="of a window")
     wanted = parser.parse_args()
     from benchmarks.__main__ import show
 
     begin = time.perf_counter()
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    show("inference_shifts", measured(data, wanted.parts, wanted.seeds, wanted.steps))
+    show("inference_shifts", measured(data, wanted.parts, wanted.seeds, wanted.steps, wanted.window_steps))
     print(f"{time.perf_counter() - begin:.0f} s")
 
 

@@ -1,4 +1,4 @@
-"""What agents may be trained by: `auto`, `planner`, the entry points of `steward.algorithms`, and the kinds' own.
+"""What agents may be trained by: `auto`, `planner`, `online`, the entry points of `steward.algorithms`, kinds' own.
 
 Only their names are read, from the metadata of what is installed; what they name is imported by workers alone.
 """
@@ -12,8 +12,10 @@ from pydantic_core import core_schema
 from app.kinds.registry import KINDS
 
 GROUP = "steward.algorithms"
-CONTESTS = ("auto", "planner")
-"""Several algorithms and the planner; the planner alone."""
+ONLINE = "online"
+"""A training that goes on, from one window of what runs report to the next."""
+CONTESTS = ("auto", "planner", ONLINE)
+"""Several algorithms and the planner; the planner alone; one algorithm, again and again."""
 
 
 def own() -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.agents.algorithms import own
+from app.agents.algorithms import ONLINE, names, own
 from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
 from app.errors import FieldError, Invalid
@@ -14,6 +14,8 @@ UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 """What the planner has no use for, as it plans and learns nothing; nor what kinds train by algorithms of their own."""
 IN_ONE_PROCESS = ("executor", "device")
 """What a table has no use for."""
+ONCE = ("budget", "seeds", "executor", "imitate", "promote", "require")
+"""What a training that goes on has no use for: its steps are those of each window, and what is better answers."""
 
 
 def check(request: TrainRequest) -> None:
@@ -22,7 +24,7 @@ def check(request: TrainRequest) -> None:
     Raises:
         Invalid: it names every field that contradicts another.
     """
-    errors = [*_unlearned(request), *_tabular(request), *_beginnings(request)]
+    errors = [*_unlearned(request), *_tabular(request), *_online(request), *_beginnings(request)]
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
 
@@ -38,23 +40,15 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
         message = f"must be one of {', '.join(options.experts)} for a workload of kind {kind}"
         errors.append(FieldError("/imitate", message, request.imitate))
-    if request.algorithm in own():
-        errors += _own(request, options.own, kind)
-    elif options.algorithms is not None and request.algorithm not in options.algorithms:
-        message = f"must be one of {', '.join(options.algorithms)} for a workload of kind {kind}"
+    registered = (name for name in names() if name != ONLINE and name not in own())
+    known = [*(options.algorithms or registered), *[ONLINE] * options.online, *options.own]
+    if request.algorithm in options.own:
+        errors += _useless(request, UNLEARNED, f"must be left out with algorithm {request.algorithm!r}, a kind's own")
+    if request.algorithm not in known:
+        message = f"must be one of {', '.join(known)} for a workload of kind {kind}"
         errors.append(FieldError("/algorithm", message, request.algorithm))
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
-
-
-def _own(request: TrainRequest, known: Sequence[str], kind: str) -> list[FieldError]:
-    """What is wrong with a request for an algorithm that only some kinds have."""
-    if request.algorithm not in known:
-        message = f"is of another kind: workloads of kind {kind} have none of that name"
-        return [FieldError("/algorithm", message, request.algorithm)]
-    return _useless(
-        request, UNLEARNED, f"must be left out with algorithm {request.algorithm!r}, which has no use for it"
-    )
 
 
 def check_start(request: TrainRequest, agent: Agent) -> None:
@@ -66,7 +60,7 @@ def check_start(request: TrainRequest, agent: Agent) -> None:
     if agent.algorithm == "planner":
         message = f"must be an agent that learned; agent {agent.version} is a plan"
         raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, agent.version)])
-    if request.algorithm not in ("auto", agent.algorithm):
+    if request.algorithm not in ("auto", ONLINE, agent.algorithm):
         message = f"must be {agent.algorithm!r}, which trained agent {agent.version}, or be left out"
         raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, request.algorithm)])
 
@@ -81,6 +75,12 @@ def _tabular(request: TrainRequest) -> list[FieldError]:
     if request.algorithm != "tabular_q":
         return []
     return _useless(request, IN_ONE_PROCESS, "must be left out with algorithm 'tabular_q', which has no network")
+
+
+def _online(request: TrainRequest) -> list[FieldError]:
+    if request.algorithm == ONLINE:
+        return _useless(request, ONCE, f"must be left out with algorithm {ONLINE!r}, which goes on by its own settings")
+    return _useless(request, ["online"], f"must be left out without algorithm {ONLINE!r}")
 
 
 def _beginnings(request: TrainRequest) -> list[FieldError]:

@@ -41,6 +41,22 @@ def _no_seconds(value: object) -> None:
     raise ValueError(f"is no budget, and {value!r} neither: give environment steps with 'budget', from 1,000 on")
 
 
+class OnlineSettings(BaseModel):
+    """How a training goes on with algorithm `online`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    window_seconds: Annotated[float, Field(ge=1, le=86_400)] = Field(
+        default=300.0, description="After each of which it learns from what runs have reported in it, and is judged."
+    )
+    steps: Annotated[int, Field(ge=1_000, le=10_000_000)] = Field(
+        default=50_000, description="Environment steps after each window."
+    )
+    windows: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="After how many it ends; default: it goes on until it is cancelled."
+    )
+
+
 class TrainRequest(BaseModel):
     """What may be said about a training; all of it is optional."""
 
@@ -51,7 +67,13 @@ class TrainRequest(BaseModel):
     algorithm: Algorithm = Field(
         default="auto",
         description="`auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone "
-        "on from, its own.",
+        "on from, its own. `online` goes on: after every window of time it learns from what runs have reported in it, "
+        "and each version that is better on it than what answers is published, and answers the next.",
+    )
+    online: OnlineSettings | None = Field(
+        default=None,
+        description="With algorithm `online`; nothing else of the request but `seed`, `device`, "
+        "`start_from`, `model` and `equivalence_margin` applies to it then.",
     )
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
         default=None,

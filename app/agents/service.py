@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, extras, repository
+from app.agents.algorithms import ONLINE
 from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
@@ -61,6 +62,9 @@ def _check_promotion(workload: Workload, request: TrainRequest) -> None:
     """What is promoted by itself gets the default role, which the workload must have."""
     roles = _roles(workload)
     if request.promote and not request.require and DEFAULT_ROLE not in roles:
+        if request.algorithm == ONLINE:
+            message = f"must not be {ONLINE!r} for {workload.name!r}, which has a policy for each of {', '.join(roles)}"
+            raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, request.algorithm)])
         message = f"must be false for {workload.name!r}: promote the agent in one of its roles, {', '.join(roles)}"
         raise Invalid(f"promote {message}", errors=[FieldError("/promote", message, request.promote)])
 
@@ -274,6 +278,12 @@ def _install(
         )
     )
     session.flush()
+
+
+def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
+    """Have the heuristics answer in place of the default role's champion, in the caller's transaction."""
+    workload = session.get_one(Workload, workload_id, with_for_update=True)
+    _install(session, workload, DEFAULT_ROLE, None, version, reason)
 
 
 def _promotion(workload: Workload, role: str, previous: int | None, reason: str) -> PromotionRead:

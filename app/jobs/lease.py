@@ -1,4 +1,4 @@
-"""What workers do with jobs: take a lease, renew it, tell progress, publish, give back; and the sweeper.
+"""What workers do with jobs: take a lease, renew it, tell progress, publish, rest, give back; and the sweeper.
 
 Whoever holds a job is named by (owner, fence). Every new lease has a higher fence, and every write below names the
 fence that it holds, so a worker that was thought dead can do no harm when it comes back: it meets `LeaseLost`.
@@ -21,7 +21,7 @@ from app.database.engine import Database, after_commit
 from app.database.tables import Job
 from app.http.idempotency import repository as idempotency
 from app.jobs import family, repository
-from app.jobs.states import TASKS, cancelled, ended, requeued
+from app.jobs.states import TASKS, cancelled, ended, requeued, resting
 from app.settings import Settings
 
 ANNOUNCED_AT_ONCE = 10
@@ -201,6 +201,31 @@ def release(database: Database, lease: Lease, checkpoint: bytes | None, clock: C
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
 
 
+def rest(
+    session: Session,
+    lease: Lease,
+    until: datetime,
+    fraction: float,
+    data: dict[str, Any],
+    checkpoint: bytes,
+    clock: Clock = database_time,
+) -> None:
+    """Let a job wait until a time, in the transaction that publishes what it came to; a cancelled one ends here.
+
+    Raises:
+        LeaseLost: it has been taken over; the transaction must come to nothing.
+    """
+    now = clock(session)
+    write(session, lease, **resting(until), progress=fraction, checkpoint=checkpoint)
+    stopped = cancel_requested(session, lease)
+    if stopped:
+        repository.change(session, lease.job_id, [], **cancelled(now))
+    event = {"state": "running", "progress": fraction, "not_before": until.isoformat(), **data}
+    repository.add_event(session, lease.tenant, lease.job_id, event, now)
+    if stopped:
+        repository.add_event(session, lease.tenant, lease.job_id, {"state": "cancelled"}, now)
+
+
 def _end(session: Session, lease: Lease, now: datetime, *, event: dict[str, Any], state: str, **values: Any) -> None:
     write(session, lease, state=state, **values, **ended(now))
     data = {"state": state, "progress": values["progress"], **event}
@@ -216,15 +241,18 @@ def sweep(
 ) -> list[str]:
     """Bring lost jobs back: those whose worker is silent or gone, and those that were announced to no avail.
 
+    Those that wait for a time which has come are woken up.
+
     `is_gone(owner)` says that a worker has surely ended, which saves waiting for its lease to expire.
     Gives the ids of the jobs that were announced. Many sweepers may run at once.
     """
     with database.reading() as session:
         now = clock(session)
-        running = repository.running(session)
+        running, due = repository.running(session), repository.due(session, now)
         waiting = repository.waiting(session, now - timedelta(seconds=settings.requeue_seconds), ANNOUNCED_AT_ONCE)
     announced = [job.id for job in running if _recover(database, job, settings.max_attempts, is_gone, now)]
     announced += [job.id for job in waiting if _announce(database, job, now)]
+    announced += [job.id for job in due if _wake(database, job, now)]
     return announced
 
 
@@ -278,6 +306,15 @@ def _recovery(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any
         "instance": f"/jobs/{job.id}",
     }
     return {"state": "failed", "error": problem, **ended(now)}, {"state": "failed", "error": problem}
+
+
+def _wake(database: Database, job: Job, now: datetime) -> bool:
+    """Queue a job whose time has come, unless another sweeper has just done so."""
+    with database.session() as session:
+        if not repository.change(session, job.id, repository.resting_until(now), **requeued(now)):
+            return False
+        after_commit(session, lambda: queue.enqueue(TASKS[job.type], job.id))
+    return True
 
 
 def _announce(database: Database, job: Job, now: datetime) -> bool:

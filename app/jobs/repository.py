@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, CursorResult, and_, func, or_, select, upd
 from sqlalchemy.orm import Session
 
 from app.database.tables import Job, JobEvent
+from app.jobs.states import WAITING
 
 
 def change(session: Session, job_id: str, conditions: Sequence[ColumnElement[bool]], **values: Any) -> bool:
@@ -50,6 +51,16 @@ def waiting(session: Session, announced_before: datetime, limit: int) -> list[Jo
     first = select(Job.id).where(Job.state == "queued").order_by(Job.created_at, Job.id).limit(limit)
     due = or_(Job.enqueued_at.is_(None), Job.enqueued_at < announced_before)
     return list(session.scalars(select(Job).where(Job.id.in_(first), Job.state == "queued", due)))
+
+
+def due(session: Session, now: datetime) -> list[Job]:
+    """Jobs that wait for a time which has come."""
+    return list(session.scalars(select(Job).where(*resting_until(now))))
+
+
+def resting_until(now: datetime) -> list[ColumnElement[bool]]:
+    """The conditions under which a job's time has come."""
+    return [Job.state == WAITING, Job.not_before <= now]
 
 
 def checkpoint(session: Session, job_id: str) -> bytes | None:

@@ -27,3 +27,4 @@ class JobRead(BaseModel):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    not_before: datetime | None = Field(description="When it goes on, where it waits for its next window.")

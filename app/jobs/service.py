@@ -65,6 +65,7 @@ def read(job: Job, workload: str) -> JobRead:
             created_at=job.created_at,
             started_at=job.started_at,
             finished_at=job.finished_at,
+            not_before=job.not_before,
         )
 
 

@@ -17,7 +17,8 @@ TASKS: dict[str, str] = {
 """The task that does jobs of a type."""
 
 WAITING = "waiting"
-"""Nobody holds the job: a training waits for its trials, a trial for the comparison. Callers see it as running."""
+"""Nobody holds the job: a training waits for its trials, a trial for the comparison, a training that goes on for its
+next window. Callers see it as running."""
 
 OPEN = ("queued", "running", WAITING)
 FINAL = ("succeeded", "failed", "cancelled")
@@ -25,7 +26,8 @@ FINAL = ("succeeded", "failed", "cancelled")
 
 def ended(now: datetime) -> dict[str, Any]:
     """Values of every ended job's row: nobody holds it, and its checkpoint is not needed any more."""
-    return {"finished_at": now, "checkpoint": None, "owner": None, "lease_expires_at": None, "eta_seconds": None}
+    nobody = {"owner": None, "lease_expires_at": None, "eta_seconds": None, "not_before": None}
+    return {"finished_at": now, "checkpoint": None, **nobody}
 
 
 def cancelled(now: datetime) -> dict[str, Any]:
@@ -44,6 +46,11 @@ def waiting() -> dict[str, Any]:
     }
 
 
+def resting(until: datetime) -> dict[str, Any]:
+    """Values of the row of a job that its worker has let go until a time; what it lost workers by before is over."""
+    return {**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until}
+
+
 def requeued(announced: datetime | None) -> dict[str, Any]:
     """Values of the row of a job that goes back into the queue; `announced` is when the broker is told of it."""
     return {
@@ -53,4 +60,5 @@ def requeued(announced: datetime | None) -> dict[str, Any]:
         "eta_seconds": None,
         "fence": Job.fence + 1,
         "enqueued_at": announced,
+        "not_before": None,
     }

@@ -1,20 +1,24 @@
-"""Ended runs as they were reported, for those who score an agent on what really happened."""
+"""Runs as they were reported: those that ended, as a whole, and what any reported in a window of time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Iteration, Run
+from app.runs.repository import RUNNING
 
 LARGEST = 500
+AT_ONCE = 1_000  # reports
 
 
 class Logged(NamedTuple):
-    """What a run reported, in order, and what it was started with."""
+    """What a run reported, in order, all of it or of late, and what it was started with."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]
@@ -30,3 +34,27 @@ def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Log
         reports = select(Iteration.report).where(Iteration.run_id == run).order_by(Iteration.iteration)
         found.append(Logged(list(session.scalars(reports)), start))
     return found
+
+
+def reported(
+    session: Session, workload_id: str, since: datetime, until: datetime, limit: int = LARGEST
+) -> list[Logged]:
+    """What the workload's runs reported after a time and up to another, newest run first; runs that did, alone."""
+    present = select(Run.id, Run.start).where(
+        Run.workload_id == workload_id,
+        Run.next_iteration > 0,
+        Run.created_at <= until,
+        or_(Run.state == RUNNING, Run.finished_at > since),
+    )
+    runs = session.execute(present.order_by(Run.created_at.desc(), Run.id).limit(limit)).all()
+    found = [(_of_window(session, run, since, until), start) for run, start in runs]
+    return [Logged(reports, start) for reports, start in found if reports]
+
+
+def _of_window(session: Session, run: str, since: datetime, until: datetime) -> list[dict[str, Any]]:
+    """Reports of a run are read from its last one back: whatever it reported before is not looked at."""
+    rows = select(Iteration.report, Iteration.reported_at).where(Iteration.run_id == run)
+    rows = rows.order_by(Iteration.iteration.desc()).execution_options(yield_per=AT_ONCE)
+    with session.execute(rows) as newest:
+        late = takewhile(lambda row: row.reported_at > since, newest)
+        return [row.report for row in late if row.reported_at <= until][::-1]

@@ -14,7 +14,7 @@ from workers.estimators.base import TooLittleData
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.evaluation.wrappers.base import World
 from workers.inputs import Conditions, HoldOut, Workload
-from workers.kinds.contract import Competing, Fitted, LearnedKind
+from workers.kinds.contract import Competing, Fitted, LearnedKind, Online
 from workers.kinds.registry import learned_kind, learned_kinds
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.training.driver import Training
@@ -52,6 +52,7 @@ def test_every_kind_that_serves_learns() -> None:
 def test_it_is_a_learned_kind(kind: LearnedKind) -> None:
     assert isinstance(kind, LearnedKind)
     assert "auto" in kind.algorithms
+    assert KINDS[kind.name].training.online == isinstance(kind, Online)
 
 
 def test_a_fit_gives_what_the_serving_half_reads(kind: LearnedKind) -> None:

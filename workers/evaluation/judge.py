@@ -83,6 +83,19 @@ class Judgement:
         return mean_interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
 
     @property
+    def champion_advantage(self) -> dict[str, float] | None:
+        """What the champion earns over the baseline that would answer without it, with its interval; or None."""
+        if self.champion is None:
+            return None
+        return mean_interval(self.champion - self.baselines[self.answering or self.best])
+
+    @property
+    def champion_as_good(self) -> bool:
+        """Whether the champion is at least as good as that baseline; also where there is none."""
+        ahead = self.champion_advantage
+        return ahead is None or self.equivalence.as_good(ahead)
+
+    @property
     def as_good(self) -> bool:
         """Whether it is at least as good as the best baseline."""
         return self.equivalence.as_good(self.advantage)
@@ -158,6 +171,8 @@ class Judgement:
             "advantage": self.advantage,
             "incumbent": self.incumbent,
             "gain": self.gain,
+            "champion_advantage": self.champion_advantage,
+            "champion_as_good": self.champion_as_good,
             "equivalence_margin": self.equivalence_margin,
             "promoted": self.promoted,
             "reason": self.reason,

@@ -129,6 +129,27 @@ class LearnedKind(Protocol):
 
 
 @runtime_checkable
+class Online(Protocol):
+    """A kind whose agents can go on learning from what runs have just reported: see ``TrainingOptions.online``."""
+
+    def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
+        """What runs met in a window of time, so that simulators can let it be met again.
+
+        Args:
+            workload: with its domain model.
+            runs: what each has reported in the window, and no more, at least one report each; perhaps none did.
+
+        Raises:
+            TooLittleData: nothing can be learned from it; the message says what is missing.
+        """
+        ...
+
+    def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
+        """What is learned in, and judged on: parts of the window that have nothing in common."""
+        ...
+
+
+@runtime_checkable
 class Competing(Protocol):
     """A kind whose trainings may be a sweep: algorithms and seeds that compete, each on a worker of its own."""
 

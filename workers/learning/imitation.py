@@ -32,6 +32,6 @@ def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Exp
             raise ValueError(f"the expert {policy.name!r} chose an action that is not legal")
         step = simulator.step(action)
         sure = np.zeros(len(action), np.float32)
-        reward, done, after = step.reward, step.done, step.final_observation
+        reward, done, after = step.reward, step.terminated, step.final_observation
         yield Experience(observation, mask, action, reward, done, after, step.mask, sure, step.discount)
         observation, mask = step.observation, step.mask

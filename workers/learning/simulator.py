@@ -21,6 +21,8 @@ class Step(NamedTuple):
         final_observation: as ``observation``, but before the reset; equal to it where nothing ended, [B, D].
         discount: what is paid from the next decision on counts so much of what is paid now, beside the learner's own
             γ: of decisions that are not equally long, [B]; None: as much.
+        truncated: of the episodes that ended, those that only the clock ended, [B]: what is paid goes on with
+            ``observation``, the first of the next, and ``final_observation`` is equal to it; None: none of them.
     """
 
     observation: NDArray[np.float32]
@@ -29,6 +31,12 @@ class Step(NamedTuple):
     done: NDArray[np.bool_]
     final_observation: NDArray[np.float32]
     discount: NDArray[np.float32] | None = None
+    truncated: NDArray[np.bool_] | None = None
+
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """After which steps nothing is paid any more, [B]."""
+        return self.done if self.truncated is None else self.done & ~self.truncated
 
 
 class Simulator(Protocol):

@@ -141,10 +141,18 @@ class RunningJob:
         Raises:
             LeaseLost, Cancelled: see the module.
         """
+        self.commit(lambda session: leases.finish(session, self.lease, write(session)))
+
+    def commit(self, write: Callable[[Session], None]) -> None:
+        """Write what ends the work on the job for now, in one transaction, which proves that the lease is still held.
+
+        Raises:
+            LeaseLost, Cancelled: see the module.
+        """
         for attempt in range(1, PUBLISH_ATTEMPTS):
             self.check()
             try:
-                self._publish(write)
+                self._commit(write)
             except SQLAlchemyError as error:
                 if not is_lost(error):
                     raise
@@ -153,12 +161,12 @@ class RunningJob:
             else:
                 return
         self.check()
-        self._publish(write)
+        self._commit(write)
 
-    def _publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
+    def _commit(self, write: Callable[[Session], None]) -> None:
         try:
             with self.database.session() as session:
-                leases.finish(session, self.lease, write(session))
+                write(session)
         except NoResultFound as error:
             raise LeaseLost(f"job {self.lease.job_id}: its workload was deleted") from error
 

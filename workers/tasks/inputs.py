@@ -18,7 +18,7 @@ from app.evaluations import repository as evaluations
 from app.evaluations.schemas import HeldOut
 from app.exogenous import repository as exogenous_rows
 from app.kinds.registry import KINDS, read_spec
-from app.runs.logs import logged
+from app.runs.logs import logged, reported
 from app.samples import service as samples
 from workers.inputs import ExogenousSeries, HoldOut, LoggedRun, Samples, Workload
 
@@ -109,3 +109,8 @@ def held_out(
 def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:
     """The workload's last runs that ended, newest first."""
     return [LoggedRun(run.reports, run.start) for run in logged(session, row.id)]
+
+
+def window(session: Session, row: tables.Workload, since: datetime, until: datetime) -> list[LoggedRun]:
+    """What the workload's runs reported after a time and up to another, newest run first."""
+    return [LoggedRun(run.reports, run.start) for run in reported(session, row.id, since, until)]

@@ -1,19 +1,20 @@
-"""Train an agent for a workload, in resumable chunks; several learners are a matter of `sweep`."""
+"""Train an agent in resumable chunks; several learners are a matter of `sweep`, what goes on is one of `online`."""
 
 from __future__ import annotations
 
+from app.agents.algorithms import ONLINE
 from app.database.tables import Workload
-from workers.kinds.contract import Competing
+from workers.kinds.contract import Competing, Online
 from workers.kinds.registry import learned_kind
 from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import Untrainable, entries
-from workers.tasks import sweep
+from workers.tasks import online, sweep
 from workers.tasks.base import RunningJob
 from workers.tasks.trained import load, publish
 
 
 def train(job: RunningJob) -> None:
-    """Train from the last checkpoint, judge, and publish; with several learners, take the next step of their sweep.
+    """Train from the last checkpoint, judge, and publish; of a sweep, or a training that goes on, its next step.
 
     Raises:
         Untrainable: the workload's kind doesn't know the algorithm.
@@ -21,6 +22,9 @@ def train(job: RunningJob) -> None:
     with job.database.reading() as session:
         workload = session.get_one(Workload, job.lease.workload_id)
         kind, given = learned_kind(workload.kind), load(session, workload, job.lease.request)
+    if given.request.algorithm == ONLINE and isinstance(kind, Online):
+        online.window(job, kind, given)
+        return
     if given.request.algorithm not in kind.algorithms:
         raise Untrainable(f"unknown algorithm {given.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
     if isinstance(kind, Competing) and given.request.competes and len(entries(given.request)) > 1:

@@ -26,7 +26,7 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"), index=True)
     request: Mapped[dict[str, Any]]
     state: Mapped[str] = mapped_column(String(16), default="queued")
-    """queued, running, waiting (for jobs of its family; nobody holds it), succeeded, failed or cancelled."""
+    """queued, running, waiting (for jobs of its family or a time; nobody holds it), succeeded, failed or cancelled."""
     progress: Mapped[float] = mapped_column(default=0.0)
     eta_seconds: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(default=0)
@@ -39,5 +39,7 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     lease_expires_at: Mapped[datetime | None]
     enqueued_at: Mapped[datetime | None]
     """When it was last announced to the broker."""
+    not_before: Mapped[datetime | None]
+    """When a job that waits for a time goes on."""
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]

@@ -27,7 +27,7 @@ class InferenceKind:
     samples, engine = InferenceSamples, InferenceEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, BatchPrediction, predict)
-    training = TrainingOptions(own=(ALGORITHM,))
+    training = TrainingOptions(own=(ALGORITHM,), online=True)
     simulated = True
     example = EXAMPLE
 

@@ -94,7 +94,7 @@ class Layout:
     def factors(self) -> NDArray[np.float64]:
         """What the numbers of a state are multiplied by, from ``waiting`` to ``next_free``, [5·U + 3·C + 1]."""
         zero_at, ones = self.quality.zero_at, np.ones(len(self.users))
-        of_users = [ones, 1 / zero_at, 1 / zero_at, zero_at, ones]
+        of_users = [ones, 1 / zero_at, 1 / zero_at, ones * self.spec.control_seconds, ones]
         return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()]])
 
     @cached_property

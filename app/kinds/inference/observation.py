@@ -28,6 +28,7 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     np.log1p(waiting, out=waiting)
     np.log1p(rate, out=rate)
     waiting /= layout.log_limit
+    rate /= layout.log_limit
     np.minimum(known, layout.ceilings, out=known)
     last, asked = known.shape[1], known.shape[1] + 1 + len(layout.servers)
     seen_now = np.empty((len(known), asked + len(layout.variants)), np.float32)

@@ -13,8 +13,12 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
+from app.domain_models import service as domain_models
 from app.errors import Invalid
 from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.inference.example import SPEC as SERVED
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.spec import InferenceSpec
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.registry import KINDS
@@ -22,6 +26,7 @@ from app.samples.service import layout_of
 from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
+from tests.app.kinds.inference.runs import model
 from tests.app.samples.bodies import csv_of, upload_csv
 
 
@@ -87,6 +92,13 @@ def test_a_training_before_any_model_says_what_to_do(client: TestClient, workloa
         ({"algorithm": "tabular_q", "device": "cuda"}, "/device"),
         ({"algorithm": "tabular_q", "executor": "processes"}, "/executor"),
         ({"start_from": 1, "imitate": "pid"}, "/imitate"),
+        ({"algorithm": "online"}, "/algorithm"),
+        ({"algorithm": "ppo", "online": {"steps": 2_000}}, "/online"),
+        ({"algorithm": "online", "online": {"window_seconds": 0}}, "/online/window_seconds"),
+        ({"algorithm": "online", "online": {"steps": 10}}, "/online/steps"),
+        ({"algorithm": "online", "online": {"windows": 0}}, "/online/windows"),
+        ({"algorithm": "online", "budget": 5_000}, "/budget"),
+        ({"algorithm": "online", "promote": False}, "/promote"),
     ],
 )
 def test_a_strange_training_is_refused_by_field(
@@ -186,6 +198,31 @@ def test_an_agent_is_gone_on_from_by_its_own_algorithm(client: TestClient, workl
     assert "'dqn', which trained agent 1" in other.json()["detail"]
     missing = client.post(path, json={"start_from": 2})
     assert (missing.status_code, "the newest is 1" in missing.json()["detail"]) == (422, True)
+
+
+@on_both
+def test_a_training_that_goes_on_is_had_where_the_kind_can_do_it(client: TestClient, backend: Database) -> None:
+    for name, more in (("served", {}), ("fair", {"policies": "per_user"})):
+        assert client.post("/workloads", json={**SERVED, "name": name, **more}).status_code == 201
+        with backend.session() as session:
+            workload = workloads.require(session, TENANT, name)
+            layout = Layout(InferenceSpec.model_validate(workload.spec))
+            domain_models.publish(session, workload.id, 1, {"family": "none"}, model(layout).to_bytes())
+    answer = client.post("/workloads/served/agents", json={"algorithm": "online", "online": {"windows": 3}})
+    assert (answer.status_code, answer.json()["not_before"]) == (202, None)
+    refused = client.post("/workloads/fair/agents", json={"algorithm": "online"})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/algorithm")
+    assert "a policy for each of shop, archive" in refused.json()["detail"]
+
+
+def test_what_a_kind_can_be_trained_by_is_told_without_what_it_cannot(
+    client: TestClient, workload: str, backend: Database
+) -> None:
+    publish_model(backend, workload)
+    problem = client.post(f"/workloads/{workload}/agents", json={"algorithm": "online"}).json()["errors"][0]
+    assert "for a workload of kind iterative" in problem["message"]
+    assert "online" not in problem["message"]
+    assert "ppo" in problem["message"]
 
 
 def test_everything_that_contradicts_is_named_at_once(client: TestClient, workload: str, backend: Database) -> None:

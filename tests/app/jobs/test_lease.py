@@ -377,3 +377,50 @@ def test_deleting_the_workload_takes_the_job_from_its_worker(any_database: Datab
         session.delete(session.get_one(Workload, lease.workload_id))
     with pytest.raises(LeaseLost):
         leases.heartbeat(any_database, lease, after(1))
+
+
+def rest(database: Database, held: Lease, until: float, now: float) -> None:
+    with database.session() as session:
+        moment = START + timedelta(seconds=until)
+        leases.rest(session, held, moment, 0.25, {"window": 1}, b"kept", after(now))
+
+
+def test_a_job_that_rests_is_taken_up_at_its_time_and_not_before(any_database: Database, announced: list[str]) -> None:
+    job_id = make(any_database)
+    rest(any_database, claim(any_database, job_id), until=60, now=5)
+    announced.clear()
+    resting = row(any_database, job_id)
+    assert (resting.state, resting.owner, resting.attempts, resting.progress) == ("waiting", None, 0, 0.25)
+    assert leases.claim(any_database, job_id, "b", SETTINGS, after(30)) is None
+    assert leases.sweep(any_database, SETTINGS, clock=after(59)) == []
+    assert leases.sweep(any_database, SETTINGS, clock=after(60)) == [job_id] == announced
+    assert leases.sweep(any_database, SETTINGS, clock=after(60)) == []
+    lease = claim(any_database, job_id, seconds=61)
+    assert (lease.checkpoint, lease.attempts, row(any_database, job_id).not_before) == (b"kept", 1, None)
+
+
+def test_jobs_that_rest_keep_no_place_in_the_queue(any_database: Database) -> None:
+    for number in range(leases.ANNOUNCED_AT_ONCE):
+        rest(any_database, claim(any_database, make(any_database, f"r{number}")), until=1_000, now=0)
+    waiting = make(any_database, "other", clock=after(1))
+    assert leases.sweep(any_database, SETTINGS, clock=after(30)) == [waiting]
+
+
+def test_a_lease_that_was_lost_lets_nothing_rest(any_database: Database, job_id: str) -> None:
+    lost = claim(any_database, job_id)
+    claim(any_database, job_id, "b", seconds=SECONDS + 1)
+    with pytest.raises(LeaseLost):
+        rest(any_database, lost, until=60, now=SECONDS + 2)
+    assert row(any_database, job_id).state == "running"
+
+
+def test_a_job_that_rests_is_cancelled_at_once_and_one_that_is_cancelled_does_not_rest(any_database: Database) -> None:
+    resting, running = make(any_database, "a"), make(any_database, "b")
+    rest(any_database, claim(any_database, resting), until=60, now=0)
+    assert service.cancel(any_database, "default", resting).state == "cancelled"
+    lease = claim(any_database, running)
+    service.cancel(any_database, "default", running)
+    rest(any_database, lease, until=60, now=1)
+    assert row(any_database, running).state == "cancelled"
+    assert leases.sweep(any_database, SETTINGS, clock=after(100)) == []
+    assert states(any_database, running)[-1] == "cancelled"

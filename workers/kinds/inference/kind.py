@@ -13,6 +13,7 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
+    from workers.inputs import LoggedRun
     from workers.kinds.inference.simulator.world import InferenceWorld
     from workers.learning.simulator import Simulator
     from workers.learning.training.driver import Trainer
@@ -25,6 +26,7 @@ class LearnedInference(SimulatedKind):
 
     name = "inference"
     own = (ALGORITHM,)
+    continuing = True
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
@@ -65,12 +67,35 @@ class LearnedInference(SimulatedKind):
         return policy
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``."""
+        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 
+        if "window" in conditions.options:
+            return self._window(workload, conditions)
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
+
+    def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
+        """What a window met, met again: the part of it to learn from, or to be judged on."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.simulator.world import InferenceWorld
+        from workers.kinds.inference.windows.window import Window
+
+        window, believed = Window.from_bytes(conditions.options["window"]), ServiceModel.from_bytes(workload.model)
+        spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
+        log = window.learning if conditions.purpose == "learning" else window.judged
+        return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
+
+    def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
+        """See ``Online``: requests as they came, batches as long as they were measured."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.windows.seen import stretch
+        from workers.kinds.inference.windows.window import rebuilt
+
+        layout = self.layout(workload.spec)
+        met = [stretch(layout, run) for run in runs]
+        return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners."""

@@ -37,12 +37,15 @@ class SimulatedKind:
         own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
         validation_episodes: by which the agents of a training are compared.
         judged_episodes: by which the best of them is judged beside the baselines.
+        window_episodes: by which what goes on learning is judged on each window.
+        continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
     """
 
     name: str
     reads_runs = False
     own: Sequence[str] = ()
-    validation_episodes, judged_episodes = 2_048, 4_096
+    continuing = False
+    validation_episodes, judged_episodes, window_episodes = 2_048, 4_096, 128
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -137,6 +140,12 @@ class SimulatedKind:
         from workers.kinds.simulated.training import SimulatedTraining
 
         return SimulatedTraining(self, workload, request.seed)
+
+    def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
+        """See ``Online``, for kinds that can rebuild a ``window``: simulators get it as their option ``window``."""
+        from workers.kinds.simulated.training import WindowTraining
+
+        return WindowTraining(self, workload, request.seed, window)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Competition:
         """See ``LearnedKind``: a competition of all that the request names."""

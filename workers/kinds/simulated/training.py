@@ -30,18 +30,27 @@ class SimulatedTraining:
         kind: of the workload.
         workload: with its domain model.
         seed: of the training; validation and verdict are of episodes of their own.
+        options: of the kind's own, for its simulators.
     """
 
-    def __init__(self, kind: SimulatedKind, workload: Workload, seed: int) -> None:
-        self.kind, self.workload, self.seed = kind, workload, seed
+    def __init__(
+        self,
+        kind: SimulatedKind,
+        workload: Workload,
+        seed: int,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.kind, self.workload, self.seed, self.options = kind, workload, seed, dict(options or {})
+        self.judged_episodes = kind.judged_episodes
         self.layout = kind.layout(workload.spec)
         self.length = kind.length(workload)
+        self.continuing = kind.continuing
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """See ``TrainingProblem``."""
         spec = self.workload.spec.model_dump_json().encode()
-        return SimulatorSpec(self.kind.name, spec, self.workload.model, batch, seed)
+        return SimulatorSpec(self.kind.name, spec, self.workload.model, batch, seed, self.options)
 
     def experts(self) -> Mapping[str, Policy]:
         """See ``TrainingProblem``."""
@@ -103,12 +112,30 @@ class SimulatedTraining:
         return {"optimum": report, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
 
     def _judged(self, policy: Policy) -> Scores:
-        return self._played(policy, self.seed + 3, self.kind.judged_episodes)
+        return self._played(policy, self.seed + 3, self.judged_episodes)
 
     def _played(self, policy: Policy, seed: int, episodes: int) -> Scores:
-        world = self.kind.world(self.workload, Conditions(episodes, seed))
+        world = self.kind.world(self.workload, Conditions(episodes, seed, options=self.options))
         return play(world, Level.SEEDS, seed, Bare(policy))
 
 
 def _returns(scores: Scores) -> NDArray[np.float64]:
     return scores.returns.astype(np.float64)
+
+
+class WindowTraining(SimulatedTraining):
+    """A window of time as runs met it: judged beside what would answer without an agent, and what answers, alone.
+
+    Args:
+        kind, workload, seed: as above.
+        window: as the kind has rebuilt it.
+    """
+
+    def __init__(self, kind: SimulatedKind, workload: Workload, seed: int, window: bytes) -> None:
+        super().__init__(kind, workload, seed, {"window": window})
+        self.judged_episodes = kind.window_episodes
+
+    def experts(self) -> Mapping[str, Policy]:
+        """See ``TrainingProblem``: the heuristic that answers without an agent."""
+        name, policy = next(iter(super().experts().items()))
+        return {name: policy}

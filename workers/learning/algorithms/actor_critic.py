@@ -22,6 +22,7 @@ from workers.learning.algorithms.base import (
     State,
 )
 from workers.learning.algorithms.buffers import RolloutBuffer
+from workers.learning.algorithms.centring import centred
 from workers.learning.algorithms.config import ActorCritic
 from workers.learning.algorithms.network import NetworkLearner, learning_rate
 from workers.learning.backends.base import Array, Backend
@@ -146,10 +147,13 @@ class ActorCriticLearner(NetworkLearner):
             following = {**self.seen.last(batch, self.bound, variables), "mask": batch["last_mask"]}
             last = self.bound.run(("critic.value",), following, variables)["critic.value"]
             log_prob = found["chance.log_prob"] if off_policy else behaviour
+            reward, ends, value = (
+                part.reshape(shape) for part in (batch["reward"], batch["done"], found["critic.value"])
+            )
             trajectories = {
-                "rewards": batch["reward"].reshape(shape),
-                "ends": batch["done"].reshape(shape),
-                "values": found["critic.value"].reshape(shape),
+                "rewards": self._centred(reward, ends, value, last) if self.config.centred else reward,
+                "ends": ends,
+                "values": value,
                 "last": last,
                 "log_probs": log_prob.reshape(shape),
                 "behaviours": behaviour.reshape(shape),
@@ -163,6 +167,12 @@ class ActorCriticLearner(NetworkLearner):
             "target": estimate["estimate.target"].reshape(-1),
             "old": found["critic.value"],
         }
+
+    def _centred(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
+        """Rewards [B, T] less the level, of values [B, T] and those after the last step [B]."""
+        following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
+        gone = 1.0 - self.config.gamma * (1.0 - ends)
+        return centred(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
 
     def _minibatches(self, batch: Examples, wanted: int | None, rng: np.random.Generator) -> Iterator[Examples]:
         count = len(batch["reward"])

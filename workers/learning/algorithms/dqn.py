@@ -21,6 +21,7 @@ from workers.learning.algorithms.base import (
     State,
 )
 from workers.learning.algorithms.buffers import ReplayBuffer
+from workers.learning.algorithms.centring import centred
 from workers.learning.algorithms.config import DQN
 from workers.learning.algorithms.network import NetworkLearner, learning_rate
 from workers.learning.backends.base import Array, Backend
@@ -29,6 +30,7 @@ from workers.learning.components.base import Component
 from workers.learning.components.exploration import ApeX, GeometricSchedule, Linear, Schedule
 from workers.learning.components.quantile import mean_of_quantiles, spread
 from workers.learning.spaces import Space
+from workers.learning.stages.bind import Sets
 
 Targets = Callable[[DQN, Component], list[Node]]
 """From config and Q-network: the nodes that give `target.target` of a batch from the memory."""
@@ -112,10 +114,19 @@ class ValueLearner(NetworkLearner):
         feeds = {name: self.backend.asarray(value) for name, value in batch.arrays.items()}
         variables = self.variables(state)
         with self.backend.without_gradient():
-            feeds.update(self.bound.run(("target.target",), feeds, variables))
+            feeds["target.target"] = self._target(feeds, variables)
         found, gradient = self.bound.gradient(self.loss, (self.loss, "loss.error"), feeds, variables)
         rate, errors = learning_rate(self.config.optimiser, batch.progress), self.backend.to_numpy(found["loss.error"])
         return gradient, LearnStats(1, float(found[self.loss].mean()), rate, None, errors)
+
+    def _target(self, feeds: dict[str, Array], variables: Sets) -> Array:
+        """What a batch says that its actions are worth, [n] or, of quantiles, [n, K]."""
+        if not self.config.centred:
+            return self.bound.run(("target.target",), feeds, variables)["target.target"]
+        found = self.bound.run(("target.target", "pick.taken"), feeds, variables)
+        target = found["target.target"]
+        ends = (1.0 - feeds["memory.discount"]).reshape(-1, *[1] * (target.ndim - 1))
+        return centred(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
         """A step of the optimiser; then target and average follow."""

@@ -22,11 +22,15 @@ from workers.learning.algorithms.base import (
     State,
 )
 from workers.learning.algorithms.buffers import SlabBuffer
+from workers.learning.algorithms.centring import centred
 from workers.learning.algorithms.config import QTable
 from workers.learning.backends.base import Backend
 from workers.learning.backends.numpy import NumpyBackend
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
+
+MOST_BINS = 64  # for few distinct values
+EVEN = 1e-3  # by which spaces may differ that are counted as equal
 
 
 class Discretiser:
@@ -54,13 +58,16 @@ class Discretiser:
 
 
 def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
-    """Return low, high and number of bins; evenly spaced distinct values fall into the middles of theirs."""
+    """Return low, high and number of bins; where few distinct values were seen, no two of them share one."""
     distinct = np.unique(values)
     if len(distinct) == 1:
         return float(distinct[0]) - 0.5, float(distinct[0]) + 0.5, 1
     low, high = float(distinct[0]), float(distinct[-1])
-    count = min(bins, len(distinct))
-    margin = (high - low) / (count - 1) / 2 if len(distinct) <= bins else 0.0
+    if len(distinct) > bins:
+        return low, high, bins
+    spaces = (high - low) / float(np.diff(distinct).min())  # of the narrowest: unevenly spaced values need more bins
+    count = min(math.ceil(spaces - EVEN), MOST_BINS - 1) + 1
+    margin = (high - low) / (count - 1) / 2
     return low - margin, high + margin, count
 
 
@@ -156,10 +163,13 @@ class TableLearner:
         """Which (cell, action) each example is of, and how far it is from its target, [B] each."""
         following = np.where(slab["next_mask"], self.values(state, slab["next_observation"]), FORBIDDEN).max(axis=1)
         gamma = self.config.gamma * (1.0 if slab.get("discount") is None else slab["discount"])
-        target = slab["reward"] + gamma * np.where(slab["done"], 0.0, following)
-        error = target - self.values(state, slab["observation"])[np.arange(len(target)), slab["action"]]
+        alive = np.where(slab["done"], 0.0, gamma)
+        target = slab["reward"] + alive * following
+        taken = self.values(state, slab["observation"])[np.arange(len(target)), slab["action"]]
+        if self.config.centred:
+            target = centred(np, target, 1.0 - alive, target - taken)
         cells = Discretiser(state.values["cut"]).cell(slab["observation"])
-        return cells * self.actions + slab["action"], error
+        return cells * self.actions + slab["action"], target - taken
 
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator

@@ -36,7 +36,7 @@ class Collector:
             mask,
             action,
             step.reward,
-            step.done,
+            step.terminated,
             step.final_observation,
             step.mask,
             log_prob,

@@ -65,7 +65,7 @@ class Joint(Paced):
                     *seen[name],
                     acted[name].action,
                     step.reward,
-                    step.done,
+                    step.terminated,
                     step.final_observation,
                     step.mask,
                     acted[name].log_prob,

@@ -52,10 +52,12 @@ class TrainingProblem(Protocol):
     Attributes:
         length: decisions of an episode, about.
         tabular: the entries of an observation that a table is cut by.
+        continuing: whether what learners learn in goes on and on, so that rewards are to be centred.
     """
 
     length: int
     tabular: tuple[int, ...]
+    continuing: bool
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """What learners learn in; what it makes also shows its ``situation``, for experts to play."""

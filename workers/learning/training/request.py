@@ -15,6 +15,7 @@ COMPETING = ("ppo",)
 """The algorithms that `auto` tries with every seed, beside the planner."""
 SEEDS = 3  # of `auto`, where their number is not given
 STEPS = 2_000_000  # where no budget is given
+ONLINE = "ppo"  # what goes on from window to window, where it begins anew
 FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
 
 
@@ -90,15 +91,17 @@ def entries(request: Request) -> tuple[Entry, ...]:
     return tuple(Entry(algorithm, seed) for seed in seeds for algorithm in algorithms)
 
 
-def configured(algorithm: str, request: Request, tabular: tuple[int, ...]) -> Config:
+def configured(algorithm: str, request: Request, tabular: tuple[int, ...], *, continuing: bool = False) -> Config:
     """The config that an algorithm's name stands for, on the device that was asked for.
 
-    `tabular`: entries of the observation that a table is cut by.
+    `tabular` and `continuing` are as in `TrainingProblem`.
 
     Raises:
         Untrainable: the algorithm is unknown.
     """
     config = _named(algorithm)
+    if continuing and hasattr(config, "centred"):
+        config = msgspec.structs.replace(config, centred=True)
     if isinstance(config, QTable):
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)

@@ -53,7 +53,7 @@ class Trial:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.request, self.entry, self.bracket = problem, request, entry, bracket
-        self.config = configured(entry.algorithm, request, problem.tabular)
+        self.config = configured(entry.algorithm, request, problem.tabular, continuing=problem.continuing)
         self.runner = self._runner(clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None
@@ -101,11 +101,16 @@ class Trial:
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
 
-    def compared(self) -> Candidate:
+    @property
+    def artifact(self) -> bytes:
         """What has been learned so far."""
         kind, config, arrays = self.runner.agent.export()
         header = {"algorithm": self.entry.algorithm, **config}
-        artifact = self.problem.save(SHARED[kind].build(header, dict(arrays)))
+        return self.problem.save(SHARED[kind].build(header, dict(arrays)))
+
+    def compared(self) -> Candidate:
+        """What has been learned so far, and how good it is."""
+        artifact = self.artifact
         return Candidate(artifact, self.problem.score(artifact))
 
     @property

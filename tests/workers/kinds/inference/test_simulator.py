@@ -139,8 +139,8 @@ def test_learners_go_on_with_a_new_episode() -> None:
         assert step.discount is not None
         assert (step.discount <= 1).all()
         assert (given.worlds.counts[:, kernels.ENDED] == 0).all()
-        same = step.observation == step.final_observation
-        assert same[~step.done].all()
+        np.testing.assert_array_equal(step.observation, step.final_observation)
+        assert not step.terminated.any()
     assert (ended > 1).all()
 
 

@@ -35,7 +35,6 @@ OUTCOMES = (
 )
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s.
 HORIZON = 5  # control intervals after which what is paid counts 1/e, for learners
-PAY = 10.0  # what they are paid in that time, times a return: of order 1 where a tenth is lost
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
 
 
@@ -93,6 +92,8 @@ class InferenceWorld(Disturbed):
         self.intervals = int(np.ceil(spec.episode_seconds / spec.control_seconds)) + 1
         self.rules = _rules(layout, self.projector)
         self.steps = self._longest()
+        rate = models[0].rate.mean(axis=1) if recorded is None else recorded.rate
+        self.requests = max(float(rate.sum()) * spec.episode_seconds, 1.0)  # of a mean episode
         self.whole_cost = max(float(layout.price @ layout.maximum) * spec.episode_seconds, 1e-300)
         self._rows = np.arange(self.batch)
         self._late = np.zeros((self.batch, len(layout.users)))
@@ -164,13 +165,15 @@ class InferenceWorld(Disturbed):
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         self._settle(before)
         self._look()
-        done, final = self.worlds.counts[:, kernels.ENDED] == 1, self.view
-        horizon = HORIZON * self.rules.window
-        pay = self.paid * (PAY * self.rules.until / horizon if self.renews else 1.0)
+        done = self.worlds.counts[:, kernels.ENDED] == 1
+        pay = self.paid * (self.requests if self.renews else 1.0)
         if self.renews and done.any():
             self._begin_anew(np.flatnonzero(done))
-        discount = np.exp(-elapsed / horizon).astype(np.float32)
-        return Step(self.view.observation, self.view.mask, pay.astype(np.float32), done, final.observation, discount)
+        discount = np.exp(-elapsed / (HORIZON * self.rules.window)).astype(np.float32)
+        observation, mask = self.view
+        return Step(
+            observation, mask, pay.astype(np.float32), done, observation, discount, done if self.renews else None
+        )
 
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)

@@ -35,6 +35,8 @@ class IterativeTraining:
         samples: what the model was fitted to: a promotion is also judged on its halves, see ``cross_fit``.
     """
 
+    continuing = False
+
     def __init__(self, spec: Spec, table: ModelTable, seed: int, samples: Samples = ()) -> None:
         self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
         self.length = self.layout.iterations

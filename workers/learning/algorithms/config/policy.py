@@ -47,7 +47,7 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     than 1.5 · `stop` nats (None: never). `value_clip` bounds the critic's moves likewise. `asynchronous` says that
     actors may compute gradients and apply them to shared parameters (A3C).
     With `recurrent` units, a gated core remembers what was seen earlier in the episode; gradients go back through a
-    rollout, and what was remembered at its start is taken as it was. `average` is as in `DQN`.
+    rollout, and what was remembered at its start is taken as it was. `average` and `centred` are as in `DQN`.
     """
 
     network: Network = Network()
@@ -68,6 +68,7 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     normalise: bool = True
     entropy: Entropy = Entropy()
     optimiser: Optimiser = Optimiser()
+    centred: bool = False
     average: Share = 0.0
     average_from: Share = 0.5
     asynchronous: bool = False

@@ -48,6 +48,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     `quantiles`, if not 0, of the return of each action are learned in place of its mean, which is what is exported.
     `average` is the per-update weight of the running average of the parameters that is exported, kept over the last
     `average_from` share of the training; 0 exports the last parameters.
+    `centred` takes the level that all values share out of the rewards: for problems that never end (see `centring`).
     """
 
     network: Network = Network()
@@ -66,6 +67,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     target_every: Count = 1
     average: Share = 0.005
     average_from: Share = 0.5
+    centred: bool = False
     imitation: Imitation | None = None
     place: DeviceConfig = DeviceConfig()
 
@@ -75,7 +77,7 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
 
     `entries` of the observation are cut into at most `bins` equal parts each, between the extremes of the first
     `warm_up` observations; without `entries`, those `at_most` that vary most. The rate of a cell falls with its visits,
-    from 1 down to `rate`.
+    from 1 down to `rate`. `centred` is as in `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
@@ -84,6 +86,7 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
     warm_up: Count = 8_192
     rate: Positive = 0.02
     gamma: Share = 1.0
+    centred: bool = False
     exploration: Exploration = Exploration()
 
 

@@ -94,6 +94,7 @@ from .node_report_state import NodeReportState
 from .node_steps import NodeSteps
 from .node_type import NodeType
 from .objective import Objective
+from .online_settings import OnlineSettings
 from .pace_shift import PaceShift
 from .page_agent_read import PageAgentRead
 from .page_evaluation_read import PageEvaluationRead
@@ -304,6 +305,7 @@ __all__ = (
     "NodeSteps",
     "NodeType",
     "Objective",
+    "OnlineSettings",
     "PaceShift",
     "PageAgentRead",
     "PageEvaluationRead",

@@ -39,6 +39,8 @@ class JobRead:
     created_at: datetime.datetime
     started_at: datetime.datetime | None
     finished_at: datetime.datetime | None
+    not_before: datetime.datetime | None
+    """ When it goes on, where it waits for its next window. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,6 +88,12 @@ class JobRead:
         else:
             finished_at = self.finished_at
 
+        not_before: None | str
+        if isinstance(self.not_before, datetime.datetime):
+            not_before = self.not_before.isoformat()
+        else:
+            not_before = self.not_before
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -102,6 +110,7 @@ class JobRead:
                 "created_at": created_at,
                 "started_at": started_at,
                 "finished_at": finished_at,
+                "not_before": not_before,
             }
         )
 
@@ -194,6 +203,21 @@ class JobRead:
 
         finished_at = _parse_finished_at(d.pop("finished_at"))
 
+        def _parse_not_before(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                not_before_type_0 = datetime.datetime.fromisoformat(data)
+
+                return not_before_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        not_before = _parse_not_before(d.pop("not_before"))
+
         job_read = cls(
             id=id,
             type_=type_,
@@ -207,6 +231,7 @@ class JobRead:
             created_at=created_at,
             started_at=started_at,
             finished_at=finished_at,
+            not_before=not_before,
         )
 
         job_read.additional_properties = d

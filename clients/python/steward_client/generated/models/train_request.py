@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
@@ -12,6 +12,10 @@ from ..models.train_request_imitate_type_0 import TrainRequestImitateType0
 from ..models.train_request_require_item import TrainRequestRequireItem
 from ..types import UNSET, Unset
 
+if TYPE_CHECKING:
+    from ..models.online_settings import OnlineSettings
+
+
 T = TypeVar("T", bound="TrainRequest")
 
 
@@ -21,7 +25,11 @@ class TrainRequest:
 
     algorithm: TrainRequestAlgorithm | Unset = TrainRequestAlgorithm.AUTO
     """ `auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone on from,
-    its own. """
+    its own. `online` goes on: after every window of time it learns from what runs have reported in it, and each
+    version that is better on it than what answers is published, and answers the next. """
+    online: None | OnlineSettings | Unset = UNSET
+    """ With algorithm `online`; nothing else of the request but `seed`, `device`, `start_from`, `model` and
+    `equivalence_margin` applies to it then. """
     budget: int | None | Unset = UNSET
     """ Environment steps for each seed, shared by the algorithms that compete: the same request gives the same
     agent on any machine. Default: what the kind's trainings take (2,000,000 of an iterative workload). """
@@ -50,9 +58,19 @@ class TrainRequest:
     gain within it promotes nobody. """
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.online_settings import OnlineSettings  # noqa: PLC0415
+
         algorithm: str | Unset = UNSET
         if not isinstance(self.algorithm, Unset):
             algorithm = self.algorithm.value
+
+        online: dict[str, Any] | None | Unset
+        if isinstance(self.online, Unset):
+            online = UNSET
+        elif isinstance(self.online, OnlineSettings):
+            online = self.online.to_dict()
+        else:
+            online = self.online
 
         budget: int | None | Unset
         if isinstance(self.budget, Unset):
@@ -112,6 +130,8 @@ class TrainRequest:
         field_dict.update({})
         if algorithm is not UNSET:
             field_dict["algorithm"] = algorithm
+        if online is not UNSET:
+            field_dict["online"] = online
         if budget is not UNSET:
             field_dict["budget"] = budget
         if seed is not UNSET:
@@ -139,6 +159,8 @@ class TrainRequest:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.online_settings import OnlineSettings  # noqa: PLC0415
+
         d = dict(src_dict)
         _algorithm = d.pop("algorithm", UNSET)
         algorithm: TrainRequestAlgorithm | Unset
@@ -146,6 +168,23 @@ class TrainRequest:
             algorithm = UNSET
         else:
             algorithm = TrainRequestAlgorithm(_algorithm)
+
+        def _parse_online(data: object) -> None | OnlineSettings | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                online_type_0 = OnlineSettings.from_dict(data)
+
+                return online_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | OnlineSettings | Unset, data)
+
+        online = _parse_online(d.pop("online", UNSET))
 
         def _parse_budget(data: object) -> int | None | Unset:
             if data is None:
@@ -231,6 +270,7 @@ class TrainRequest:
 
         train_request = cls(
             algorithm=algorithm,
+            online=online,
             budget=budget,
             seed=seed,
             seeds=seeds,

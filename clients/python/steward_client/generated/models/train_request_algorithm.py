@@ -12,6 +12,7 @@ class TrainRequestAlgorithm(StrEnum):
     DUELING_DQN = "dueling_dqn"
     GRBAL = "grbal"
     N_STEP_DQN = "n_step_dqn"
+    ONLINE = "online"
     PLANNER = "planner"
     PPO = "ppo"
     PRIORITISED_DQN = "prioritised_dqn"

@@ -1,0 +1,125 @@
+"""Windows of what runs reported: what is learned from, what is judged on, and how much slower batches were."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from tests.workers.kinds.inference.systems import layout, service
+from workers.estimators.base import TooLittleData
+from workers.inputs import Conditions, LoggedRun, Workload
+from workers.kinds.contract import Online
+from workers.kinds.inference.kind import KIND
+from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.windows.seen import Stretch, stretch
+from workers.kinds.inference.windows.window import Window, rebuilt
+
+SECONDS = 300.0
+SLOWER = 1.3
+
+
+def run(on: Layout, model: ServiceModel, seed: int, slower: float = SLOWER) -> LoggedRun:
+    """Reports of every second from 1,000 s after the run's beginning on, of two requests a second and some batches."""
+    random = np.random.default_rng(seed)
+    reports: list[dict[str, Any]] = []
+    for second in range(int(SECONDS)):
+        at = 1_000.0 + second
+        arrived = [{"user": on.users[i % len(on.users)], "at": at + 0.3 * i} for i in range(2)]
+        size = int(random.integers(len(on.batches)))
+        seconds = float(np.exp(model.log_seconds[:, 0, 0, size].mean())) * slower
+        ended = {"server": f"{on.servers[0]}-0", "at": at + 0.5, "variant": on.variants[0]}
+        finished = [{**ended, "batch": int(on.batches[size]), "seconds": seconds}]
+        reports.append({"at": at + 1, "arrived": arrived, "finished": finished})
+    return LoggedRun(reports, {})
+
+
+@pytest.fixture
+def made() -> tuple[Layout, ServiceModel]:
+    found = layout(users=2, variants=2, batches=[1, 4], episode_seconds=60)
+    return found, service(found, np.array([[0.02, 0.05], [0.05, 0.12]]), spread=0.1)
+
+
+def test_the_kind_can_go_on_learning() -> None:
+    assert isinstance(KIND, Online)
+
+
+def test_a_stretch_is_what_a_run_reported(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    found = stretch(on, run(on, model, 0))
+    assert (found.since, found.until) == (1_000.0, 1_300.0)
+    assert sum(map(len, found.times)) == 600
+    assert len(found.batches.seconds) == 300
+
+
+def test_nothing_that_is_judged_on_is_learned_from(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    window = rebuilt(on, model, [stretch(on, run(on, model, seed)) for seed in range(2)])
+    spans = {
+        name: np.stack([np.asarray(log.begins), np.asarray(log.begins) + window.episode_seconds], axis=1)
+        for name, log in (("learning", window.learning), ("judged", window.judged))
+    }
+    apart = (spans["learning"][:, None, 1] <= spans["judged"][None, :, 0] + 1e-9) | (
+        spans["judged"][None, :, 1] <= spans["learning"][:, None, 0] + 1e-9
+    )
+    assert apart.all()
+    requests = np.sort(np.concatenate(window.learning.times))
+    for begin, end in np.concatenate([*spans.values()]):
+        assert np.searchsorted(requests, end) > np.searchsorted(requests, begin)
+
+
+def test_what_was_slower_is_found(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    window = rebuilt(on, model, [stretch(on, run(on, model, 0))])
+    assert window.slower[0, 0] == pytest.approx(np.log(SLOWER), abs=0.02)
+    assert (window.slower[:, 1:] > 0.2).all()  # the others were not measured, and share what slows all of them down
+    assert window.followed(model).seconds()[0, 0] == pytest.approx(model.seconds()[0, 0] * SLOWER, rel=0.02)
+
+
+def test_it_is_the_same_after_a_trip_through_bytes(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    window = rebuilt(on, model, [stretch(on, run(on, model, 0))])
+    again = Window.from_bytes(window.to_bytes())
+    assert (again.slower == window.slower).all()
+    assert again.episode_seconds == window.episode_seconds
+    for log, other in ((window.learning, again.learning), (window.judged, again.judged)):
+        assert (log.first, log.last) == (other.first, other.last)
+        assert all((a == b).all() for a, b in zip(log.times, other.times, strict=True))
+        assert (log.begins == other.begins).all()  # type: ignore[union-attr]
+        assert (log.late == other.late).all()  # type: ignore[union-attr]
+
+
+def test_too_little_is_said_with_its_terms(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    with pytest.raises(TooLittleData, match=r"needs 50 requests in the window, .*; has 0 and 0 s"):
+        rebuilt(on, model, [])
+    whole = stretch(on, run(on, model, 0))
+    short = Stretch([own[own < 1_040] for own in whole.times], whole.since, 1_040.0, whole.batches)
+    with pytest.raises(TooLittleData, match="and 40 s") as caught:
+        rebuilt(on, model, [short])
+    assert caught.value.pointer == "/online/window_seconds"
+
+
+def test_worlds_of_a_window_follow_it_and_policies_go_by_the_model(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    workload = Workload(on.spec, model.to_bytes())
+    options = {"window": KIND.window(workload, [run(on, model, 0)])}
+    purposes: tuple[Literal["learning", "evaluation"], ...] = ("learning", "evaluation")
+    for purpose in purposes:
+        world = KIND.world(workload, Conditions(4, 1, purpose, options=options))
+        world.reset()
+        assert world.projector.seconds == pytest.approx(model.seconds())
+        assert np.exp(world.given.log_seconds - model.log_seconds)[:, 0, 0] == pytest.approx(SLOWER, rel=0.02)
+        assert world.state.rate.sum(axis=1) == pytest.approx(2.0, abs=0.5)
+
+
+def test_episodes_know_the_rates_of_late() -> None:
+    times = [np.arange(0.25, 100.0, 0.5), np.arange(0.125, 100.0, 0.25)]
+    log = Recorded(times, 0.0, 90.0).beginning(np.array([10.0, 50.0]), 10.0)
+    assert np.asarray(log.late) == pytest.approx(np.array([[2.0, 4.0]] * 2), rel=0.02)
+    begins, late = log.drawn(np.array([0.0, 0.49, 0.5, 1.0]))
+    assert begins.tolist() == [10.0, 10.0, 50.0, 50.0]
+    assert np.asarray(late).shape == (4, 2)

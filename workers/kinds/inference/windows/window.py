@@ -1,0 +1,125 @@
+"""A window of time rebuilt: the requests that came, and batches as long as they were measured in it.
+
+Each run's stretch is cut into five blocks. Episodes of half a block begin anywhere in its first half: in the first, the
+third and the last block to learn from, in the other two to be judged on. So nothing that is judged on was learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from workers.estimators.base import TooLittleData
+from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.windows.seen import Batches, Stretch
+from workers.learning.execution import checkpoint as blob
+
+Floats = NDArray[np.float64]
+BLOCKS = 5  # of a stretch
+BEGINS = 8  # of episodes in each
+FEWEST_REQUESTS = 50
+APART = 0.1  # standard deviation of how classes and variants depart from what slows all of them down, of logs
+SLOWED = 1.0  # that of the latter
+
+
+class Window(NamedTuple):
+    """See the module.
+
+    Attributes:
+        learning, judged: the requests, with where episodes begin that are learned from, and judged on.
+        slower: log of what batches took over what the domain model expected, [C, V].
+        episode_seconds: how long episodes are.
+    """
+
+    learning: Recorded
+    judged: Recorded
+    slower: Floats
+    episode_seconds: float
+
+    def followed(self, model: ServiceModel) -> ServiceModel:
+        """A domain model as batches of the window had it."""
+        return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
+
+    def to_bytes(self) -> bytes:
+        """For the options of simulators."""
+        arrays = {f"times.{user}": own for user, own in enumerate(self.learning.times)}
+        for name, log in (("learning", self.learning), ("judged", self.judged)):
+            arrays |= {f"{name}.begins": np.asarray(log.begins), f"{name}.late": np.asarray(log.late)}
+        values = {"last": self.learning.last, "episode_seconds": self.episode_seconds}
+        return blob.pack({**arrays, "slower": self.slower}, values)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What ``to_bytes`` wrote; raises CheckpointError."""
+        arrays, values = blob.unpack(data)
+        times = [arrays[f"times.{user}"] for user in range(sum(name.startswith("times.") for name in arrays))]
+        learning, judged = (
+            Recorded(times, 0.0, values["last"], arrays[f"{name}.begins"], arrays[f"{name}.late"])
+            for name in ("learning", "judged")
+        )
+        return cls(learning, judged, arrays["slower"], values["episode_seconds"])
+
+
+def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -> Window:
+    """The window of some runs' stretches.
+
+    Raises:
+        TooLittleData: no stretch is long enough, or too few requests came.
+    """
+    control, longest = layout.spec.control_seconds, max((one.until - one.since for one in stretches), default=0.0)
+    least = control * (1 + 2 * BLOCKS)
+    came = sum(len(own) for one in stretches for own in one.times)
+    if longest < least or came < FEWEST_REQUESTS:
+        needs = f"{FEWEST_REQUESTS} requests in the window, and a run that reported for {least:g} s of it"
+        raise TooLittleData(needs, f"{came} and {longest:g} s", "/online/window_seconds")
+    episode = min(layout.spec.episode_seconds, (longest - control) / (2 * BLOCKS))
+    cut = [_cut(one, episode, control) for one in stretches if one.until - one.since >= least]
+    starts = np.cumsum([0.0, *(log.last + 2 * episode for log, _ in cut)])
+    users = range(len(layout.users))
+    times = [np.concatenate([log.times[u] + at for (log, _), at in zip(cut, starts, strict=False)]) for u in users]
+
+    def joined(*, odd: bool) -> Recorded:
+        chosen = [(log.beginning(begins[odd], control), at) for (log, begins), at in zip(cut, starts, strict=False)]
+        begins = np.concatenate([np.asarray(log.begins) + at for log, at in chosen])
+        late = np.concatenate([np.asarray(log.late) for log, _ in chosen])
+        return Recorded(times, 0.0, float(starts[-1]), begins, late)
+
+    batches = Batches(*(np.concatenate(part) for part in zip(*(one.batches for one in stretches), strict=True)))
+    return Window(joined(odd=False), joined(odd=True), slower(layout, model, batches), float(episode))
+
+
+def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
+    """A stretch as a log from 0 on, and where its episodes begin: those to learn from, those to be judged on."""
+    whole = one.until - one.since
+    log = Recorded([own - one.since for own in one.times], 0.0, whole)
+    block = (whole - control) / BLOCKS
+    offsets = np.linspace(0.0, block - episode, BEGINS)
+    begins = [control + block * number + offsets for number in range(BLOCKS)]
+    return log, (np.concatenate(begins[::2]), np.concatenate(begins[1::2]))
+
+
+def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
+    """Log of what batches took over what was expected, by class and variant, [C, V]; 0 where nothing was measured.
+
+    Normal means of two levels: what slows all down, and how each departs from it. Of each, the median of its batches is
+    known, as exactly as its batches scatter by the model.
+    """
+    expected = model.log_seconds.mean(axis=0)  # [C, V, K]
+    excess, count = np.zeros(expected.shape[:2]), np.zeros(expected.shape[:2])
+    for server, variant in np.ndindex(*count.shape):
+        own = (batches.server == server) & (batches.variant == variant)
+        if own.any():
+            usual = np.interp(batches.batch[own], layout.batches, expected[server, variant])
+            excess[server, variant] = np.median(np.log(batches.seconds[own]) - usual)
+            count[server, variant] = own.sum()
+    known = APART**2 + model.spread**2 / np.maximum(count, 1)
+    weight = np.where(count > 0, 1 / known, 0.0)
+    common = (weight * excess).sum() / (weight.sum() + 1 / SLOWED**2)
+    slowed: Floats = common + weight * APART**2 * (excess - common)
+    return slowed

@@ -1,0 +1,183 @@
+"""A training that goes on: what happens after each window of time, and when it happens again.
+
+Between two windows nobody holds the job: it waits for a time, which costs no worker and no session. Its checkpoint is
+what it was at the end of the last window, so a worker that is lost costs the present window at most; what a window came
+to, version, report, champion and the next checkpoint, is written in one transaction, which proves the lease.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy.orm import Session
+
+from app.agents import service as agents
+from app.agents.algorithms import ONLINE
+from app.agents.schemas import OnlineSettings
+from app.database.clock import database_time
+from app.database.tables import Workload
+from app.jobs import lease as leases
+from app.kinds.contract.engine import DEFAULT_ROLE
+from workers.estimators.base import TooLittleData
+from workers.inputs import LoggedRun
+from workers.kinds.contract import Online
+from workers.learning.training.online import NO_PLAN, Learned, learned
+from workers.learning.training.trial import Trial
+from workers.tasks import inputs
+from workers.tasks.base import RunningJob
+from workers.tasks.trained import TrainInput
+
+STAYS = "stays"
+PUBLISHED = "published"
+HEURISTIC = "heuristic"
+NOTHING = "nothing_learned"
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Where a training stands between two windows.
+
+    Attributes:
+        windows: that have passed.
+        until: seconds since 1970 at which the last one ended, and the next one began; None before the first.
+        learner: what goes on learning; empty before it has learned anything.
+        versions: that were published, in order.
+    """
+
+    windows: int = 0
+    until: float | None = None
+    learner: bytes = b""
+    versions: tuple[int, ...] = ()
+
+
+class Verdict(NamedTuple):
+    """What a window came to.
+
+    Attributes:
+        outcome: one of the four above.
+        reason: in words.
+        report: of the judgement; empty where there was none.
+        learned: what would be published; None where nothing was learned.
+    """
+
+    outcome: str
+    reason: str
+    report: dict[str, Any]
+    learned: Learned | None
+
+
+def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
+    """Learn from the window just past, judge, publish what is better, and rest until the next one is past.
+
+    Raises:
+        Untrainable: the agent that is to be gone on from can't be.
+    """
+    settings = given.train_request.online or OnlineSettings()
+    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept) if job.lease.checkpoint else Kept()
+    until, runs = _past(job, settings, kept)
+    verdict = _judged(job, kind, given, runs, kept)
+
+    def write(session: Session) -> None:
+        outcome, version = _published(session, job.lease.workload_id, given, verdict, kept)
+        learner = kept.learner if verdict.learned is None else verdict.learned.learner
+        versions = kept.versions if version is None else (*kept.versions, version)
+        _rest(session, job, settings, Kept(kept.windows + 1, until.timestamp(), learner, versions), outcome)
+
+    job.commit(write)
+
+
+def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[datetime, list[LoggedRun]]:
+    """When the window just past ended, and what runs reported in it; where windows were missed, the last one counts."""
+    length = timedelta(seconds=settings.window_seconds)
+    with job.database.reading() as session:
+        until = database_time(session)
+        if kept.until is not None:
+            due = datetime.fromtimestamp(kept.until, UTC) + length
+            until = due if until - due < length else until
+        row = session.get_one(Workload, job.lease.workload_id)
+        return until, inputs.window(session, row, until - length, until)
+
+
+def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: Kept) -> Verdict:
+    settings = given.train_request.online or OnlineSettings()
+    request = replace(given.request, budget=settings.steps)
+    try:
+        problem = kind.online(given.workload, request, kind.window(given.workload, runs))
+    except TooLittleData as error:
+        return Verdict(NOTHING, f"nothing was learned from the window: {error}", {}, None)
+    found = learned(problem, request, kept.windows, kept.learner, lambda trial: _tell(job, kept, settings, trial))
+    _tell(job, kept, settings, None)
+    artifact, margin = problem.calibrate(found.artifact), request.equivalence_margin
+    report = problem.judge(artifact, NO_PLAN, given.champion_artifact, margin)
+    found = replace(found, artifact=artifact)
+    if report["promoted"]:
+        return Verdict(PUBLISHED, report["reason"], report, found)
+    if not report["champion_as_good"]:
+        ahead = report["champion_advantage"]
+        why = f"agent {given.champion} is not as good on the window as the heuristic, which answers from now on: "
+        interval = f"{ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f}"
+        return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
+    return Verdict(STAYS, report["reason"], report, found)
+
+
+def _tell(job: RunningJob, kept: Kept, settings: OnlineSettings, trial: Trial | None) -> None:
+    """Progress within a window; whoever is stopped begins the window anew."""
+    phase = {"phase": "judging", "algorithm": ONLINE} if trial is None else {"phase": "learning", **trial.live}
+    data = {**phase, "windows": kept.windows, "versions": list(kept.versions)}
+    job.progress(_progress(settings, kept.windows), None, data, lambda: job.lease.checkpoint or b"")
+
+
+def _progress(settings: OnlineSettings, windows: int) -> float:
+    return 0.0 if settings.windows is None else min(1.0, windows / settings.windows)
+
+
+def _published(
+    session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept
+) -> tuple[dict[str, Any], int | None]:
+    """Write a verdict's agent or take back the champion, unless another one was promoted meanwhile; what is told."""
+    workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
+    outcome, reason = verdict.outcome, verdict.reason
+    if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != given.champion:
+        present = workload.champion(DEFAULT_ROLE)
+        answers = "a heuristic" if present is None else f"agent {present}"
+        outcome, reason = STAYS, f"the champion was changed meanwhile, and {answers} was not the rival: {reason}"
+    if outcome == PUBLISHED:
+        version = _publish(session, workload_id, given, verdict, kept)
+    elif outcome == HEURISTIC and given.champion is not None:
+        agents.retire(session, workload_id, given.champion, reason)
+    told = {"verdict": outcome, "reason": reason, "agent": version, "champion": workload.champion(DEFAULT_ROLE)}
+    return told | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
+
+
+def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept) -> int:
+    if verdict.learned is None:
+        raise ValueError("nothing was learned that could be published")
+    found, seed = verdict.learned, given.request.seed
+    named = {"algorithm": found.algorithm, "requested": ONLINE, "seed": seed}
+    window = {"number": kept.windows + 1, "rival": given.champion}
+    made = agents.Trained(
+        spec_version=given.spec_version,
+        model_version=given.model_version,
+        algorithm=found.algorithm,
+        seed=seed,
+        report={**named, **verdict.report, **found.report, "window": window},
+        artifact=found.artifact,
+        promote=True,
+        reason=verdict.reason,
+    )
+    return agents.publish(session, workload_id, made)
+
+
+def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kept, outcome: dict[str, Any]) -> None:
+    """Wait for the next window to be past; after the last one the job is done."""
+    told = {"windows": kept.windows, "versions": list(kept.versions)}
+    if settings.windows is not None and kept.windows >= settings.windows:
+        newest = kept.versions[-1] if kept.versions else None
+        leases.finish(session, job.lease, {"agent": newest, **told, "last": outcome})
+        return
+    until = datetime.fromtimestamp(kept.until or 0.0, UTC) + timedelta(seconds=settings.window_seconds)
+    data = {"phase": "waiting", **told, "last": outcome}
+    checkpoint = msgspec.msgpack.encode(kept)
+    leases.rest(session, job.lease, until, _progress(settings, kept.windows), data, checkpoint)
