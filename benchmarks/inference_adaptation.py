@@ -39,7 +39,7 @@ from workers.evaluation.statistics import mean_interval
 from workers.evaluation.wrappers.base import Conditions as Met
 from workers.evaluation.wrappers.base import World, neutral
 from workers.inputs import Conditions
-from workers.kinds.inference.adaptation.trainer import learned
+from workers.kinds.inference.adaptation.trainer import adaptive_policies
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
@@ -148,7 +148,7 @@ def players(made: Scene, budget: int, seed: int) -> dict[str, Policy]:
     found: dict[str, Policy] = {policy.name: policy for policy in BASELINES[:RULES]}
     usual = float(made.model.rate.sum())
     begin = time.process_time()
-    adaptive = learned(made.layout, made.model, budget, seed, (1, 0, 3))
+    adaptive = adaptive_policies(made.layout, made.model, budget, seed, (1, 0, 3))
     print(f"three trainings together: {time.process_time() - begin:.1f} s of processor time", flush=True)
     found |= {"grbal": adaptive[1], "grbal, no step": adaptive[0], "grbal, three steps": adaptive[3]}
     filtered = Filtered.build(adaptive[1].arrays)

@@ -128,7 +128,7 @@ class AdaptiveTrainer:
         """See ``Trainer``."""
 
 
-def learned(
+def adaptive_policies(
     layout: Layout, model: ServiceModel, budget: int, seed: int, steps: Sequence[int] = (1,)
 ) -> dict[int, AdaptivePlanner]:
     """Policies that adapt by so many steps of the gradient, each learned for that from the same transitions.
