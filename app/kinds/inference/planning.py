@@ -6,7 +6,7 @@ known of the load, less the price of its servers and of turning them on or off: 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,8 @@ class Planned:
         if projector.seconds is None or not len(rows):
             return on
         seconds = np.broadcast_to(projector.seconds, (len(on), *projector.seconds.shape[-3:]))[rows]
-        asked = State(*(part[rows] for part in state))
+        parts: list[Any] = [part[rows] for part in state]
+        asked = State(*parts)
         fleets = candidates(projector.layout, asked)
         best = self._worth(projector.layout, asked, seconds, fleets).argmax(axis=1)
         wanted = on.copy()

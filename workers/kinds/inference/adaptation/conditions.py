@@ -86,7 +86,8 @@ def usual(model: ServiceModel) -> NDArray[np.float64]:
 def _level(random: np.random.Generator) -> NDArray[np.float64]:
     """In each second."""
     ends = np.cumsum(random.exponential(LASTING, int(4 * STRETCH / LASTING))).astype(int)
-    levels = np.exp(random.uniform(*np.log(LEVELS), len(ends) + 1))
+    low, high = np.log(LEVELS).tolist()
+    levels = np.exp(random.uniform(low, high, len(ends) + 1))
     found: NDArray[np.float64] = levels[np.searchsorted(ends, np.arange(STRETCH), side="right")]
     return found
 
