@@ -95,12 +95,16 @@ def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
         part = np.array([part_of(now, window) for now in world.worlds.clock[:, kernels.NOW]])
         rows = np.flatnonzero(going & (part > seen))
         if len(rows):
-            recent = Recent(*(array[rows] for array in world.recent))
-            found.append(_Looks(rows, part[rows], world.worlds.counts[rows, kernels.FINISHED], recent))
+            ended = world.worlds.counts[rows, kernels.FINISHED]
+            found.append(_Looks(rows, part[rows], ended, _rows(world.recent, rows)))
             seen[rows] = part[rows]
         steps += int(going.sum())
         going &= ~world.step(policy.act(world.situation).action).done
     return _ordered(found), steps
+
+
+def _rows(recent: Recent, rows: Integers) -> Recent:
+    return Recent(recent.batch[rows], recent.pace[rows], recent.arrived[rows])
 
 
 def _ordered(found: list[_Looks]) -> _Looks:
@@ -121,7 +125,7 @@ def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
 def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
     """What batches take that end in the part that follows."""
     now, later = _after(looks, 1)
-    past, coming = (examples(layout, Recent(*(array[which] for array in looks.recent))) for which in (now, later))
+    past, coming = (examples(layout, _rows(looks.recent, which)) for which in (now, later))
     count = coming.weight.shape[1]
     new = np.arange(count) >= count - (looks.ended[later] - looks.ended[now])[:, None]
     coming = coming._replace(weight=coming.weight * new)
