@@ -26,6 +26,8 @@ from app.database.engine import Database
 from app.decisions import endpoints as decisions
 from app.decisions.compiled import CompiledCache, CompiledWorkloads
 from app.domain_models import endpoints as domain_models
+from app.drift import endpoints as drift
+from app.drift.metering import DriftMeter
 from app.evaluations import endpoints as evaluations
 from app.exogenous import endpoints as exogenous
 from app.http import health, problems
@@ -46,7 +48,18 @@ from app.workloads.snapshot import WorkloadCache
 
 logger = logging.getLogger(__name__)
 
-NOUNS: Sequence[ModuleType] = (workloads, samples, exogenous, domain_models, agents, evaluations, jobs, runs, decisions)
+NOUNS: Sequence[ModuleType] = (
+    workloads,
+    samples,
+    exogenous,
+    domain_models,
+    agents,
+    drift,
+    evaluations,
+    jobs,
+    runs,
+    decisions,
+)
 
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
 fitted and an agent trained, and get the next resource step for each reported iteration."""
@@ -139,6 +152,8 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
     app.state.registry = _registry(database)
+    app.state.drift_meter = DriftMeter()
+    app.state.registry.register(app.state.drift_meter)
     _include(app)
     problems.install(app)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]

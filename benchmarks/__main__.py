@@ -43,6 +43,10 @@ BENCHMARKS = (
     "inference_agents",
     "inference_adaptation",
     "inference_shifts",
+    "inference_fairness",
+    "cluster_simulator",
+    "cluster_goodput",
+    "drift_detection",
 )
 Row = dict[str, Any]
 

@@ -67,3 +67,13 @@ def test_what_serving_sends_is_accepted() -> None:
     assert INFERENCE.spec.model_validate(spec).name == "vision"
     assert INFERENCE.report.model_validate(report).at == 12.5
     assert decision.keys() <= INFERENCE.decision.model_fields.keys()
+
+
+def test_the_log_of_requests_is_told_as_the_readme_says() -> None:
+    folder = Path("docs/requests")
+    files = [str(folder / name) for name in ("requests.csv", "batches.csv")]
+    told = CliRunner().invoke(
+        cli, ["import", "requests", *files, "--spec", str(folder / "pages.json"), "--check"], catch_exceptions=False
+    )
+    assert told.exit_code == 0, told.output
+    assert f"```\n{told.stdout}```" in (ROOT / "README.md").read_text()

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import queue
 from app.database import seen
 from app.database.engine import Database
+from app.drift import service as drift
 from app.jobs import lease
 from app.processes import is_gone
 from app.settings import Settings
@@ -62,6 +63,7 @@ class Housekeeper:
                 seen.beat(session, self.name)
             for job_id in lease.sweep(database, self.settings, is_gone):
                 logger.info("announced job %s again", job_id)
+            drift.step(database)
             if time.monotonic() > self._purge_at:
                 lease.purge(database, self.settings)
                 self._purge_at = time.monotonic() + PURGE_SECONDS

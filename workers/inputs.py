@@ -29,6 +29,13 @@ class ExogenousSeries(NamedTuple):
     high: NDArray[np.float64]
 
 
+class Shift(NamedTuple):
+    """A drift: factors by stream, and the names of the executions that were measured since; the others were before."""
+
+    factors: Mapping[str, float]
+    recent: Collection[str]
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """A workload as tasks read it.
@@ -38,12 +45,14 @@ class Workload:
         model: the domain model that is learned or judged under, as its kind stores it; empty where there is none.
         samples: empty where the model stands for them and nothing is held out.
         exogenous: series from outside, by name; read with the samples.
+        drift: what has become of what older samples say, as a kind's ``Residual`` names it; for a fit.
     """
 
     spec: Any
     model: bytes = b""
     samples: Samples = ()
     exogenous: Mapping[str, ExogenousSeries] = field(default_factory=dict)
+    drift: Shift | None = None
 
 
 class Conditions(NamedTuple):

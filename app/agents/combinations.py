@@ -17,6 +17,9 @@ IN_ONE_PROCESS = ("executor", "device")
 ONCE = ("budget", "seeds", "executor", "imitate", "promote", "require")
 """What a training that goes on has no use for: its steps are those of each window, and what is better answers."""
 
+TOGETHER = ("executor", "start_from", "imitate")
+"""What agents that learn together can't do."""
+
 
 def check(request: TrainRequest) -> None:
     """Refuse what can't be meant together.
@@ -47,6 +50,21 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     if request.algorithm not in known:
         message = f"must be one of {', '.join(known)} for a workload of kind {kind}"
         errors.append(FieldError("/algorithm", message, request.algorithm))
+    if errors:
+        raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
+
+
+def check_together(request: TrainRequest) -> None:
+    """Refuse what can't be asked of a training whose agents learn together: one for each role of the workload.
+
+    Raises:
+        Invalid: it names every such field.
+    """
+    message = "must be left out for a workload with several roles: their agents learn together, in one process"
+    errors = _useless(request, TOGETHER, message)
+    if request.algorithm == ONLINE:
+        told = f"must not be {ONLINE!r} for a workload with several roles, whose agents are promoted together"
+        errors.append(FieldError("/algorithm", told, request.algorithm))
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response, status
 
 from app.agents import service
-from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
@@ -49,6 +49,15 @@ def listed(
     """Versions of the workload's agent, newest first."""
     found, owner = service.listed(database, tenant, workload, paging)
     return page(request, found, lambda agent: service.read(agent, owner))
+
+
+@router.get("/promotions", operation_id="list_promotions", summary="List promotions", responses=problems(404))
+def promotions(
+    workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
+) -> Page[PromotionListed]:
+    """Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures."""
+    found = service.promotions(database, tenant, workload, paging)
+    return page(request, found, service.read_promotion)
 
 
 @router.get("/{version}", operation_id="read_agent", summary="Read an agent", responses=problems(404))

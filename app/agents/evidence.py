@@ -65,11 +65,11 @@ def interval(values: Sequence[float]) -> GainInterval:
     mean = fmean(values)
     if len(values) < 2:
         return GainInterval(mean=mean, low=None, high=None)
-    half = _errors(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    half = standard_errors(len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return GainInterval(mean=mean, low=mean - half, high=mean + half)
 
 
-def _errors(freedom: int) -> float:
+def standard_errors(freedom: int) -> float:
     """Standard errors of a 95 % interval by Student's t; beyond the table as Fisher and Cornish expand it (1960)."""
     if freedom <= len(FEW):
         return FEW[freedom - 1]

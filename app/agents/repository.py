@@ -36,6 +36,12 @@ def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Ag
     return paginate(session, statement, [Agent.version], request, descending=True)
 
 
+def promotions(session: Session, workload_id: str, request: PageRequest) -> Slice[Promotion]:
+    """Changes of a workload's champions, newest first."""
+    statement = select(Promotion).where(Promotion.workload_id == workload_id)
+    return paginate(session, statement, [Promotion.created_at, Promotion.id], request, descending=True)
+
+
 def artifact(session: Session, workload_id: str, version: int) -> Artifact | None:
     """The exported policy of one version."""
     statement = select(Agent.id, Agent.version, Agent.model_version, Agent.artifact).where(

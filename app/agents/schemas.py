@@ -105,7 +105,9 @@ class TrainRequest(BaseModel):
         default=None, description="Version of the domain model to train on; default: the newest."
     )
     promote: bool = Field(
-        default=True, description="Whether the agent becomes the champion when it is good enough; else it waits."
+        default=True,
+        description="Whether the agent becomes the champion when it is good enough; else it waits. Where a workload "
+        "has a policy for each of several roles, they are trained, judged and promoted together.",
     )
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01
@@ -129,8 +131,8 @@ class AgentRead(BaseModel):
     promoted: bool = Field(description="Whether it has ever been the one that answers.")
     report: dict[str, Any] = Field(
         description="Return with interval and by term, every heuristic's beside it, the exact optimum where there is "
-        "one, and in `reason` why it was promoted or not. Of schedulers also `pictures` of one sequence that it was "
-        "judged on; lists leave them out."
+        "one, and in `reason` why it was promoted or not. Of some kinds also `pictures` of what it did "
+        "beside others; lists leave them out."
     )
     created_at: datetime
 
@@ -154,6 +156,18 @@ class PromotionRead(BaseModel):
     previous: int | None = Field(description="The one that answered before.")
     reason: str
     revision: int
+
+
+class PromotionListed(BaseModel):
+    """A change of who answers in a role; null versions stand for the heuristics."""
+
+    role: str
+    champion: int | None = Field(description="Who answers from then on.")
+    rollback_to: int | None = Field(description="Who answers when it is taken back.")
+    reason: str
+    made_by: str = Field(description="`request`, `training` or `drift`.")
+    figures: dict[str, Any] | None = Field(description="What it rests on, where it was made by no person.")
+    created_at: datetime
 
 
 class GainInterval(BaseModel):

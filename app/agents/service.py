@@ -10,8 +10,7 @@ from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, extras, repository
-from app.agents.algorithms import ONLINE
-from app.agents.schemas import AgentRead, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
 from app.domain_models import repository as models
@@ -24,7 +23,7 @@ from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
-from app.policies.artifact import by_role
+from app.policies.artifact import by_role, save_roles
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
@@ -39,14 +38,15 @@ def request_training(
     Raises:
         Conflict: there is no sample or no model yet; it says what to do.
         Invalid: parts of the request contradict each other, or there is no agent to go on from, or the workers of this
-            host can't do it, or the agent is to be promoted where there is no default role.
+            host can't do it.
         NotFound: no model of that version.
     """
     with database.session() as session:
         combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         combinations.check_kind(request, workload.kind)
-        _check_promotion(workload, request)
+        if DEFAULT_ROLE not in roles(workload):
+            combinations.check_together(request)
         if queue.reaches_this_host_alone():
             extras.require(request)
         stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
@@ -56,17 +56,6 @@ def request_training(
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer
-
-
-def _check_promotion(workload: Workload, request: TrainRequest) -> None:
-    """What is promoted by itself gets the default role, which the workload must have."""
-    roles = _roles(workload)
-    if request.promote and not request.require and DEFAULT_ROLE not in roles:
-        if request.algorithm == ONLINE:
-            message = f"must not be {ONLINE!r} for {workload.name!r}, which has a policy for each of {', '.join(roles)}"
-            raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, request.algorithm)])
-        message = f"must be false for {workload.name!r}: promote the agent in one of its roles, {', '.join(roles)}"
-        raise Invalid(f"promote {message}", errors=[FieldError("/promote", message, request.promote)])
 
 
 def _model_version(session: Session, workload: Workload, version: int | None) -> int | None:
@@ -194,14 +183,15 @@ def promote(database: Database, tenant: str, name: str, version: int, request: P
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        agent, role = require(session, workload, version), _role(workload, request.role)
+        role = _role(workload, request.role)
+        require(session, workload, version)
         lacking = evidence.missing(session, workload, version, request.require)
         if lacking:
             raise Conflict(f"agent {version} of {workload.name!r} is not promoted: {'; '.join(lacking)}")
         previous = workload.champion(role)
         why = request.reason or "promoted by request"
         if previous != version:
-            _install(session, workload, role, agent, previous, why)
+            install(session, workload, Change(version, previous, why), role)
         return _promotion(workload, role, previous, why)
 
 
@@ -217,20 +207,39 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
         require(session, workload, version)
         role = _role(workload, request.role)
         _require_champion(workload, role, version)
-        restored = _before(session, workload, role, version)
-        agent = None if restored is None else require(session, workload, restored)
-        earlier = None if restored is None else _before(session, workload, role, restored)
+        restored = before(session, workload, role, version)
+        earlier = None if restored is None else before(session, workload, role, restored)
         why = request.reason or f"rolled back from agent {version}"
-        _install(session, workload, role, agent, earlier, why)
+        install(session, workload, Change(restored, earlier, why), role)
         return _promotion(workload, role, version, why)
 
 
-def _roles(workload: Workload) -> Sequence[str]:
+def promotions(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[Promotion]:
+    """A page of changes of the workload's champions, newest first."""
+    with database.reading() as session:
+        return repository.promotions(session, workloads.require(session, tenant, name).id, request)
+
+
+def read_promotion(change: Promotion) -> PromotionListed:
+    """A change as listed."""
+    return PromotionListed(
+        role=change.role,
+        champion=change.agent_version,
+        rollback_to=change.previous,
+        reason=change.reason,
+        made_by=change.made_by,
+        figures=change.figures,
+        created_at=change.created_at,
+    )
+
+
+def roles(workload: Workload) -> Sequence[str]:
+    """In which agents may be promoted."""
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 
 def _role(workload: Workload, role: str) -> str:
-    accepted = _roles(workload)
+    accepted = roles(workload)
     if role not in accepted:
         message = f"must be one of {', '.join(accepted)}"
         raise Invalid(
@@ -248,16 +257,31 @@ def _require_champion(workload: Workload, role: str, version: int) -> None:
         raise Conflict(f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present")
 
 
-def _before(session: Session, workload: Workload, role: str, version: int) -> int | None:
+def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
     """What a rollback of a champion restores."""
     promotion = repository.last_promotion_of(session, workload.id, role, version)
     return None if promotion is None else promotion.previous
 
 
-def _install(
-    session: Session, workload: Workload, role: str, agent: Agent | None, rollback_to: int | None, reason: str
-) -> None:
-    """Make an agent (None: the heuristics) a role's champion; ``rollback_to`` is what a rollback of it restores."""
+class Change(NamedTuple):
+    """A change of who answers.
+
+    Attributes:
+        version: of the agent that answers from now on; None: the heuristics do.
+        rollback_to: what a rollback of it restores.
+        reason, made_by, figures: as `Promotion` has them.
+    """
+
+    version: int | None
+    rollback_to: int | None
+    reason: str
+    made_by: str = "request"
+    figures: dict[str, Any] | None = None
+
+
+def install(session: Session, workload: Workload, change: Change, role: str = DEFAULT_ROLE) -> None:
+    """Change a role's champion, in the caller's transaction, which holds the workload's row."""
+    agent = None if change.version is None else require(session, workload, change.version)
     if agent is None:
         del workload.champions[role]
     elif role in workload.champions:
@@ -273,8 +297,10 @@ def _install(
             workload_id=workload.id,
             role=role,
             agent_version=workload.champion(role),
-            previous=rollback_to,
-            reason=reason[:LONGEST_REASON],
+            previous=change.rollback_to,
+            reason=change.reason[:LONGEST_REASON],
+            made_by=change.made_by,
+            figures=change.figures,
         )
     )
     session.flush()
@@ -283,7 +309,7 @@ def _install(
 def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
     """Have the heuristics answer in place of the default role's champion, in the caller's transaction."""
     workload = session.get_one(Workload, workload_id, with_for_update=True)
-    _install(session, workload, DEFAULT_ROLE, None, version, reason)
+    install(session, workload, Change(None, version, reason, "training"))
 
 
 def _promotion(workload: Workload, role: str, previous: int | None, reason: str) -> PromotionRead:
@@ -313,10 +339,11 @@ class Trained(NamedTuple):
 def publish(session: Session, workload_id: str, trained: Trained) -> int:
     """Store a trained agent as the workload's newest version, in the caller's transaction; the version.
 
-    With ``promote`` it becomes the default role's champion in the same transaction.
+    With ``promote`` it becomes champion in the same transaction: of the default role, or where the workload has none,
+    of every role that it has a policy for.
 
     Raises:
-        Invalid: it is to be promoted, and the workload has no default role.
+        Invalid: it is to be promoted, and the workload has no such role.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = (repository.latest_version(session, workload_id) or 0) + 1
@@ -334,6 +361,22 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
     session.add(agent)
     session.flush()
     if trained.promote:
-        role = _role(workload, DEFAULT_ROLE)
-        _install(session, workload, role, agent, workload.champion(role), trained.reason)
+        together = () if DEFAULT_ROLE in roles(workload) else tuple(by_role(trained.artifact))
+        for role in [_role(workload, name) for name in together or (DEFAULT_ROLE,)]:
+            install(session, workload, Change(version, workload.champion(role), trained.reason, "training"), role)
     return version
+
+
+def rivals(workload: Workload) -> dict[str, int | None]:
+    """Who answers now where an agent that is trained would: by role, versions; None: a heuristic."""
+    known = roles(workload)
+    return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
+
+
+def answering(session: Session, workload: Workload) -> bytes | None:
+    """The artifact of ``rivals``: of several roles all in one; None where heuristics answer in all of them."""
+    versions = {role: version for role, version in rivals(workload).items() if version is not None}
+    found = {role: require(session, workload, version) for role, version in versions.items()}
+    if DEFAULT_ROLE in found or not found:
+        return found[DEFAULT_ROLE].artifact if found else None
+    return save_roles({role: _of_role(one.artifact, one.version, role) for role, one in found.items()})

@@ -57,7 +57,13 @@ class Commands(TyperGroup):
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             for name, command in _added(point).items():
-                self.commands.setdefault(name, command)
+                _join(self.commands.setdefault(name, command), command)
+
+
+def _join(kept: Any, other: Any) -> None:
+    """Several packages may add commands to one group; the first of a name stands."""
+    if kept is not other and isinstance(kept, TyperGroup) and isinstance(other, TyperGroup):
+        kept.commands = {**other.commands, **kept.commands}
 
 
 def _added(point: EntryPoint) -> Mapping[str, Any]:

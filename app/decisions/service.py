@@ -13,6 +13,7 @@ from app.database.engine import Database
 from app.decisions import repository
 from app.errors import NotFound
 from app.http.batching import MicroBatch
+from app.kinds.contract.decision import ADDED
 from app.kinds.contract.engine import CompiledWorkload, Query
 from app.kinds.registry import DEFAULT, KINDS
 
@@ -21,7 +22,8 @@ def encoded(decision: dict[str, Any]) -> bytes:
     """A decision as kept, in its usual order."""
     kind = str(decision.get("kind", DEFAULT))
     known = {**decision, "kind": kind}
-    return msgspec.json.encode({name: known.get(name) for name in KINDS[kind].decision.model_fields})
+    own = {name: known.get(name) for name in KINDS[kind].decision.model_fields if name not in ADDED}
+    return msgspec.json.encode(own | {name: known[name] for name in ADDED if known.get(name)})
 
 
 def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import array_api_compat.numpy  # noqa: F401 - else the first decision of a process would wait for it
 from array_api_compat import array_namespace
 
 Array = Any

@@ -70,7 +70,7 @@ async def put_iteration(request: Exchange) -> Answer:
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     state = request.app.state
-    reporter = request.local.get(Reporter, state.database, state.compiled_workloads)
+    reporter = request.local.get(Reporter, state.database, state.compiled_workloads, state.drift_meter)
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
 

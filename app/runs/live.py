@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from app.decisions import service as decisions
+from app.drift.detector import NOTHING, Drift, restored
 from app.kinds.contract.engine import Shadow
 from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING, Loaded
 
 LARGEST_CACHE = 64 << 20  # bytes
-OVERHEAD = 2_000  # bytes of a run beside its state
+OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
 
 
 class Live(msgspec.Struct, eq=False):
@@ -26,6 +27,7 @@ class Live(msgspec.Struct, eq=False):
         start: what it was started with.
         digest, decision: of the last reported iteration; empty before the first.
         shadow: the agent that is consulted too, if there is one.
+        drift: what the test for drifts keeps.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Live(msgspec.Struct, eq=False):
     digest: str
     decision: bytes
     shadow: Shadow | None
+    drift: Drift = NOTHING
 
     @property
     def running(self) -> bool:
@@ -63,6 +66,7 @@ def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
         digest=last.digest if last else "",
         decision=decisions.encoded(last.decision) if last else b"",
         shadow=shadow,
+        drift=restored(run.drift),
     )
 
 

@@ -31,6 +31,8 @@ from app.database.writer import Writer
 from app.decisions import service as decisions
 from app.decisions.compiled import CompiledWorkloads
 from app.decisions.shadow import Shadows
+from app.drift.detector import NOTHING, Drift, Report, encoded, new_notices, observed
+from app.drift.metering import DriftMeter
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.batching import LARGEST_BATCH, Gathering
 from app.kinds.contract.engine import Answered, CompiledWorkload, DecisionEngine, Pending
@@ -71,14 +73,16 @@ class Item:
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
     answered: Answered = UNDECIDED
+    drift: Drift = NOTHING
 
     def entry(self) -> Entry:
         """What is written of it."""
         live, raw = self.live, msgspec.Raw
-        decision, state = self.answered
+        decision, state, _ = self.answered
         stored = KINDS[live.kind].engine.serialise(state)
         run, iteration = self.pending.run, self.pending.iteration
-        return Entry(run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored)
+        drift, drifts = raw(encoded(self.drift)), len(self.drift.notices)
+        return Entry(run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored, drift, drifts)
 
 
 class Reporter:
@@ -87,13 +91,19 @@ class Reporter:
     Args:
         database: where reports are kept.
         compiled_workloads: what each workload is decided with.
+        meter: counts what has drifted.
         clock: the time of decisions.
     """
 
     def __init__(
-        self, database: Database, compiled_workloads: CompiledWorkloads, clock: Callable[[], datetime] = utc_now
+        self,
+        database: Database,
+        compiled_workloads: CompiledWorkloads,
+        meter: DriftMeter | None = None,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
+        self._meter = meter or DriftMeter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
         self._pending: list[Item] = []
         self._moving: set[str] = set()
@@ -174,7 +184,8 @@ class Reporter:
         compiled, engine = await self._compiled.get(live.workload_id, live.tenant), KINDS[live.kind].engine
         if live.following != iteration:
             return Verdict.CHANGED
-        pending = Pending(live.id, iteration, live.kept, report, live.start, live.shadow)
+        shadow = live.shadow or compiled.snapshot.shadow
+        pending = Pending(live.id, iteration, live.kept, report, live.start, shadow)
         future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
         item = Item(live, compiled, pending, digest, encoded, future)
         if engine.quick:
@@ -252,10 +263,13 @@ class Reporter:
             writer.close()
 
     def _settle(self, item: Item, failure: BaseException | None, written: bool) -> None:
-        live, (decision, state) = item.live, item.answered
+        live, (decision, state, _) = item.live, item.answered
         if written and failure is None:
             live.following, live.kept = item.pending.iteration + 1, state
             live.digest, live.decision = item.digest, decision
+            for notice in new_notices(live.drift, item.drift):
+                self._meter.count(live.workload, notice)
+            live.drift = item.drift
             self._runs.grown(live)
         else:
             self._runs.drop(live.id)
@@ -331,7 +345,25 @@ def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
         return []
     for item, answered in zip(waiting, answers, strict=True):
         item.answered = answered
+    for item in items:
+        _watch(item, now)
     return items
+
+
+def _watch(item: Item, now: datetime) -> None:
+    """Take what a report says of drifts; what is noticed by it stands in its decision."""
+    decision, state, residuals = item.answered
+    before = item.live.drift
+    if residuals is None:
+        item.drift = before
+        return
+    snapshot = item.compiled.snapshot
+    report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.agent_version)
+    item.drift = observed(before, residuals, report)
+    notices = new_notices(before, item.drift)
+    if notices:
+        logger.warning("run %s: %s", item.live.id, "; ".join(notice.text for notice in notices))
+        item.answered = Answered(b'%b,"drift":%b}' % (decision[:-1], msgspec.json.encode(notices)), state)
 
 
 def _answer(engine: DecisionEngine, compiled: CompiledWorkload, pending: Pending, now: datetime) -> Answered:

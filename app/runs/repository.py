@@ -30,6 +30,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     report: msgspec.Raw
     decision: msgspec.Raw
     state: msgspec.Raw
+    drift: msgspec.Raw
+    drifts: int
 
 
 # PostgreSQL takes the whole batch as one JSON array in one statement, a transaction of its own, in one round trip.
@@ -37,10 +39,12 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 _APPEND_ALL = """
 WITH input AS MATERIALIZED (
   SELECT value ->> 0 AS run, CAST(value ->> 1 AS integer) AS iteration, value ->> 2 AS tenant, value ->> 3 AS digest,
-    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state
+    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state,
+    NULLIF(value -> 7, 'null') AS drift, CAST(value ->> 8 AS integer) AS drifts
   FROM jsonb_array_elements(CAST(%(batch)s AS jsonb)) AS entry(value)
 ), moved AS (
-  UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state FROM input
+  UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
+    drift = input.drift, drifts = input.drifts FROM input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
   RETURNING runs.id
 )
@@ -49,7 +53,7 @@ SELECT run, iteration, tenant, digest, report, decision, %(now)s FROM input JOIN
 RETURNING run_id
 """
 _ADVANCE_EACH = """
-UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?
+UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?, drift = NULLIF(?, 'null'), drifts = ?
 WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
 _INSERT_EACH = """
@@ -78,7 +82,7 @@ def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime)
 
 
 def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    moves = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries]
+    moves = [(str(e.state, "utf-8"), str(e.drift, "utf-8"), e.drifts, e.run, e.iteration) for e in entries]
     if connection.exec_driver_sql(_ADVANCE_EACH, moves).rowcount != len(entries):
         raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")

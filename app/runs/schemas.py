@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kinds.contract.decision import DriftNotice
 from app.kinds.registry import AnyDecision, AnyReport
 
 RunState = Literal["running", "finished", "failed"]
@@ -37,6 +38,7 @@ class RunRead(BaseModel):
     start: dict[str, Any] = Field(description="What it was started with, beside workload and shadow.")
     iterations: int = Field(description="How many iterations are reported; the number of the next one.")
     decision: AnyDecision = Field(description="The last decision.")
+    drift: list[DriftNotice] = Field(description="What was found to have drifted, oldest first.")
     created_at: datetime
     finished_at: datetime | None
 

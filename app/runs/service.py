@@ -48,7 +48,7 @@ def start(
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
     identifier, moment = new_id(), now()
-    decision, state = kind.engine.begin(compiled, identifier, given, moment)
+    decision, state, _ = kind.engine.begin(compiled, identifier, given, moment)
     snapshot = compiled.snapshot
     run = Run(
         id=identifier,
@@ -143,6 +143,7 @@ def _beside_decision(loaded: Loaded) -> dict[str, Any]:
         "shadow": run.shadow_version,
         "start": run.start,
         "iterations": run.next_iteration,
+        "drift": (run.drift or {}).get("notices", []),
         "created_at": run.created_at,
         "finished_at": run.finished_at,
     }

@@ -76,7 +76,21 @@ def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     return ((row.name, row.data) for row in rows)
 
 
-def reports_of_run(session: Session, run_id: str) -> list[dict[str, Any]]:
-    """The reports of a run, in order."""
-    statement = select(Iteration.report).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
-    return list(session.scalars(statement))
+PART = "@"
+"""Between a run's id and the iteration from which a sample of it begins."""
+
+
+def remove_parts(session: Session, workload_id: str, run_id: str) -> None:
+    """Delete what a part of a run was made a sample of."""
+    parts = (
+        Execution.workload_id == workload_id,
+        Execution.source == "run",
+        Execution.name.startswith(f"{run_id}{PART}"),
+    )
+    session.execute(delete(Execution).where(*parts).execution_options(synchronize_session=False))
+
+
+def reports_of_run(session: Session, run_id: str, since: int = 0) -> list[dict[str, Any]]:
+    """The reports of a run from an iteration on, in order."""
+    statement = select(Iteration.report).where(Iteration.run_id == run_id, Iteration.iteration >= since)
+    return list(session.scalars(statement.order_by(Iteration.iteration)))

@@ -299,9 +299,28 @@ def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -
     """
     workload = session.get_one(Workload, run.workload_id)
     reports = repository.reports_of_run(session, run.id)
+    repository.remove_parts(session, workload.id, run.id)
     if not reports or repository.known(session, workload.id, [run.id]):
         return len(reports)
     sample = codec_of(workload).of_run(run.id, reports)
     if sample is not None:
         repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now())])
     return len(reports)
+
+
+def add_part_of_run(session: Session, run: Run, since: int, now: datetime) -> str | None:
+    """Turn what a run has reported from an iteration on into a sample, in the caller's transaction; its name.
+
+    It goes when the run ends, for all that it reported is a sample then. None where nothing is to be learned of it, and
+    where the run has ended: then it is one already.
+    """
+    workload = session.get_one(Workload, run.workload_id)
+    if run.state != "running":
+        return run.id
+    name = f"{run.id}{repository.PART}{since}"
+    sample = codec_of(workload).of_run(name, repository.reports_of_run(session, run.id, since))
+    if sample is None:
+        return None
+    repository.remove_parts(session, workload.id, run.id)
+    repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now)])
+    return name

@@ -25,7 +25,8 @@ from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
-from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Snapshot
+from app.drift import repository as adaptations
+from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
@@ -150,6 +151,8 @@ def load(database: Database, workload: Workload) -> Snapshot:
     with database.reading() as session:
         stored = {role: agents.artifact(session, workload.id, one.version) for role, one in workload.champions.items()}
         agent = stored.get(DEFAULT_ROLE)
+        version = adaptations.shadow(session, workload.id)
+        tried = None if version is None else agents.artifact(session, workload.id, version)
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
     layout = layout_of(spec)
     readable, problem = _model(spec.kind, model, workload) if model else (None, "")
@@ -168,7 +171,13 @@ def load(database: Database, workload: Workload) -> Snapshot:
         revision=workload.revision,
         problem=champion.problem if champion else problem,
         policies=policies,
+        shadow=None if tried is None else _shadow(tried, layout, workload),
     )
+
+
+def _shadow(stored: Artifact, layout: Any, workload: Workload) -> Shadow:
+    """An agent that is tried out beside the one that answers."""
+    return Shadow(*_policy(stored, layout, workload, ""))
 
 
 def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:

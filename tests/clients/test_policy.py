@@ -19,7 +19,7 @@ from app.kinds.inference.decisions.schemas import InferenceStart
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.per_user import layouts
+from app.kinds.inference.per_user import Client, layouts
 from app.kinds.inference.queue.state import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save
@@ -30,7 +30,7 @@ from tests.clients.test_run import Clock, Flaky, Handler, clock, forwarded, thro
 __all__ = ["clock", "forwarded"]
 
 
-def artifact(layout: Layout, seed: int = 0) -> bytes:
+def artifact(layout: Layout | Client, seed: int = 0) -> bytes:
     """A network of chance, which starts something more often than not."""
     rng, entries, actions = np.random.default_rng(seed), len(layout.entries), layout.actions
     bias = rng.normal(size=actions).astype(np.float32)

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_equal
 from pydantic import TypeAdapter, ValidationError
 
-from app.kinds.contract.decision import DecisionBase
+from app.kinds.contract.decision import ADDED, DecisionBase
 from app.kinds.contract.engine import Answered, CompiledWorkload, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind, RunStart
@@ -119,7 +119,7 @@ class TestEngine:
         for n, answer in enumerate(answers):
             plain = msgspec.json.decode(answer)
             assert type(TypeAdapter(AnyDecision).validate_json(answer)) is kind.decision
-            assert list(plain) == list(kind.decision.model_fields)
+            assert list(plain) == [name for name in kind.decision.model_fields if name not in ADDED]
             assert (plain["kind"], plain["run"], plain["reported"]) == (kind.name, "r", None if n == 0 else n - 1)
             assert plain["iteration"] == n
             assert plain["reason"]["text"]
@@ -132,6 +132,13 @@ class TestEngine:
             restored = kind.engine.restore(msgspec.json.decode(stored))
             assert bytes(kind.engine.serialise(restored)) == stored
             assert step(kind, on, restored, reports).decision == step(kind, on, state, reports).decision
+
+    def test_without_a_domain_model_no_report_tells_of_a_drift(self, kind: Kind) -> None:
+        on = compiled(kind)
+        answered = begin(kind, on)
+        for n in range(len(kind.example.reports)):
+            answered = step(kind, on, answered.state, n)
+            assert answered.residuals is None
 
     def test_no_state_changes_in_place(self, kind: Kind) -> None:
         on, last = compiled(kind), len(kind.example.reports) - 1

@@ -6,21 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from app.agents import service as agents
-from app.agents.service import Trained
 from app.database.engine import Database
-from app.domain_models import service as domain_models
 from app.kinds.inference.example import SPEC
-from app.kinds.inference.layout import Layout
-from app.kinds.inference.per_user import layouts
-from app.kinds.inference.spec import InferenceSpec
-from app.policies.artifact import save, save_roles
-from app.policies.network import NetworkPolicy
-from app.workloads import service as workloads
-from tests.app.kinds.inference.runs import model
+from tests.app.kinds.inference.published import publish
 from tests.journeys.test_kill_api import Connection
 from tests.servers import StewardServer
 
@@ -28,27 +18,10 @@ Start = Callable[..., StewardServer]
 PER_USER = {**SPEC, "name": "fair", "policies": "per_user"}
 
 
-def network(layout: Layout) -> bytes:
-    """An artifact that prefers its last legal actions, whatever it sees."""
-    entries, actions = len(layout.entries), layout.actions
-    arrays = {
-        "advantage.weight": np.zeros((actions, entries), np.float32),
-        "advantage.bias": np.arange(actions, dtype=np.float32),
-    }
-    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
-    return save(NetworkPolicy.build(config, {**arrays}), "inference", layout.entries, actions, {})
-
-
-def publish(server: StewardServer, spec: dict[str, Any]) -> dict[str, bytes]:
+def published(server: StewardServer, spec: dict[str, Any]) -> dict[str, bytes]:
     """A domain model and an agent, as workers publish them; its artifacts by role."""
-    layout, database = Layout(InferenceSpec.model_validate(spec)), Database(server.database_url)
-    parts = {role: network(own) for role, own in layouts(layout).items()}
-    artifact = save_roles(parts) if len(parts) > 1 else parts["default"]
-    with database.session() as session:
-        workload = workloads.require(session, "default", spec["name"])
-        table = model(layout).to_bytes()
-        domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, table)
-        agents.publish(session, workload.id, Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, False, "as said"))
+    database = Database(server.database_url)
+    parts = publish(database, spec)
     database.dispose()
     return parts
 
@@ -83,8 +56,12 @@ class Serving:
 
 
 @pytest.mark.slow
-def test_a_service_is_served_through_a_kill_and_its_run_becomes_samples(steward_factory: Start, tmp_path: Path) -> None:
-    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
+@pytest.mark.parametrize("url", [None, pytest.param("postgres_url", marks=pytest.mark.servers)])
+def test_a_service_is_served_through_a_kill_and_its_run_becomes_samples(
+    steward_factory: Start, tmp_path: Path, request: pytest.FixtureRequest, url: str | None
+) -> None:
+    settings = {} if url is None else {"database_url": request.getfixturevalue(url)}
+    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive", **settings)
     with Connection(server.url) as caller:
         assert caller.call("POST", "/workloads", SPEC)[0] == 201
         status, problem = caller.call("POST", "/workloads", {**SPEC, "name": "x", "batches": [4, 2]})
@@ -95,12 +72,12 @@ def test_a_service_is_served_through_a_kill_and_its_run_becomes_samples(steward_
         serving.go(caller, 20)
         assert {decision["source"] for _, decision in serving.reports} == {"heuristic"}
     server.kill()
-    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
+    server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive", **settings)
     with Connection(server.url) as caller:
         last, path = serving.reports[-1], f"/runs/{serving.run}/iterations/{len(serving.reports) - 1}"
         assert caller.call("PUT", path, last[0]) == (200, last[1])
         assert caller.call("PUT", path, {**last[0], "arrived": []})[0] == 409
-        publish(server, SPEC)
+        published(server, SPEC)
         assert caller.call("POST", "/workloads/vision/agents/1/promote", {})[0] == 200
         serving.go(caller, 20)
         assert serving.reports[-1][1]["source"] == "agent"
@@ -123,7 +100,7 @@ def test_each_user_has_a_policy_of_its_own(steward_factory: Start, tmp_path: Pat
     server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
     with Connection(server.url) as caller:
         assert caller.call("POST", "/workloads", PER_USER)[0] == 201
-        parts = publish(server, PER_USER)
+        parts = published(server, PER_USER)
         policy = "/workloads/fair/agents/1/policy"
         for role, part in parts.items():
             caller.connection.request("GET", f"{policy}?role={role}")

@@ -45,7 +45,9 @@ class Service:
         time.sleep(0.05)
         self.now += 10.0
         arrived = [{"user": user, "at": self.now - 10 + i} for i in range(10) for user in ("shop", "archive")]
-        ended = [{"server": server, "at": at} for server, at in sorted(self.busy.items(), key=lambda one: one[1])]
+        ended: list[dict[str, Any]] = [
+            {"server": server, "at": at} for server, at in sorted(self.busy.items(), key=lambda one: one[1])
+        ]
         finished = [one for one in ended if one["at"] <= self.now]
         report = {"at": self.now, "arrived": arrived, "finished": finished}
         status, decision = caller.call("PUT", f"/runs/{self.run}/iterations/{self.number}", report)
@@ -113,7 +115,7 @@ def test_an_agent_goes_on_learning_through_a_kill(steward_factory: Start, tmp_pa
     assert windows == sorted(set(windows))  # one version a window at most, in order
     assert [one["report"]["window"]["rival"] for one in made] == [None, *(one["version"] for one in made[:-1])]
     assert all(one["report"]["gain"]["low"] > 0 for one in made)
-    answering = [agent for source, agent in service.answered if source == "agent"]
+    answering = [agent for source, agent in service.answered if source == "agent" and agent is not None]
     assert answering
     assert answering == sorted(answering)  # each answered until the next one did
     assert set(answering) <= {one["version"] for one in made}

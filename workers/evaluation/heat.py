@@ -17,8 +17,10 @@ class HeatMap:
         self.sums: NDArray[np.float64] = np.zeros((2, len(axes.y.edges) - 1, len(axes.x.edges) - 1))
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Add the policy's actions in B situations to the bins."""
-        x, y, value = (np.asarray(part)[going] for part in self.problem.drawn(situation, action))
+        """Add the policy's actions in B situations to the bins; values that are NaN are none."""
+        x, y, value = self.problem.drawn(situation, action)
+        shown = going & ~np.isnan(value)
+        x, y, value = x[shown], y[shown], value[shown]
         place = _bin(self.problem.heat_map_axes.y, y), _bin(self.problem.heat_map_axes.x, x)
         np.add.at(self.sums[0], place, value)
         np.add.at(self.sums[1], place, 1)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workers.inputs import HoldOut
+from workers.inputs import HoldOut, Samples
 
 MOST_NAMES = 200
 NOT_REQUESTED = "not asked for"
@@ -21,6 +21,14 @@ class Chosen(NamedTuple):
         """The evaluation's report of them; ``reason``: why L3 is unavailable all the same, ``note``: a remark."""
         names = list(self.names[:MOST_NAMES])
         return {"executions": len(self.names), "unseen": self.unseen, "names": names, "reason": reason, "note": note}
+
+
+class KeptBack(NamedTuple):
+    """What is held out: the executions, what a domain model of them is fitted on, and what that is, in words."""
+
+    chosen: Chosen
+    samples: Samples
+    note: str
 
 
 def not_requested() -> dict[str, Any]:

@@ -125,7 +125,7 @@ class Problem(Protocol):
         ...
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """x, y and value of ``heat_map_axes``, [B] each."""
+        """x, y and value of ``heat_map_axes``, [B] each; a value is NaN where nothing is to be drawn."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
@@ -149,5 +149,8 @@ class Problem(Protocol):
         ...
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
-        """The fixed episode of ``seed`` as these contenders decide it, for the report; None where nothing is drawn."""
+        """Episodes of ``seed`` as these contenders decide them, for the report; None where nothing is drawn.
+
+        The candidates come first, then the best heuristic. See ``workers.evaluation.report.pictures``.
+        """
         ...

@@ -47,7 +47,7 @@ class Evaluation:
       ``gap_to_optimum``), ``heat_map`` (see ``heat.shown``), ``aliasing`` (see ``aliasing.check``), ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
-    - ``pictures``: the fixed episode as it is decided; what it holds is the kind's, and null where there is nothing;
+    - ``pictures``: what policies did (see ``report.pictures``), null where the kind shows nothing;
     - ``tuner``: see ``baselines.Tuned``.
     """
 
@@ -209,7 +209,7 @@ class Summary:
         }
 
     def _pictures(self) -> dict[str, Any] | None:
-        """The fixed episode, as the candidates, the best heuristic there and the optimum decide it."""
+        """What the candidates, the best heuristic of the fixed episode and the optimum do."""
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates}
         fixed = self.level_scores[Level.FIXED]
         shown[fixed.best] = self.problem.heuristics[fixed.best]

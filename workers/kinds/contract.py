@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.evaluation.problem import Problem
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from workers.learning.joint_simulator import JointSimulator
     from workers.learning.simulator import Simulator
     from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned, TrainingProblem
@@ -83,8 +84,10 @@ class LearnedKind(Protocol):
         """
         ...
 
-    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
+    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator | JointSimulator:
         """B environments of the workload under conditions; for evaluations a ``World``, which the protocol plays.
+
+        Where the workload has a policy for each of several roles, learners get one in which they learn together.
 
         Raises:
             ValueError: the kind makes none for this purpose.

@@ -9,6 +9,7 @@ import msgspec
 from app.kinds.registry import read_spec
 from workers import plugins
 from workers.inputs import Conditions, Workload
+from workers.learning.joint_simulator import JointSimulator
 from workers.learning.simulator import Simulator
 
 
@@ -32,16 +33,23 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: Mapping[str, Any] = {}
 
     def make(self) -> Simulator:
-        """Make it.
+        """Make it, for one agent.
 
         Raises:
             PluginError: no such kind is installed.
-            ValueError: the kind makes no simulator for learners, or spec or model can't be read.
+            ValueError: the kind makes no simulator for learners, or spec or model can't be read, or it is a joint one.
         """
+        made = self.make_any()
+        if isinstance(made, JointSimulator):
+            raise ValueError(f"{', '.join(made.roles)} learn together: the executor 'serial' has them do so, no other")
+        return made
+
+    def make_any(self) -> Simulator | JointSimulator:
+        """Make it, for one agent or for several that learn together; raises what ``make`` does before."""
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)
-        made: Simulator = kind.simulator(workload, conditions)
+        made: Simulator | JointSimulator = kind.simulator(workload, conditions)
         return made
 
     def seeded(self, seed: int) -> "SimulatorSpec":

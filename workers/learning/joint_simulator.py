@@ -5,7 +5,7 @@ own business. Episodes that ended are reset by themselves, as with ``Simulator``
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium import spaces
@@ -28,6 +28,7 @@ class Seen(NamedTuple):
     mask: NDArray[np.bool_]
 
 
+@runtime_checkable
 class JointSimulator(Protocol):
     """B environments in lock-step, with the same agents in each."""
 

@@ -115,8 +115,8 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
     if report["promoted"]:
         return Verdict(PUBLISHED, report["reason"], report, found)
     if not report["champion_as_good"]:
-        ahead = report["champion_advantage"]
-        why = f"agent {given.champion} is not as good on the window as the heuristic, which answers from now on: "
+        ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
+        why = f"agent {rival} is not as good on the window as the heuristic, which answers from now on: "
         interval = f"{ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f}"
         return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
     return Verdict(STAYS, report["reason"], report, found)
@@ -138,15 +138,15 @@ def _published(
 ) -> tuple[dict[str, Any], int | None]:
     """Write a verdict's agent or take back the champion, unless another one was promoted meanwhile; what is told."""
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
-    outcome, reason = verdict.outcome, verdict.reason
-    if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != given.champion:
+    outcome, reason, rival = verdict.outcome, verdict.reason, given.rivals[DEFAULT_ROLE]
+    if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != rival:
         present = workload.champion(DEFAULT_ROLE)
         answers = "a heuristic" if present is None else f"agent {present}"
         outcome, reason = STAYS, f"the champion was changed meanwhile, and {answers} was not the rival: {reason}"
     if outcome == PUBLISHED:
         version = _publish(session, workload_id, given, verdict, kept)
-    elif outcome == HEURISTIC and given.champion is not None:
-        agents.retire(session, workload_id, given.champion, reason)
+    elif outcome == HEURISTIC and rival is not None:
+        agents.retire(session, workload_id, rival, reason)
     told = {"verdict": outcome, "reason": reason, "agent": version, "champion": workload.champion(DEFAULT_ROLE)}
     return told | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
 
@@ -156,7 +156,7 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
         raise ValueError("nothing was learned that could be published")
     found, seed = verdict.learned, given.request.seed
     named = {"algorithm": found.algorithm, "requested": ONLINE, "seed": seed}
-    window = {"number": kept.windows + 1, "rival": given.champion}
+    window = {"number": kept.windows + 1, "rival": given.rivals[DEFAULT_ROLE]}
     made = agents.Trained(
         spec_version=given.spec_version,
         model_version=given.model_version,

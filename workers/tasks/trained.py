@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -11,7 +12,6 @@ from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.database import tables
-from app.kinds.contract.engine import DEFAULT_ROLE
 from workers.inputs import Workload
 from workers.learning.training.driver import TrainedAgent
 from workers.learning.training.request import Request, Start
@@ -25,8 +25,8 @@ class TrainInput(NamedTuple):
     Attributes:
         train_request: as it came over HTTP.
         request: the same, for the learning engine.
-        champion: version of the agent that answers now; None: the heuristics do.
-        champion_artifact: its policy, which must be beaten.
+        rivals: versions of the agents that answer now, by role; None: the heuristics do.
+        champion_artifact: their policy, or policies, which must be beaten.
     """
 
     workload: Workload
@@ -34,7 +34,7 @@ class TrainInput(NamedTuple):
     model_version: int
     train_request: TrainRequest
     request: Request
-    champion: int | None
+    rivals: Mapping[str, int | None]
     champion_artifact: bytes | None
 
 
@@ -48,16 +48,14 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
     train_request = TrainRequest.stored(request)
     extras.require(train_request)
     model = inputs.model(session, row, train_request.model)
-    present = row.champion(DEFAULT_ROLE)
-    champion = None if present is None else agent_rows.artifact(session, row.id, present)
     return TrainInput(
         workload=inputs.workload(session, row, model, with_samples=True),
         spec_version=row.spec_version,
         model_version=model.version,
         train_request=train_request,
         request=_request(session, row.id, train_request),
-        champion=present,
-        champion_artifact=None if champion is None else champion.artifact,
+        rivals=agents.rivals(row),
+        champion_artifact=agents.answering(session, row),
     )
 
 
@@ -85,7 +83,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
     """Store the agent, and promote it if it may be; the job's result."""
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
     promote, reason = verdict(
-        PromotionTerms(given.train_request, given.champion), trained.report, workload.champion(DEFAULT_ROLE)
+        PromotionTerms(given.train_request, given.rivals), trained.report, agents.rivals(workload)
     )
     version = agents.publish(
         session,
@@ -95,7 +93,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
             model_version=given.model_version,
             algorithm=str(trained.report["algorithm"]),
             seed=int(trained.report["seed"]),
-            report=trained.report,
+            report={**trained.report, "good_enough": trained.report["promoted"]},
             artifact=trained.artifact,
             promote=promote,
             reason=reason,

@@ -15,6 +15,8 @@ from app.cli.remote import progress_bar as bar
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
+CELL, SHORTEST = len("-0.1234 ✓"), 12
+
 
 @dataclass(frozen=True)
 class Options:
@@ -72,19 +74,20 @@ def show(found: Json, options: Options, output: Console) -> None:
     report = found["report"]
     if report.get("outcomes"):
         output.print(by_level(report, [level for level in report["levels"] if level["level"] in LEVELS]))
-    output.print(returns(report))
+    output.print(returns(report, output.width))
     for verdict in found["verdicts"]:
         output.print(Text.assemble((f"agent {verdict['agent']}: {verdict['level'] or 'no class'}", "bold")))
         output.print(Text(verdict["reason"]))
 
 
-def returns(report: Json) -> Table:
-    """Mean return of every policy by level; of an agent also whether it passed, and its class."""
+def returns(report: Json, width: int) -> Table:
+    """Mean return of every policy by level; of an agent also whether it passed, and its class; columns of a line."""
     levels = [level for level in report["levels"] if level["level"] in LEVELS]
     table = Table(
         title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)
     )
-    table.add_column("policy", no_wrap=True)
+    room = width - (CELL + 1) * len(levels) - len("class") - 2
+    table.add_column("policy", no_wrap=True, max_width=max(room, SHORTEST))  # names give way, not figures and marks
     for level in levels:
         table.add_column(level["level"], no_wrap=True)
     table.add_column("class", no_wrap=True)

@@ -10,14 +10,20 @@ import httpx
 
 Json = dict[str, Any]
 READ_SECONDS = 60.0
+NOT_FOUND = 404
 PATIENCE_SECONDS = 30.0
 """How long a job that is followed is waited for while its service does not answer."""
 
 
 class RefusedError(RuntimeError):
-    """The service refused a call, or a job failed; the message is the problem's title and detail."""
+    """The service refused a call, or a job failed; the message is the problem's title and detail.
+
+    Attributes:
+        status: of the answer, where it says one.
+    """
 
     def __init__(self, problem: Json) -> None:
+        self.status: int | None = problem.get("status")
         super().__init__(f"{problem.get('title', 'refused')}: {problem.get('detail', problem)}")
 
 

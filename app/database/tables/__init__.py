@@ -1,5 +1,6 @@
 """All tables, one per file; importing this fills the metadata."""
 
+from app.database.tables.adaptation import Adaptation
 from app.database.tables.agent import Agent
 from app.database.tables.champion import Champion
 from app.database.tables.evaluation import Evaluation
@@ -17,6 +18,7 @@ from app.database.tables.worker import Worker
 from app.database.tables.workload import Workload
 
 __all__ = [
+    "Adaptation",
     "Agent",
     "Champion",
     "DomainModel",

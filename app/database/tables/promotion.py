@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -19,3 +21,6 @@ class Promotion(IdMixin, TenantMixin, CreatedMixin, Base):
     agent_version: Mapped[int | None]
     previous: Mapped[int | None]
     reason: Mapped[str] = mapped_column(String(1024))
+    made_by: Mapped[str] = mapped_column(String(16), default="request")
+    """request, training or drift."""
+    figures: Mapped[dict[str, Any] | None]

@@ -35,3 +35,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     decision: Mapped[dict[str, Any]]
     """The decision the run was started with."""
     finished_at: Mapped[datetime | None]
+    drift: Mapped[dict[str, Any] | None]
+    """What the test for drifts keeps, and what it has noticed; none before the first report that tells of one."""
+    drifts: Mapped[int] = mapped_column(default=0)
+    """How many it has noticed."""

@@ -22,6 +22,8 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     spec: Mapped[dict[str, Any]]
     spec_version: Mapped[int] = mapped_column(default=1)
     revision: Mapped[int] = mapped_column(default=1)
+    drift: Mapped[dict[str, Any] | None]
+    """How drifts are to be answered, as `app.drift.schemas` has it; none: they are only noticed."""
     champions: Mapped[dict[str, Champion]] = relationship(
         collection_class=attribute_keyed_dict("role"),
         cascade="all, delete-orphan",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
 
+from app.kinds.contract.drift import Residuals
 from app.kinds.contract.inputs import invalid
 from app.policies.artifact import Artifact
 
@@ -43,6 +44,7 @@ class Snapshot:
         artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
         problem: why the champion or the model can't be used; empty when all is well.
         policies: the champions of all roles, by role.
+        shadow: an agent that is consulted in all runs that have no shadow of their own.
     """
 
     workload_id: str
@@ -57,6 +59,7 @@ class Snapshot:
     revision: int
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
+    shadow: "Shadow | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +99,15 @@ class Pending(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """An encoded decision, and the state of the run after the report that it answers."""
+    """An encoded decision, the state of the run after the report that it answers, and what that says of a drift.
+
+    Attributes:
+        residuals: None where the kind watches nothing, or has no domain model to go by.
+    """
 
     decision: bytes
     state: Any
+    residuals: Residuals | None = None
 
 
 class DecisionEngine(Protocol):

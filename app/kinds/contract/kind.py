@@ -149,7 +149,10 @@ class Kind(Protocol):
         ...
 
     def roles(self, spec: Any) -> Sequence[str]:
-        """The roles for each of which a workload has a policy of its own; `DEFAULT_ROLE` alone, where there is one."""
+        """The roles for each of which a workload has a policy of its own; `DEFAULT_ROLE` alone, where there is one.
+
+        Where the default role is not among them, a training gives a policy for each: they answer together.
+        """
         ...
 
     def changed(self, spec: Any, patch: Any) -> Any:

@@ -6,7 +6,7 @@ that the service, which orders the events of a moment, keeps the very same book.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
@@ -20,12 +20,14 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import check, load
 from app.kinds.inference.queue.report import LARGEST_REPORT, ServerState
-from app.kinds.inference.queue.state import begin
+from app.kinds.inference.queue.state import begin, pack, unpack
 from app.kinds.inference.spec import InferenceSpec
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]
 FULL = LARGEST_REPORT // 2
 """Events in a report, about: a decision adds more than one."""
+DECIDED, SEALED = "decided", "sealed"
+"""Of what is kept beside events: a decision that changed the book, and the end of a report."""
 
 
 class StartNow(NamedTuple):
@@ -52,11 +54,17 @@ class Now(NamedTuple):
     turn: Sequence[Turn]
 
 
+Event = dict[str, Any]
+
+
 class Carried:
     """Takes events, decides, and tells in reports what was.
 
+    What it holds can be had again: whoever keeps what ``keep`` is told, hands it to ``replay`` in the same order.
+
     Attributes:
         events: how many there are since the last report.
+        keep: is told of every event, and of what else the book depends on, before the call that brought it returns.
 
     Args:
         spec: of the workload, as the service tells it.
@@ -79,7 +87,8 @@ class Carried:
         self._chooser = self._compiled.responder.chooser
         self._earliest = 0.0
         self.events = 0
-        self._report: dict[str, Any] = {}
+        self.keep: Callable[[Event], None] | None = None
+        self._report: Event = {}
 
     @property
     def policy(self) -> str:
@@ -141,10 +150,13 @@ class Carried:
     def decide(self, at: float) -> Now:
         """All that is to be started now."""
         ledger, names = self._ledger, self._fleet.names
-        at = self._pass(at)
+        at, control = self._pass(at), self._ledger.control
         ledger.drop()
+        gave_up = bool(ledger.dropped)
         ledger.dropped.clear()
         [decided] = decide([ledger], self._chooser)
+        if self.keep is not None and (gave_up or ledger.control != control):
+            self.keep({DECIDED: {"at": at, "control": ledger.control}})
         for place, _ in decided.turns:
             server = ledger.servers.get(place)
             state = "down" if server is None else "up" if server.up else "starting"
@@ -157,7 +169,66 @@ class Carried:
     def report(self) -> dict[str, Any]:
         """What was since the last report, as the API takes it."""
         report, self._report, self.events = {**self._report, "at": self.now}, {}, 0
+        if self.keep is not None:
+            self.keep({SEALED: self.now})
         return report
+
+    def working(self) -> Mapping[str, StartNow]:
+        """What servers work on, by their names."""
+        busy = {place: server.batch for place, server in self._ledger.servers.items() if server.batch is not None}
+        users, variants = self._layout.users, self._layout.variants
+        return {
+            (name := self._fleet.names[place]): StartNow(
+                name, users[batch.user], variants[batch.variant], len(batch.ids), batch.ids
+            )
+            for place, batch in busy.items()
+        }
+
+    def state(self) -> list[Any]:
+        """The book as plain lists, numbers and texts, once everything is reported."""
+        return pack(self._ledger.state())
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from what ``state`` gave."""
+        self._ledger = self._compiled.ledger(unpack(state))
+        self._earliest = nextafter(self._ledger.now, inf)
+
+    def replay(self, kept: Event) -> dict[str, Any] | None:
+        """Take what ``keep`` was told; a report, where that ended one.
+
+        Raises:
+            KeyError: it names what the workload hasn't.
+        """
+        [(part, event)] = kept.items()
+        ledger = self._ledger
+        if part == SEALED:
+            ledger.pass_time(event)
+            return self.report()
+        ledger.pass_time(event["at"])
+        if part == "arrived":
+            ledger.arrive(self._layout.user_index[event["user"]], event["at"], event.get("id"))
+        elif part == "finished":
+            ledger.finish(self._fleet.index[event["server"]], event["at"])
+        elif part == "servers":
+            ledger.turn(self._fleet.index[event["server"]], event["state"])
+        elif part == "started":
+            self._start_again(event)
+        else:
+            self._give_up()
+            ledger.control = event["control"]
+            return None
+        self._note(part, event)
+        return None
+
+    def _start_again(self, event: Event) -> None:
+        self._give_up()
+        user, variant = self._layout.user_index[event["user"]], self._layout.variants.index(event["variant"])
+        self._ledger.start(self._fleet.index[event["server"]], user, variant, event["batch"])
+        self._earliest = nextafter(event["at"], inf)
+
+    def _give_up(self) -> None:
+        self._ledger.drop()
+        self._ledger.dropped.clear()
 
     def _started(self, place: int, size: int, at: float) -> StartNow:
         batch = self._ledger.servers[place].batch
@@ -173,9 +244,11 @@ class Carried:
         self._ledger.pass_time(at)
         return at
 
-    def _note(self, part: str, event: dict[str, Any]) -> None:
+    def _note(self, part: str, event: Event) -> None:
         self._report.setdefault(part, []).append(event)
         self.events += 1
+        if self.keep is not None:
+            self.keep({part: event})
 
     def _place(self, server: str) -> int:
         place = self._fleet.index.get(server)

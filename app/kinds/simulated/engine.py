@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from pydantic import BaseModel
 
-from app.kinds.contract.decision import Reason
+from app.kinds.contract.decision import ADDED, Reason
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
@@ -90,7 +90,11 @@ class NumberedEngine(DecidedInRuns):
     quick = True
 
     def __init__(self, kind: str, report: type[BaseModel], decision: type[BaseModel]) -> None:
-        self._kind, self._report, self._fields = kind, report, tuple(decision.model_fields)
+        self._kind, self._report, self._fields = (
+            kind,
+            report,
+            tuple(name for name in decision.model_fields if name not in ADDED),
+        )
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """The snapshot with the policy that answers."""

@@ -7,6 +7,7 @@
 
 from .errors import StewardError, Unreachable
 from .generated import AuthenticatedClient, Client
+from .journal import JournalError
 from .policy import CarriedRun, Policy
 from .queue import QueueRun
 from .retry import Retry
@@ -16,6 +17,7 @@ __all__ = [
     "AuthenticatedClient",
     "CarriedRun",
     "Client",
+    "JournalError",
     "Policy",
     "QueueRun",
     "Retry",

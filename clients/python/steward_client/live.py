@@ -47,6 +47,7 @@ class Live(Generic[D]):
         self.id = ""
         self._decision: D | None = None
         self._ended = False
+        self._key = uuid4().hex  # the same for every attempt: one run, whatever gets lost
         self._http = http_client(client)
         self._owned = isinstance(client, str)
         self._retry = retry or Retry()
@@ -61,8 +62,7 @@ class Live(Generic[D]):
     def start(self) -> Self:
         """Start the run, once; ``with`` does it."""
         if self._decision is None:
-            headers = {"Idempotency-Key": uuid4().hex}  # the same for every attempt: one run, whatever gets lost
-            started = self._call("POST", "/runs", self._request, headers)
+            started = self._call("POST", "/runs", self._request, {"Idempotency-Key": self._key})
             self.id, self._decision = started["id"], self._decode(started["decision"])
         return self
 

@@ -8,15 +8,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from .errors import StewardError
 from .generated import AuthenticatedClient, Client
 from .generated.models import InferenceDecision
+from .journal import Journal, JournalError
 from .live import Live, http_client
-from .retry import Retry
+from .retry import CONFLICT, Retry
 
 if TYPE_CHECKING:
-    from app.kinds.inference.carried import Carried, Now
+    from app.kinds.inference.carried import Carried, Now, StartNow
 
 DEFAULT_ROLE = "default"
+BEGUN, RUN = "begun", "run"
+RECENT = 16_384
 
 
 class Policy(NamedTuple):
@@ -93,31 +97,140 @@ class CarriedRun(Live[InferenceDecision]):
     Deciding asks nobody. What happened is kept until ``flush`` has handed it over: in numbered reports, each repeated
     as it is until it is acknowledged, so that it counts exactly once. Not to be called from several threads at once.
 
+    With a ``journal`` a run outlives its process: who makes a ``CarriedRun`` of the same file again goes on with the
+    same run, where it was (``now``, ``working``), and what was not acknowledged yet is handed over, each event once.
+    A request's name is then its own for good: one that came before, of the last ``RECENT``, is not taken again, so
+    that a launcher may tell once more of what it can't be sure of. A run that ends takes its journal with it.
+
     Args:
         client: the service's address, or a generated client (one with a key, for example).
         policy: who decides.
         retry: how patiently calls are repeated.
+        journal: a file on a local disk; one process at a time has it.
+
+    Raises:
+        JournalError: the journal can't be used.
     """
 
     def __init__(
-        self, client: str | Client | AuthenticatedClient, policy: Policy, *, retry: Retry | None = None
+        self,
+        client: str | Client | AuthenticatedClient,
+        policy: Policy,
+        *,
+        retry: Retry | None = None,
+        journal: Path | None = None,
     ) -> None:
+        self._journal = None if journal is None else Journal(journal)
         request = {"workload": policy.spec["name"], "carried": True}
         super().__init__(client, request, InferenceDecision.from_dict, retry)
         self._policy = policy
         self._carried: Carried | None = None
         self._unsent: deque[dict[str, Any]] = deque()
+        self._names: dict[str, None] = {}  # in order
+        self._told: Any = None
 
     def start(self) -> Self:
-        """Start the run, once; ``with`` does it."""
-        super().start()
-        if self._carried is None:
-            self._carried = self._policy.carried(self.decision.to_dict().get("expected"))
+        """Start the run, once, or go on with that of the journal; ``with`` does it.
+
+        Raises:
+            JournalError: the journal is of another workload, or of a run that somebody else reports or has ended.
+        """
+        if self._carried is not None:
+            return self
+        if self._journal is None:
+            super().start()
+            self._carried = self._policy.carried(self._expected())
+        else:
+            try:
+                self._begin(self._journal)
+            except BaseException:
+                self.close()
+                raise
         return self
 
+    def _expected(self) -> Any:
+        return self.decision.to_dict().get("expected")
+
+    def _begin(self, journal: Journal) -> None:
+        """The journal's first two lines say which run is meant, and from where on it tells; the rest is replayed."""
+        if not journal.lines:
+            journal.append(self._begun())
+        begun = (journal.lines or [self._begun()])[0].get(BEGUN)
+        if not begun or begun["workload"] != self.workload:
+            raise JournalError(f"{journal.path}: no journal of workload {self.workload!r}: {begun}")
+        self._key = begun["key"]
+        if len(journal.lines) < 2:
+            super().start()
+            self._told = self._expected()
+            known = self._known(None)
+            journal.append({RUN: known})
+        else:
+            known = journal.lines[1][RUN]
+        self._told, self._names = known["expected"], dict.fromkeys(known["names"])
+        self._carried = self._restored(journal, known)
+        self._carried.keep = journal.append
+
+    def _restored(self, journal: Journal, known: Mapping[str, Any]) -> Carried:
+        carried = self._policy.carried(known["expected"])
+        if known["state"] is not None:
+            carried.restore(known["state"])
+        reports = []
+        for line in journal.lines[2:]:
+            sealed = carried.replay(line)
+            reports += [] if sealed is None else [sealed]
+            self._remember(line.get("arrived", {}).get("id"))
+        journal.lines.clear()
+        if not self.id:
+            self._reconcile(journal, known, reports)
+        return carried
+
+    def _reconcile(self, journal: Journal, known: Mapping[str, Any], reports: Sequence[dict[str, Any]]) -> None:
+        """What of these reports the service has not acknowledged is to be sent."""
+        state = self._call("GET", f"/runs/{known['id']}")
+        if state["state"] != "running":
+            raise JournalError(f"{journal.path}: run {known['id']} is {state['state']}; delete the journal")
+        self.id, self._decision = state["id"], self._decode(state["decision"])
+        done = self.iteration - known["reports"]
+        if not 0 <= done <= len(reports) or not self._acknowledged(known["reports"] + done - 1, reports[:done]):
+            raise JournalError(
+                f"{journal.path}: run {known['id']} has {self.iteration} reports, and they are not those of the "
+                f"journal, which tells of {known['reports'] + len(reports)}: somebody else reports it"
+            )
+        self._unsent.extend(reports[done:])
+
+    def _acknowledged(self, number: int, reports: Sequence[dict[str, Any]]) -> bool:
+        """Whether the last of these reports is the run's: as it is, it may be repeated."""
+        try:
+            return not reports or bool(self._call("PUT", f"/runs/{self.id}/iterations/{number}", reports[-1]))
+        except StewardError as error:
+            if error.status != CONFLICT:
+                raise
+            return False
+
+    def _remember(self, name: str | None) -> None:
+        """The last ``RECENT`` names that came."""
+        if name is not None:
+            self._names[name] = None
+            if len(self._names) > RECENT:
+                del self._names[next(iter(self._names))]
+
+    @property
+    def now(self) -> float:
+        """The moment of the last event or decision, in seconds since the run's start."""
+        return self._deciding.now
+
+    @property
+    def working(self) -> Mapping[str, StartNow]:
+        """What servers work on, by their names: of a run that goes on, to be finished, or ``down``."""
+        return self._deciding.working()
+
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """A request came, at so many seconds since the run's start."""
+        """A request came, at so many seconds since the run's start; with a journal, not if its name came before."""
+        if name is not None and name in self._names:
+            return
         self._deciding.arrived(user, at, name)
+        if self._journal is not None:
+            self._remember(name)
         self._seal_full()
 
     def finished(self, server: str, at: float) -> None:
@@ -153,6 +266,16 @@ class CarriedRun(Live[InferenceDecision]):
         while self._unsent:
             self._report(self.iteration, self._unsent[0])
             self._unsent.popleft()
+        if self._journal is not None and self._journal.large:
+            self._journal.renew(self._begun(), {RUN: self._known(self._deciding.state())})
+
+    def _begun(self) -> dict[str, Any]:
+        return {BEGUN: {"key": self._key, "workload": self.workload}}
+
+    def _known(self, state: list[Any] | None) -> dict[str, Any]:
+        """From where on a journal tells, with all before it reported."""
+        names = [*self._names]
+        return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
         """Report what is left, and end the run."""
@@ -165,6 +288,13 @@ class CarriedRun(Live[InferenceDecision]):
             self.flush()
         finally:
             super().fail()
+
+    def close(self) -> None:
+        """Close the connection, where this run opened it, and let go of the journal."""
+        super().close()
+        if self._journal is not None:
+            self._journal.close(done=self._ended)
+            self._journal = None
 
     @property
     def _deciding(self) -> Carried:

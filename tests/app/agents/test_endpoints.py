@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from app import queue
 from app.agents import extras
 from app.agents import service as agents
+from app.agents.schemas import PromotionRequest
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
@@ -22,6 +23,7 @@ from app.kinds.inference.spec import InferenceSpec
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.registry import KINDS
+from app.policies.artifact import by_role
 from app.samples.service import layout_of
 from app.workloads import service as workloads
 from tests.app.both import on_both
@@ -212,7 +214,7 @@ def test_a_training_that_goes_on_is_had_where_the_kind_can_do_it(client: TestCli
     assert (answer.status_code, answer.json()["not_before"]) == (202, None)
     refused = client.post("/workloads/fair/agents", json={"algorithm": "online"})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/algorithm")
-    assert "a policy for each of shop, archive" in refused.json()["detail"]
+    assert "several roles" in refused.json()["detail"]
 
 
 def test_what_a_kind_can_be_trained_by_is_told_without_what_it_cannot(
@@ -283,21 +285,59 @@ def test_each_role_has_a_champion_and_a_history_of_its_own(
     assert (refused.status_code, "in role 'standby': a heuristic answers" in refused.json()["detail"]) == (409, True)
 
 
-def test_where_there_is_no_default_role_nothing_is_promoted_by_itself(
+def test_agents_that_learned_together_are_promoted_together(
+    client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no default role: in every role, in one transaction, or in none."""
+    roles = ("decode", "prefill")
+    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: roles)
+    publish_model(backend, workload)
+    path = f"/workloads/{workload}/agents"
+    assert client.post(path).status_code == 202
+    with pytest.raises(Invalid, match="no role 'default': role must be one of decode, prefill"):
+        publish_agent(backend, workload, promote=True)
+    with pytest.raises(Invalid, match="no role 'standby'"):
+        publish_agent(backend, workload, promote=True, roles=("decode", "standby"))
+    assert client.get(path).json()["items"] == []
+    assert client.get(f"/workloads/{workload}").json()["champions"] == {}
+    version = publish_agent(backend, workload, promote=True, roles=roles)
+    assert client.get(f"/workloads/{workload}").json()["champions"] == dict.fromkeys(roles, version)
+    assert client.post(f"{path}/{version}/rollback", json={"role": "decode"}).json()["champion"] is None
+    assert client.get(f"/workloads/{workload}").json()["champions"] == {"prefill": version}
+
+
+def test_who_must_be_beaten_by_agents_that_learn_together(
+    workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever answers in their roles, from however many trainings."""
+    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: ("decode", "prefill"))
+    first = publish_agent(backend, workload, promote=True, roles=("decode", "prefill"))
+    second = publish_agent(backend, workload, roles=("decode", "prefill"))
+    agents.promote(backend, TENANT, workload, second, PromotionRequest(role="prefill"))
+    with backend.reading() as session:
+        row = workloads.require(session, TENANT, workload)
+        assert agents.rivals(row) == {"decode": first, "prefill": second}
+        kept = agents.answering(session, row)
+        own = {version: by_role(agents.require(session, row, version).artifact) for version in (first, second)}
+    assert kept is not None
+    assert by_role(kept) == {"decode": own[first]["decode"], "prefill": own[second]["prefill"]}
+    agents.rollback(backend, TENANT, workload, first, PromotionRequest(role="decode"))
+    agents.rollback(backend, TENANT, workload, second, PromotionRequest(role="prefill"))
+    with backend.reading() as session:
+        row = workloads.require(session, TENANT, workload)
+        assert agents.rivals(row) == {"decode": None, "prefill": first}
+
+
+def test_what_agents_that_learn_together_can_not_do_is_refused(
     client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: ("prefill", "decode"))
     publish_model(backend, workload)
-    path = f"/workloads/{workload}/agents"
-    answer = client.post(path)
-    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/promote")
-    assert "prefill, decode" in answer.json()["detail"]
-    assert client.post(path, json={"promote": False}).status_code == 202
-    with pytest.raises(Invalid, match="no role 'default': role must be one of prefill, decode"):
-        publish_agent(backend, workload, promote=True)
-    assert client.get(path).json()["items"] == []
-    version = publish_agent(backend, workload)
-    assert client.post(f"{path}/{version}/promote", json={"role": "decode"}).json()["role"] == "decode"
+    for name, value in (("executor", "processes"), ("imitate", "planner"), ("start_from", 1)):
+        answer = client.post(f"/workloads/{workload}/agents", json={name: value})
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["pointer"]) == (422, f"/{name}")
+        assert "learn together" in error["message"]
 
 
 @pytest.mark.parametrize("verb", ["promote", "rollback"])

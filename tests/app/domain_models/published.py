@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from app.agents import repository
 from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
@@ -14,6 +16,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.policies.artifact import save_roles
 from app.samples.service import layout_of
 from app.workloads import service as workloads
 
@@ -39,10 +42,17 @@ def publish_model(database: Database, name: str, report: dict[str, Any] | None =
         return domain_models.publish(session, workload.id, workload.spec_version, report or {"family": "none"}, table)
 
 
-def publish_agent(database: Database, name: str, *, promote: bool = False, heuristic: str = "threshold") -> int:
-    """An agent that is a heuristic."""
+def publish_agent(
+    database: Database, name: str, *, promote: bool = False, heuristic: str = "threshold", roles: Sequence[str] = ()
+) -> int:
+    """An agent that is a heuristic; with roles one for each, that differ between versions."""
     with database.session() as session:
         workload = workloads.require(session, TENANT, name)
         artifact = save(HeuristicPolicy({"heuristic": heuristic}), layout_of(workload))
+        if roles:
+            version = (repository.latest_version(session, workload.id) or 0) + 1
+            known = [{"heuristic": heuristic, "role": f"{role}-{version}"} for role in roles]
+            each = [save(HeuristicPolicy(config), layout_of(workload)) for config in known]
+            artifact = save_roles(dict(zip(roles, each, strict=True)))
         trained = Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, promote, "good enough")
         return agents.publish(session, workload.id, trained)

@@ -61,12 +61,12 @@ def test_two_agents_learn_to_meet(name: str) -> None:
     runner = trained(CONFIGS[name], 240)
     policies = {
         agent: NetworkPolicy.build({"algorithm": name, **config}, dict(arrays))
-        for agent, (_, config, arrays) in runner.agents.export().items()
+        for agent, (_, config, arrays) in runner.agent.export().items()
     }
     test = games.Meeting(4_000, 99)
     chosen = {agent: policies[agent].q_values(*seen).argmax(axis=1) for agent, seen in test.reset().items()}
     assert test.step(chosen)["left"].reward.mean() >= 0.99
-    assert {agent: live.steps for agent, live in runner.live.items()} == {"left": 64 * 240, "right": 64 * 240}
+    assert {agent: live.steps for agent, live in runner.lives.items()} == {"left": 64 * 240, "right": 64 * 240}
 
 
 def test_an_agent_is_shown_its_own_observation_alone() -> None:
@@ -91,7 +91,7 @@ def test_what_an_agent_is_handed_is_its_own() -> None:
     """Recorded where the agents are called: observations, masks and rewards are the simulator's for this agent."""
     runner = Joint(VALUE, games.Meeting(16, 0), Plan(16 * 8, 16 * 8), 0)
     told: dict[str, list[tuple[int, ...]]] = {"left": [], "right": []}
-    for name, agent in runner.agents.agents.items():
+    for name, agent in runner.agent.agents.items():
         remember = agent.remember
 
         def spy(experience, name=name, remember=remember):  # type: ignore[no-untyped-def]
@@ -116,8 +116,8 @@ def test_without_the_cue_they_do_not_find_the_right_place() -> None:
 
     runner = Joint(ACTOR, Blind(64, 0), Plan(64 * 160, 64 * 40), 0)
     while not runner.done:
-        live = runner.advance()
-    assert (live["left"].episode_return or 0.0) <= 2 * (1 / 3 + 2 / 3 * 0.5) + 0.1
+        runner.advance()
+    assert (runner.lives["left"].episode_return or 0.0) <= 2 * (1 / 3 + 2 / 3 * 0.5) + 0.1
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -130,17 +130,18 @@ def test_resumed_from_a_checkpoint_is_bit_equal(name: str, keep_memory: bool) ->
     resumed.restore(straight.checkpoint())
     while not straight.done:
         one, other = straight.advance(), resumed.advance()
-        for agent in one:
-            assert one[agent].episode_return == other[agent].episode_return
-            assert one[agent].updates == other[agent].updates
-    for agent, (_, _, arrays) in straight.agents.export().items():
-        for key, value in resumed.agents.export()[agent][2].items():
+        assert (one.episode_return, one.updates) == (other.episode_return, other.updates)
+        for agent in straight.lives:
+            assert straight.lives[agent].episode_return == resumed.lives[agent].episode_return
+            assert straight.lives[agent].updates == resumed.lives[agent].updates
+    for agent, (_, _, arrays) in straight.agent.export().items():
+        for key, value in resumed.agent.export()[agent][2].items():
             np.testing.assert_array_equal(value, arrays[key])
 
 
 def test_same_seed_same_result_and_another_seed_another() -> None:
     def parameters(seed: int) -> np.ndarray:
-        return np.concatenate([agent.parameters() for agent in trained(ACTOR, 16, seed).agents.agents.values()])
+        return np.concatenate([agent.parameters() for agent in trained(ACTOR, 16, seed).agent.agents.values()])
 
     first = parameters(1)
     np.testing.assert_array_equal(first, parameters(1))

@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workers.evaluation.report import agent_tables as tables
-from workers.evaluation.report import charts, plot
+from workers.evaluation.report import charts, pictures, plot
 from workers.evaluation.report.document import document
 from workers.evaluation.report.markup import Markup, element, joined, section
 from workers.evaluation.report.reading import VERDICT
 
 Json = dict[str, Any]
 Plots = Sequence[tuple[str, str, Any]]
-SEQUENCE = "One sequence of jobs of those that it was judged on, the middle one by length and load."
+SEQUENCE = pictures.Scheduled(
+    "One sequence", "One sequence of jobs of those that it was judged on, the middle one by length and load."
+)
 COMPARISON, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
 DONE, REFUSED = 0, 1
 
@@ -30,7 +32,7 @@ class RenderedReport(NamedTuple):
 
     Attributes:
         plots: of this training's own figures, by heading.
-        shown: of the schedules, where its kind has such.
+        shown: what its kind draws of what it made.
     """
 
     workload: str
@@ -49,22 +51,17 @@ class RenderedReport(NamedTuple):
             section("Terms of the return", tables.terms(report)),
             section("Who competed", tables.contenders(report)),
             section(CURVE, self.plots.get(CURVE, NONE)),
-            self._sequence(_schedules(report)),
+            *pictures.sections(report.get("pictures"), SEQUENCE, self.shown),
             section("Effort and settings", tables.rest(report)),
             section("How to read this", element("p", VERDICT)),
         ]
         return document(top, joined(body))
 
-    def _sequence(self, schedules: Sequence[Json]) -> Markup:
-        if not schedules:
-            return NONE
-        return section("One sequence", element("p", SEQUENCE), plot.summary(schedules), *self.shown)
-
 
 def rendered(workload: str, report: Json) -> RenderedReport:
     """Draw the plots of a report."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
-    return RenderedReport(workload, own, plot.figures(_schedules(report), _points(report)))
+    return RenderedReport(workload, own, pictures.figures(report.get("pictures")))
 
 
 def title(workload: str, report: Json) -> str:
@@ -74,7 +71,7 @@ def title(workload: str, report: Json) -> str:
 
 def save(file: Path, workload: str, report: Json) -> None:
     """Draw to a file; see ``plot.write``."""
-    plots = [*_own(report), *plot.drawn(_schedules(report), _points(report))]
+    plots = [*_own(report), *pictures.drawn(report.get("pictures"))]
 
     def page() -> str:
         return rendered(workload, report).page(report)
@@ -97,16 +94,6 @@ def _own(report: Json) -> Plots:
         (CURVE, f"{found.learning} over {found.steps}", charts.curves(curve, palette, found.steps, found.learning)),
     ]
     return [one for one in drawn if one[2] is not None]
-
-
-def _schedules(report: Json) -> Sequence[Json]:
-    found: Sequence[Json] = (report.get("pictures") or {}).get("schedules", ())
-    return found
-
-
-def _points(report: Json) -> Sequence[Json]:
-    found: Sequence[Json] = (report.get("pictures") or {}).get("points", ())
-    return found
 
 
 def main(arguments: Sequence[str]) -> int:

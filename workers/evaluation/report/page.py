@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workers.evaluation.report import charts, plot, tables
+from workers.evaluation.report import charts, pictures, tables
 from workers.evaluation.report.charts import Palette, figure
 from workers.evaluation.report.document import document
 from workers.evaluation.report.markup import Markup, element, joined, section
@@ -14,6 +14,7 @@ from workers.evaluation.report.wording import count, listed, number
 
 Json = dict[str, Any]
 MOST_LINES = 8  # heuristics in one plot of profiles
+FIXED = pictures.Scheduled("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
 
 
 def page(report: Json) -> str:
@@ -35,7 +36,7 @@ def page(report: Json) -> str:
         section("Performance profiles", *_profiles(report, palette)),
         section("Terms of the reward", *_terms(report, palette)),
         section("What the agents do", *_heat_maps(candidates)),
-        *_pictures(report.get("pictures")),
+        *pictures.sections(report.get("pictures"), FIXED, pictures.figures(report.get("pictures"))),
         section("On runs that really happened", *_off_policy(report.get("off_policy"))),
         section("Aliasing of the observations", *_aliasing(candidates)),
         section("The tuner of static settings", *_tuner(report.get("tuner"))),
@@ -115,15 +116,6 @@ def _fewer(found: Json, level: Json, palette: Palette) -> Json:
     best = sorted(names, key=lambda name: -level["policies"][name]["return"]["mean"])
     left_out = set(best[MOST_LINES:])
     return {**found, "policies": {n: drawn for n, drawn in found["policies"].items() if n not in left_out}}
-
-
-def _pictures(found: Json | None) -> list[Markup]:
-    """The fixed episode as it was decided, where the kind draws it."""
-    if not found or not found["schedules"]:
-        return []
-    intro = element("p", "One sequence of tasks, L0, as each of these decided it.")
-    shown = [intro, plot.summary(found["schedules"]), *plot.figures(found["schedules"], found["points"])]
-    return [section("The fixed episode", *shown)]
 
 
 def _terms(report: Json, palette: Palette) -> list[Markup]:

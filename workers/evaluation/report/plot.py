@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -17,6 +18,7 @@ from workers.evaluation.report.wording import count, number, percent
 
 Json = dict[str, Any]
 SUFFIXES = (".html", ".svg", ".png")
+MOST_LETTERS = 100  # of a line above a chart
 SHARPNESS = 1.5  # pixels of a PNG per pixel of the definition
 
 
@@ -111,15 +113,15 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
     ]
 
 
-def figures(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Markup]:
-    """The plots one after the other."""
-    return [figure(chart, caption) for _, caption, chart in drawn(pictures, costs)]
-
-
 def stacked(title: str, plots: Sequence[tuple[str, str, Any]]) -> Any:
     """Plots, as ``drawn`` gives them, below each other in one chart."""
-    charts = [chart.properties(title=caption) for _, caption, chart in plots]
-    return alt.vconcat(*charts, title=title).resolve_scale(color="independent")
+    charts = [chart.properties(title=titled(caption)) for _, caption, chart in plots]
+    return alt.vconcat(*charts, title=title).resolve_scale(color="independent", strokeDash="independent")
+
+
+def titled(caption: str) -> alt.TitleParams:
+    """A caption above a chart, in lines that are not much wider than it."""
+    return alt.TitleParams(text=wrap(caption, MOST_LETTERS))
 
 
 def _bars_caption(picture: Json) -> str:

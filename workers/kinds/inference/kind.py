@@ -13,9 +13,10 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
-    from workers.inputs import LoggedRun
+    from workers.evaluation.hold_out import KeptBack
+    from workers.inputs import HoldOut, LoggedRun
+    from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.simulator import Simulator
     from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned
     from workers.learning.training.request import Request
@@ -28,6 +29,7 @@ class LearnedInference(SimulatedKind):
     own = (ALGORITHM,)
     continuing = True
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
+    pictured_episodes = 16
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -76,6 +78,44 @@ class LearnedInference(SimulatedKind):
         models = [ServiceModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
+    def simulator(self, workload: Workload, conditions: Conditions) -> Any:
+        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners.
+
+        Where every user has an agent of its own they learn in it together.
+        """
+        from workers.kinds.inference.simulator.clients import Clients
+
+        world = self.world(workload, conditions)
+        together = conditions.purpose == "learning" and workload.spec.policies == "per_user"
+        return Clients(world) if together else world
+
+    def save(self, policy: Any, spec: Any) -> bytes:
+        """A policy, or those of all users by name, as an artifact."""
+        from app.kinds.inference.per_user import clients
+        from app.policies.artifact import save, save_roles
+
+        if not isinstance(policy, Mapping):
+            return super().save(policy, spec)
+        return save_roles(
+            {
+                name: save(policy[name], self.name, client.entries, client.actions, {})
+                for name, client in clients(self.layout(spec)).items()
+            }
+        )
+
+    def load(self, artifact: bytes, spec: Any) -> Policy:
+        """See ``SimulatedKind``; the policies of users play together."""
+        from app.kinds.inference.awarding import Together
+        from app.kinds.inference.heuristics import BASELINES
+        from app.kinds.inference.policies import check
+        from app.policies.artifact import load
+
+        made, layout = load(artifact), self.layout(spec)
+        if not made.roles:
+            return super().load(artifact, spec)
+        check(made, layout)
+        return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
+
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
         """What a window met, met again: the part of it to learn from, or to be judged on."""
         from app.kinds.inference.model import ServiceModel
@@ -96,10 +136,6 @@ class LearnedInference(SimulatedKind):
         layout = self.layout(workload.spec)
         met = [stretch(layout, run) for run in runs]
         return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
-
-    def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners."""
-        return self.world(workload, conditions)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``."""
@@ -122,10 +158,9 @@ class LearnedInference(SimulatedKind):
 
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
         """See ``SimulatedKind``."""
-        from workers.kinds.inference.simulator.world import OUTCOMES
+        from workers.kinds.inference.simulator.world import outcomes_of
 
-        del workload
-        return OUTCOMES
+        return outcomes_of(self.layout(workload.spec))
 
     def length(self, workload: Workload) -> int:
         """See ``SimulatedKind``: a decision for each request, and for each control interval."""
@@ -134,12 +169,39 @@ class LearnedInference(SimulatedKind):
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
 
+    def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
+        """See ``SimulatedKind``: logs of requests."""
+        from workers.kinds.inference.evaluation.hold_out import kept_back
+
+        return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
+
+    def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> InferenceProblem:
+        """See ``SimulatedKind``."""
+        from workers.kinds.inference.evaluation.problem import InferenceProblem
+
+        return InferenceProblem(self, workload, held_out, without)
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
+        """See ``SimulatedKind``: what becomes of requests; beside what is shown, other baselines."""
+        from workers.evaluation.arena import Bare
+        from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
+        from workers.kinds.inference.evaluation.recording import answers
+
+        rules = self.baselines(workload)
+        several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
+        conditions = Conditions(self.pictured_episodes, seed)
+        played = {name: answers(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        rule = next((name for name in shown if name in rules), next(iter(several)))
+        return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
+
     def reference(self, workload: Workload) -> Planned:
         """See ``LearnedKind``: the optimum of one server whose answers lose nothing by delay."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
         from workers.learning.training.problem import Planned
 
+        if workload.spec.policies == "per_user":
+            return Planned(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
             found = solve(layout, model)

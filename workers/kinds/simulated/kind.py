@@ -18,8 +18,10 @@ from workers.kinds.contract import Evaluation, Fitted, Spaces
 if TYPE_CHECKING:
     from app.kinds.contract.outcome import Outcome
     from app.kinds.contract.policy import Policy
+    from workers.evaluation.hold_out import KeptBack
     from workers.evaluation.wrappers.base import World
     from workers.inputs import HoldOut, LoggedRun
+    from workers.kinds.simulated.problem import SimulatedProblem
     from workers.learning.simulator import Simulator
     from workers.learning.training.competition import Competition
     from workers.learning.training.problem import Planned, TrainingProblem
@@ -37,8 +39,8 @@ class SimulatedKind:
         own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
         validation_episodes: by which the agents of a training are compared.
         judged_episodes: by which the best of them is judged beside the baselines.
-        window_episodes: by which what goes on learning is judged on each window.
         continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
+        window_episodes: by which what goes on learning is judged on each window.
     """
 
     name: str
@@ -156,22 +158,39 @@ class SimulatedKind:
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model that is fitted on the held-out executions alone."""
         from workers.estimators.base import EstimationError
-        from workers.evaluation.hold_out import NOT_REQUESTED, choose, not_requested
-        from workers.kinds.simulated.problem import SimulatedProblem
+        from workers.evaluation.hold_out import NOT_REQUESTED, not_requested
 
         if held_out is None:
-            return Evaluation(SimulatedProblem(self, workload, without=NOT_REQUESTED), not_requested())
+            return Evaluation(self.problem(workload, (), NOT_REQUESTED), not_requested())
+        kept = self.kept_back(workload, held_out, seed)
+        try:
+            other = self.fit(replace(workload, model=b"", samples=kept.samples), seed)
+        except EstimationError as error:
+            reason = f"what is held out can't carry a domain model of its own ({kept.note}): {error}"
+            return Evaluation(self.problem(workload, (), reason), kept.chosen.report(reason, None))
+        count, unseen = len(kept.chosen.names), kept.chosen.unseen
+        note = f"L3 follows a domain model of {kept.note}; {unseen} of {count} no agent's model was fitted on."
+        return Evaluation(self.problem(workload, (other.model,), ""), kept.chosen.report(None, note))
+
+    def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
+        """What an evaluation keeps back for L3: a share of the executions."""
+        from workers.evaluation.hold_out import KeptBack, choose
+
         data = dict(workload.samples)
         chosen = choose([*data], held_out, seed, fewest=FEWEST_HELD_OUT)
         kept = [(name, data[name]) for name in chosen.names]
-        try:
-            other = self.fit(replace(workload, model=b"", samples=kept), seed)
-        except EstimationError as error:
-            reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
-            return Evaluation(SimulatedProblem(self, workload, without=reason), chosen.report(reason, None))
-        count, unseen = len(chosen.names), chosen.unseen
-        note = f"L3 follows a domain model of {count} executions; {unseen} of them no agent's model was fitted on."
-        return Evaluation(SimulatedProblem(self, workload, (other.model,)), chosen.report(None, note))
+        return KeptBack(chosen, kept, f"{len(kept)} executions")
+
+    def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> SimulatedProblem:
+        """What an evaluation plays, with domain models of what was held out, or without any, and why."""
+        from workers.kinds.simulated.problem import SimulatedProblem
+
+        return SimulatedProblem(self, workload, held_out, without)
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
+        """What reports show of policies, the first of which is judged; see ``workers.evaluation.report.pictures``."""
+        del workload, shown, seed
+        return None
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,5 +116,6 @@ class SimulatedProblem:
         """See ``Problem``."""
         return TITLES[level][1]
 
-    def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
-        """See ``Problem``; none."""
+    def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
+        """See ``Problem``: the kind's."""
+        return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workers.kinds.simulated.kind import SimulatedKind
 
 LARGEST_TABLE = 6  # entries
+AGENT, CHAMPION = "agent", "champion"
 
 
 class SimulatedTraining:
@@ -100,8 +101,16 @@ class SimulatedTraining:
             ),
         )
         names = self.kind.terms(self.workload)
-        terms = dict(zip(names, map(float, agent.terms), strict=True))
-        return verdict.report() | {"terms": terms} | self._to_optimum(verdict.returns, planned)
+        report = verdict.report() | {"terms": dict(zip(names, map(float, agent.terms), strict=True))}
+        shown = {AGENT: artifact, report["best_heuristic"]: None, **({} if champion is None else {CHAMPION: champion})}
+        return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned)
+
+    def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
+        """What reports show of artifacts and, where there is none, of heuristics; nothing for most kinds."""
+        rules = self.experts()
+        policies = {name: rules[name] if data is None else self.load(data) for name, data in shown.items()}
+        found = self.kind.pictures(self.workload, policies, self.seed + 3)
+        return {} if found is None else {"pictures": found}
 
     def _to_optimum(self, agent: NDArray[np.float64], planned: Planned) -> dict[str, Any]:
         if not planned.exact:

@@ -5,11 +5,10 @@ To add one: a class here beside the others, one line in `workers.learning.execut
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from workers.learning.agent import Agent
 from workers.learning.algorithms.base import LearnStats
 
 
@@ -55,7 +54,7 @@ class Executor(Protocol):
     """What runs one agent's training, chunk by chunk.
 
     Attributes:
-        agent: what has been learned so far.
+        agent: an `Agent`, or `IndependentAgents` that learn together: what has been learned so far.
         plan: length and pieces.
         steps: environment steps learned from.
         updates: of the parameters.
@@ -63,12 +62,20 @@ class Executor(Protocol):
         live: figures of the last chunk.
     """
 
-    agent: Agent
+    agent: Any
     plan: Plan
     steps: int
-    updates: int
     elapsed: float
-    live: Live
+
+    @property
+    def updates(self) -> int:
+        """See above."""
+        ...
+
+    @property
+    def live(self) -> Live:
+        """See above."""
+        ...
 
     @property
     def progress(self) -> float:

@@ -1,6 +1,6 @@
 """Training several agents at once, in one process: all act, the simulator steps, each learns from its own slab."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from time import perf_counter
 
@@ -15,7 +15,11 @@ from workers.learning.joint_simulator import JointSimulator, Seen
 
 
 class Joint(Paced):
-    """Runs independent agents on one simulator; chunks and checkpoints are as with `Serial`.
+    """Runs independent agents on one simulator; chunks and checkpoints are as with `Serial`. See `Executor`.
+
+    Attributes:
+        agent: all of them.
+        lives: figures of the last chunk of each; `live` is what they come to together: the mean of their returns.
 
     Args:
         configs: one for all agents, or one for each name.
@@ -34,32 +38,45 @@ class Joint(Paced):
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.environment, self.plan, self.clock = environment, plan, clock
-        self.agents = IndependentAgents(configs, environment.roles, seed)
+        self.agent = IndependentAgents(configs, environment.roles, seed)
         self.steps, self.elapsed = 0, 0.0
-        self.live = {name: Live() for name in environment.roles}
+        self.lives = {name: Live() for name in environment.roles}
         self.seen = dict(environment.reset())
         self.returns = {name: np.zeros(environment.batch) for name in environment.roles}
 
-    def advance(self) -> Mapping[str, Live]:
-        """Do one chunk; return each agent's figures."""
+    @property
+    def updates(self) -> int:
+        """Of the parameters of all agents."""
+        return sum(own.updates for own in self.lives.values())
+
+    @property
+    def live(self) -> Live:
+        """See `Executor`."""
+        return together(self.lives.values())
+
+    def close(self) -> None:
+        """See `Executor`: there is nothing to let go of."""
+
+    def advance(self) -> Live:
+        """Do one chunk; return the agents' figures together."""
         if not self.plan.keep_memory:
-            self.agents.forget()
+            self.agent.forget()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
-        tallies = {name: ChunkTotals() for name in self.live}
+        tallies = {name: ChunkTotals() for name in self.lives}
         while self.steps - before < self.plan.chunk_steps and self.progress < pause:
             self._turn(tallies)
             self.elapsed = self.clock() - started
         pace = (self.steps - before) / max(self.elapsed - begun, 1e-9)
         for name, tally in tallies.items():
-            self.live[name] = tally.live(self.steps, self.live[name].updates + tally.updates, pace)
+            self.lives[name] = tally.live(self.steps, self.lives[name].updates + tally.updates, pace)
         return self.live
 
     def _turn(self, tallies: Mapping[str, ChunkTotals]) -> None:
         progress, seen = self.progress, self.seen
-        acted = self.agents.act(seen, progress)
+        acted = self.agent.act(seen, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})
-        self.agents.remember(
+        self.agent.remember(
             {
                 name: Experience(
                     *seen[name],
@@ -80,30 +97,48 @@ class Joint(Paced):
             tallies[name].end(float(self.returns[name][step.done].sum()), int(step.done.sum()))
             self.returns[name][step.done] = 0.0
         self.steps += self.environment.batch
-        for name, stats in self.agents.learn(progress).items():
+        for name, stats in self.agent.learn(progress).items():
             tallies[name].learn(stats)
 
     def checkpoint(self) -> bytes:
         """Return everything from which `restore` goes on bit-equal."""
-        arrays, agents = self.agents.state(memory=self.plan.keep_memory)
+        arrays, agents = self.agent.state(memory=self.plan.keep_memory)
         arrays = {f"agents.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
         arrays.update(simulated)
         for name, seen in self.seen.items():
             stored = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
             arrays.update({f"seen.{name}/{key}": value for key, value in stored.items()})
-        live = {name: asdict(own) for name, own in self.live.items()}
+        live = {name: asdict(own) for name, own in self.lives.items()}
         values = {"agents": agents, "environment": plain, "steps": self.steps, "elapsed": self.elapsed, "live": live}
         return blob.pack(arrays, values)
 
     def restore(self, data: bytes) -> None:
         """Go on from a checkpoint of the same configs, simulator and plan; raises CheckpointError."""
         arrays, values = blob.unpack(data)
-        self.agents.restore(blob.part(arrays, "agents."), values["agents"])
+        self.agent.restore(blob.part(arrays, "agents."), values["agents"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
         for name in self.seen:
             stored = blob.part(arrays, f"seen.{name}/")
             self.seen[name] = Seen(stored["observation"], stored["mask"])
             self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
-        self.live = {name: Live(**own) for name, own in values["live"].items()}
+        self.lives = {name: Live(**own) for name, own in values["live"].items()}
+
+
+def together(lives: Iterable[Live]) -> Live:
+    """Means of what agents that learn together have each; they do the same steps, and their updates add up."""
+    each = list(lives)
+    return Live(
+        each[0].steps,
+        _mean([own.episode_return for own in each]),
+        _mean([own.loss for own in each]),
+        sum(own.updates for own in each),
+        each[0].steps_per_second,
+        _mean([own.exploration for own in each]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -10,8 +10,10 @@ from time import perf_counter
 
 from workers.learning.algorithms.config import Config
 from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution.base import ChunkTotals, Live, Plan
+from workers.learning.execution.base import ChunkTotals, Executor, Live, Plan
+from workers.learning.execution.joint import Joint
 from workers.learning.execution.learner import Learner
+from workers.learning.joint_simulator import JointSimulator
 
 
 class Serial(Learner):
@@ -30,9 +32,12 @@ class Serial(Learner):
 
 def make(
     config: Config, simulator: SimulatorSpec, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
-) -> Serial:
-    """Make the simulator and the executor; see `make_executor`."""
-    return Serial(config, simulator.make(), plan, seed, clock)
+) -> Executor:
+    """Make the simulator and the executor; see `make_executor`. In a joint simulator several agents learn together."""
+    made = simulator.make_any()
+    if isinstance(made, JointSimulator):
+        return Joint(config, made, plan, seed, clock)
+    return Serial(config, made, plan, seed, clock)
 
 
 __all__ = ["Live", "Plan", "Serial", "make"]

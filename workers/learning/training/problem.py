@@ -72,7 +72,7 @@ class TrainingProblem(Protocol):
         ...
 
     def save(self, policy: Any) -> bytes:
-        """A policy as the artifact that would answer."""
+        """A policy, or one for each role by its name, as the artifact that would answer."""
         ...
 
     def load(self, artifact: bytes) -> Any:

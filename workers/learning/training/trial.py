@@ -1,6 +1,6 @@
 """One learner of a training: it learns up to a share of its budget, is compared, and keeps the best that it had."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from time import perf_counter
 from typing import Any
@@ -9,13 +9,15 @@ import msgspec
 import numpy as np
 
 from app.policies.artifact import SHARED
+from workers.learning.agent import Agent
+from workers.learning.algorithms.base import Exported
 from workers.learning.algorithms.config import encode
 from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.prepare import imitate, take_over
 from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import STEPS, Request, configured
+from workers.learning.training.request import STEPS, Request, Untrainable, configured
 
 ENVIRONMENTS = 512
 CHUNK_STEPS = 1 << 17
@@ -91,9 +93,16 @@ class Trial:
         """
         if self._prepared:
             return
-        take_over(self.runner.agent, self.problem, self.request)
-        self.imitated = imitate(self.runner.agent, self.problem, self.request, self.entry.seed, planned)
+        if self.request.start is not None or self.request.imitate is not None:
+            self._begin(planned)
         self._prepared = True
+
+    def _begin(self, planned: Planned | None) -> None:
+        agent = self.runner.agent
+        if not isinstance(agent, Agent):
+            raise Untrainable("agents that learn together begin from nothing: leave out start_from and imitate")
+        take_over(agent, self.problem, self.request)
+        self.imitated = imitate(agent, self.problem, self.request, self.entry.seed, planned)
 
     def advance(self) -> None:
         """Learn for a chunk, about half a second, or up to the next rung."""
@@ -104,14 +113,19 @@ class Trial:
     @property
     def artifact(self) -> bytes:
         """What has been learned so far."""
-        kind, config, arrays = self.runner.agent.export()
-        header = {"algorithm": self.entry.algorithm, **config}
-        return self.problem.save(SHARED[kind].build(header, dict(arrays)))
+        found = self.runner.agent.export()
+        several = isinstance(found, Mapping)
+        learned = {role: self._built(one) for role, one in found.items()} if several else self._built(found)
+        return self.problem.save(learned)
 
     def compared(self) -> Candidate:
         """What has been learned so far, and how good it is."""
         artifact = self.artifact
         return Candidate(artifact, self.problem.score(artifact))
+
+    def _built(self, exported: Exported) -> Any:
+        kind, config, arrays = exported
+        return SHARED[kind].build({"algorithm": self.entry.algorithm, **config}, dict(arrays))
 
     @property
     def report(self) -> dict[str, Any]:

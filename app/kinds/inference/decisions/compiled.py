@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
-from app.kinds.inference.decisions.choose import Chooser, OneForAll, chooser
+from app.kinds.inference.awarding import Together
+from app.kinds.inference.decisions.choose import Chooser
+from app.kinds.inference.drift import Watch
 from app.kinds.inference.heuristics import BASELINES, WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -36,6 +38,7 @@ class Compiled:
     Attributes:
         seconds: that batches are expected to take, [C, V, K]; None without a domain model.
         version: of the agent that answers; of several, the newest.
+        watch: tells how far reports are from the domain model; None without one.
         heuristic: answers where no agent does.
         responder: answers.
     """
@@ -46,8 +49,9 @@ class Compiled:
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
         self.seconds: NDArray[np.float64] | None = None if model is None else model.seconds()
+        self.watch = None if model is None else Watch(self.layout, model)
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
-        self.heuristic = OneForAll(Projector(self.layout, self.seconds), self._rule)
+        self.heuristic = Chooser(Projector(self.layout, self.seconds), self._rule)
         self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
         self.responder = self._responder()
 
@@ -65,10 +69,10 @@ class Compiled:
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
         """Who chooses by these policies, by role; the heuristic where a role has none."""
-        roles = layouts(self.layout)
-        projectors = [Projector(layout, self.seconds) for layout in roles.values()]
-        policies = [part(artifacts[role], role).policy if role in artifacts else self._rule for role in roles]
-        return chooser(self.layout, projectors, policies)
+        policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
+        one = self.layout.spec.policies == "one"
+        policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._rule)
+        return Chooser(Projector(self.layout, self.seconds), policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
         """Who chooses by one agent in every role that it was made for."""

@@ -37,6 +37,10 @@ class Ledger:
         dropped: requests that were given up since the ledger was made.
         servers: those that are on, by their place in the fleet.
         carried: whether the client decides by itself.
+        ended: batches that have ended since the ledger was made, each with its server's place.
+        worth, judged: sum of the response qualities of what was answered or dropped since then, and of how many
+            requests; by the weights of their users.
+        midnight, counted_from: as in ``RunState``.
     """
 
     def __init__(self, layout: Layout, fleet: Fleet, seconds: NDArray[np.float64] | None, state: RunState) -> None:
@@ -55,6 +59,10 @@ class Ledger:
         self._zero_at = layout.quality.zero_at.tolist()
         self._counts = [[0] * len(layout.servers) for _ in range(3)]
         self._soonest: float | None = None
+        self.ended: list[tuple[int, Batch]] = []
+        self.worth = self.judged = 0.0
+        self.midnight, self.counted_from = state.midnight, state.counted_from
+        self._arrivals = list(state.counts) or [0] * len(layout.users)
         for place, server in self.servers.items():
             self._counts[_status(server)][fleet.of[place]] += 1
 
@@ -71,6 +79,9 @@ class Ledger:
             tuple(self._quality),
             self.requests,
             self.carried,
+            self.midnight,
+            self.counted_from,
+            tuple(self._arrivals),
             tuple(self._ended),
             tuple(map(tuple, self._arrived)),
         )
@@ -98,6 +109,7 @@ class Ledger:
         self._at[user].append(at)
         self._ids[user].append(f"#{self.requests}" if name is None else name)
         self.requests += 1
+        self._arrivals[user] += 1
         window = self.layout.spec.control_seconds
         self._rate[user] += exp((at - self.now) / window) / window
         ago = self._part - part_of(at, window)
@@ -111,6 +123,7 @@ class Ledger:
         user, variant, ended = server.batch.user, server.batch.variant, np.array(server.batch.at)
         quality = self.layout.quality.quality(user, variant, at - ended)
         self._count(user, len(ended), float(quality.sum()), at)
+        self.ended.append((place, server.batch))
         self._note_pace(place, server.batch, at)
         self._put(place, server._replace(batch=None))
 
@@ -202,6 +215,12 @@ class Ledger:
         """Mean response quality of each user; 1 before the first answer, [U]."""
         return [q / n if n > 0 else 1.0 for q, n in zip(self._quality, self._answered, strict=True)]
 
+    def counted(self) -> tuple[float, list[int]]:
+        """Since when requests have been counted, and how many came of each user, [U]; the count begins anew."""
+        since, counts = self.counted_from, self._arrivals
+        self.counted_from, self._arrivals = self.now, [0] * len(counts)
+        return since, counts
+
     def names(self) -> Iterable[str]:
         """Of all requests that wait or are worked on."""
         yield from (name for ids in self._ids for name in ids)
@@ -257,6 +276,8 @@ class Ledger:
 
     def _count(self, user: int, requests: int, quality: float, at: float) -> None:
         """Requests that were answered or dropped at a moment, which is not after ``now``."""
+        weight = self.layout.spec.users[user].weight
+        self.worth, self.judged = self.worth + weight * quality, self.judged + weight * requests
         known = exp((at - self.now) / self.layout.spec.episode_seconds)
         self._answered[user] += requests * known
         self._quality[user] += quality * known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from app.kinds.inference.layout import Layout
@@ -64,6 +65,8 @@ class RunState(NamedTuple):
             over ``episode_seconds``: a run of days tells of its users what an episode does, [U].
         requests: how many have arrived.
         carried: whether the client decides by itself.
+        midnight: seconds since 0:00 UTC at the run's start; None for a run of a version that did not keep it.
+        counted_from, counts: requests that have arrived since a moment, [U].
         ended: the last batches that ended, the newest last: position and pace as in ``recent.Recent``.
         arrived: requests of each user in the present part of a control interval and the ``recent.PARTS`` before it,
             the newest last, [U].
@@ -78,17 +81,20 @@ class RunState(NamedTuple):
     quality: tuple[float, ...]
     requests: int
     carried: bool
+    midnight: float | None = None
+    counted_from: float = 0.0
+    counts: tuple[int, ...] = ()
     ended: tuple[tuple[int, float], ...] = ()
     arrived: tuple[tuple[int, ...], ...] = ()
 
 
-def begin(layout: Layout, fleet: Fleet, *, carried: bool) -> RunState:
+def begin(layout: Layout, fleet: Fleet, *, carried: bool, midnight: float | None = None) -> RunState:
     """A run that has reported nothing: nobody waits, and of each class the minimum of servers is up."""
     users = len(layout.users)
     up = [place for position, count in enumerate(layout.minimum) for place in fleet.members(position)[:count]]
     zeros = (0.0,) * users
     servers = {place: Server(up=True) for place in up}
-    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, zeros, zeros, zeros, 0, carried)
+    return RunState(0.0, 0.0, (Waiting((), ()),) * users, servers, zeros, zeros, zeros, 0, carried, midnight)
 
 
 def pack(state: RunState) -> list[Any]:
@@ -98,8 +104,7 @@ def pack(state: RunState) -> list[Any]:
 
 def unpack(stored: list[Any]) -> RunState:
     """The state whose ``pack`` went through JSON."""
-    now, control, queues, servers, rate, answered, quality, requests, carried, *recent = stored
-    ended, arrived = recent or ((), ())  # runs that were begun before these were kept have none
+    now, control, queues, servers, rate, answered, quality, requests, carried, *rest = stored
     return RunState(
         float(now),
         float(control),
@@ -110,9 +115,23 @@ def unpack(stored: list[Any]) -> RunState:
         tuple(map(float, quality)),
         requests,
         carried,
-        tuple((batch, float(pace)) for batch, pace in ended),
-        tuple(map(tuple, arrived)),
+        *_counted(*rest[:3]),
+        *_recent(*rest[3:]),
     )
+
+
+def _counted(
+    midnight: float | None = None, since: float = 0.0, counts: Sequence[int] = ()
+) -> tuple[float | None, float, tuple[int, ...]]:
+    """Fields that rows of an earlier version have not."""
+    return midnight, float(since), tuple(counts)
+
+
+def _recent(
+    ended: list[Any] | None = None, arrived: list[Any] | None = None
+) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, ...], ...]]:
+    """What a run keeps of its last transitions; nothing for one of a version that did not."""
+    return tuple((batch, float(pace)) for batch, pace in ended or ()), tuple(map(tuple, arrived or ()))
 
 
 def _batch(stored: list[Any] | None) -> Batch | None:

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from pydantic import BaseModel, Field
 
-from app.kinds.contract.decision import Source
+from app.kinds.contract.decision import Drifts, Source
 
 
 class EncodedReason(msgspec.Struct, frozen=True):
@@ -118,4 +118,5 @@ class Decision(BaseModel):
     )
     valid_for_iterations: int = Field(description="For how many iterations it holds; 0 once the run is complete.")
     decided_at: datetime
+    drift: Drifts = None
     shadow: ShadowStep | None = Field(default=None, description="The run's shadow, if it has one.")

@@ -20,7 +20,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print a JSON list with an en
 
 def register(cli: typer.Typer) -> None:
     """Add the import of traces to the ``steward`` command."""
-    imports = typer.Typer(help="Read traces of batch jobs and workflows.", no_args_is_help=True)
+    imports = typer.Typer(no_args_is_help=True)
     cli.add_typer(imports, name="import")
     imports.callback()(_imports)
     imports.command()(swf)
@@ -28,7 +28,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read traces of batch jobs and workflows: check them, tell what they lack, convert and upload them."""
+    """Read logs of your own: check them, tell what they lack, and upload them."""
 
 
 def swf(

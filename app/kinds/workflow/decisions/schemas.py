@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import BaseModel, Field
 
-from app.kinds.contract.decision import Source
+from app.kinds.contract.decision import Drifts, Source
 
 
 class EncodedPlacement(msgspec.Struct, frozen=True):
@@ -207,4 +207,5 @@ class QueueDecision(BaseModel):
     warnings: list[ReportWarning]
     valid_for_iterations: int = Field(description="Until the next report: 1.")
     decided_at: datetime
+    drift: Drifts = None
     shadow: QueueShadow | None = None

@@ -18,10 +18,11 @@ from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.per_user import Client
 from app.kinds.inference.state import CONTROL
 from app.policies.artifact import Artifact
 from tests.app.kinds.inference.runs import NOW, Live, arrivals, compiled
-from tests.app.kinds.inference.workloads import QUALITY, spec
+from tests.app.kinds.inference.workloads import spec
 
 
 class Scripted:
@@ -29,19 +30,17 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, dispatch: int = WAIT, control: int = WAIT, gain: float | None = None) -> None:
-        self.dispatch, self.control, self.gain = dispatch, control, gain
+    def __init__(self, dispatch: int = WAIT, control: int = WAIT) -> None:
+        self.dispatch, self.control = dispatch, control
 
     def act(self, situation: Situation) -> Choice:
         action = self.control if situation.state.asked[0] == CONTROL else self.dispatch
         legal: NDArray[np.bool_] = situation.view.mask
         action = action if legal[0, action] or action < 0 else WAIT
-        values = np.zeros(legal.shape)
-        values[0, action] = self.gain or 0.0
-        return Choice(np.array([action]), None if self.gain is None else values)
+        return Choice(np.array([action]))
 
 
-def agent(policy: Any, layout: Layout) -> Artifact:
+def agent(policy: Any, layout: Layout | Client) -> Artifact:
     return Artifact(policy, tuple(layout.entries), layout.actions, {}, "inference")
 
 
@@ -229,45 +228,6 @@ def test_a_thousand_waiting_requests_are_decided_quickly(known: bool) -> None:
 @pytest.mark.parametrize("policies", ["one", "per_user"])
 def test_users_or_all_have_a_role(policies: str) -> None:
     assert KIND.roles(spec(policies=policies)) == (("default",) if policies == "one" else ("web", "mobile"))
-
-
-class TestPerUser:
-    """A policy of each user; a server takes the user whose policy expects most."""
-
-    def run(self, web: Scripted, mobile: Scripted, **changed: Any) -> Live:
-        wanted = spec(policies="per_user", **changed)
-        alone = {user.name: KIND.layout(wanted.model_copy(update={"users": (user,)})) for user in wanted.users}
-        made = {name: agent(policy, alone[name]) for name, policy in (("web", web), ("mobile", mobile))}
-        for artifact in made.values():
-            KIND.check(artifact, KIND.layout(wanted))
-        return Live(compiled(wanted, made))
-
-    def first(self, run: Live) -> str:
-        decision = run.report(0.3, arrived=[*arrivals("mobile", 0.1), *arrivals("web", 0.2)])
-        assert decision.source == "agent"
-        return decision.start[0].user
-
-    def test_who_expects_most_is_served(self) -> None:
-        assert self.first(self.run(Scripted(1, gain=0.2), Scripted(1, gain=0.1))) == "web"
-        assert self.first(self.run(Scripted(1, gain=0.1), Scripted(1, gain=0.2))) == "mobile"
-
-    def test_a_users_weight_counts(self) -> None:
-        users = [{"name": "web", "weight": 1, "quality": QUALITY}, {"name": "mobile", "weight": 3, "quality": QUALITY}]
-        assert self.first(self.run(Scripted(1, gain=0.2), Scripted(1, gain=0.1), users=users)) == "mobile"
-
-    def test_at_equal_gains_and_without_any_the_longest_wait_counts(self) -> None:
-        assert self.first(self.run(Scripted(1, gain=0.1), Scripted(1, gain=0.1))) == "mobile"
-        assert self.first(self.run(Scripted(1), Scripted(1, gain=9.0))) == "mobile"
-
-    def test_who_waits_leaves_the_server_to_others(self) -> None:
-        assert self.first(self.run(Scripted(1, gain=-1.0), Scripted(WAIT, gain=0.0))) == "web"
-
-    def test_servers_turn_as_most_policies_want(self) -> None:
-        servers = [{"name": "cpu", "minimum": 1, "maximum": 2, "startup_seconds": 5}]
-        on = KIND.layout(spec(servers=servers, users=[{"name": "web", "quality": QUALITY}])).scaling(0, on=True)
-        both = self.run(Scripted(control=on), Scripted(control=on), servers=servers)
-        assert both.report(0.0).servers == {"cpu": 2}
-        assert self.run(Scripted(control=on), Scripted(), servers=servers).report(0.0).servers == {"cpu": 1}
 
 
 def test_runs_that_are_decided_together_get_what_each_gets_by_itself() -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.kinds.contract.engine import Snapshot
-from app.kinds.contract.policy import Policy, Situation
-from app.kinds.inference.decisions.choose import OneForAll
+from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.inference.awarding import Together
+from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import MOST_TURNS, decide
 from app.kinds.inference.heuristics import Composed, LargestBatch, Lookahead, Utilisation
-from app.kinds.inference.layout import Layout
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
@@ -30,7 +31,7 @@ COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "
 """Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
 
 
-class Remembering(OneForAll):
+class Remembering(Chooser):
     """Asks a policy, and keeps what it was asked."""
 
     asked: Asked
@@ -57,7 +58,7 @@ def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float,
             ledger.drop()
             for place, on in decide([ledger], chooser)[0].turns:
                 starting.pop(place, None)
-                if on and not ledger.servers[place].up:
+                if on and place in ledger.servers and not ledger.servers[place].up:
                     starting[place] = ledger.now + float(made.startup[compiled.fleet.of[place]])
         ledger.drop()
     return chooser.asked
@@ -94,23 +95,52 @@ def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
             return asked
 
 
-POLICIES: Mapping[str, Callable[[Layout], Policy]] = {
-    "lookahead": lambda _: Composed(Lookahead(), Utilisation(0.5)),
-    "largest_batch": lambda _: Composed(LargestBatch(), Utilisation()),
-    "grbal": planner,
-}
+class Offering:
+    """An agent of a user: offers the largest batch that is legal, the dearer the longer its own requests have waited.
+
+    While many of them wait it turns servers off and on: no sense, but all that can be done.
+    """
+
+    name = "offering"
+
+    def __init__(self, client: Client, price: int) -> None:
+        self.client, self.price = client, price
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        seen, legal = situation.view
+        column = {name.split(".")[0]: position for position, name in reversed(list(enumerate(self.client.entries)))}
+        price = np.where(seen[:, column["oldest"]] > 0.2, 2, self.price)
+        first = 1 + price * self.client.starts
+        place = np.arange(legal.shape[1])
+        own = (place >= first[:, None]) & (place < first[:, None] + self.client.starts)
+        turns = (place > 3 * self.client.starts) & (seen[:, column["waiting"]] > 0.2)[:, None]
+        wanted = legal & (own | turns)
+        return Choice(np.where(wanted, place, WAIT).max(axis=1))
 
 
-@pytest.mark.parametrize("name", POLICIES)
+def policies(made: Layout) -> dict[str, Policy]:
+    """Of users together, and of all at once."""
+    known = {name: Offering(client, price) for price, (name, client) in enumerate(clients(made).items())}
+    return {
+        "lookahead": Composed(Lookahead(), Utilisation(0.5)),
+        "largest": Composed(LargestBatch(), Utilisation()),
+        "together": Together(made, known, Composed(Lookahead(), Utilisation(0.5))),
+        "grbal": planner(made),
+        "one of them": Together(made, dict(list(known.items())[:1]), Composed(LargestBatch(), Utilisation())),
+    }
+
+
+@pytest.mark.parametrize("name", ["lookahead", "largest", "grbal", "together", "one of them"])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
-    random, made = np.random.default_rng(seed), layout(**SMALL)
-    policy = POLICIES[name](made)
+    random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
+    policy = policies(made)[name]
     times = [np.sort(random.uniform(0, 11.9, random.integers(20, 60))) for _ in range(2)]
     model, log = service(made, SECONDS), Recorded([own + 100.0 for own in times], 100.0, 100.0)
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
     trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
-    assert len(trained) > 40
+    assert len(trained) > 25
     assert trained[-1][1] is not None
     assert (trained[-1][1].batch >= 0).any()
     assert (trained[-1][1].arrived > 0).any()

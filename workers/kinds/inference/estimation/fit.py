@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from app.kinds.inference.drift import ARRIVALS_OF, SECONDS_OF
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.model import Floats, ServiceModel
 from app.kinds.inference.samples.content import BATCH, CORES, SECONDS, SERVER, VARIANT, Content
 from workers.estimators.base import TooLittleData
-from workers.inputs import Workload
+from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
 from workers.kinds.inference.estimation.counts import counted
@@ -32,11 +33,16 @@ def fit(workload: Workload, seed: int) -> Fitted:
     """
     layout = Layout(workload.spec)
     contents: Sequence[Content] = [content for _, content in workload.samples]
-    rows = thinned(measured(contents), np.random.default_rng([seed, 2]))
+    slower = [slowdown(layout, name, workload.drift) for name, _ in workload.samples]
+    rows = thinned(measured(contents, slower), np.random.default_rng([seed, 2]))
     _check(layout, rows, contents)
-    counts = counted([content.requests for content in contents], len(layout.users), workload.spec.control_seconds)
+    recent = () if workload.drift is None else workload.drift.recent
+    older = [content for name, content in workload.samples if name not in recent] or contents
+    counts = counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
-    arrivals = [fit_arrivals(one) for one in logs]
+    arrivals = [
+        shifted(fit_arrivals(one), load(name, workload.drift)) for name, one in zip(layout.users, logs, strict=True)
+    ]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
     model = tabulated(layout, service, rows, tested.factor, arrivals)
@@ -44,11 +50,37 @@ def fit(workload: Workload, seed: int) -> Fitted:
     return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 
-def measured(contents: Sequence[Content]) -> Rows:
-    """The measured batches of all executions."""
+def measured(contents: Sequence[Content], slower: Sequence[Floats] = ()) -> Rows:
+    """The measured batches of all executions; ``slower``: of each, factors by variant of what was measured, [V]."""
     table = np.concatenate([np.zeros((0, 5)), *(content.batches for content in contents)])
     variant, server = (table[:, column].astype(np.intp) for column in (VARIANT, SERVER))
-    return Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, SECONDS])
+    rows = Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, SECONDS])
+    if not slower:
+        return rows
+    which = np.repeat(np.arange(len(contents)), [len(content.batches) for content in contents])
+    return rows._replace(seconds=rows.seconds * np.stack(slower)[which, variant])
+
+
+def slowdown(layout: Layout, execution: str, drift: Shift | None) -> Floats:
+    """By variant, what an execution's seconds have become, [V]; of variants that none has noticed the geometric mean of
+    the others, for they run on the same servers.
+    """
+    if drift is None or execution in drift.recent:
+        return np.ones(len(layout.variants))
+    known = {name: drift.factors.get(f"{SECONDS_OF}{name}") for name in layout.variants}
+    logs = [float(np.log(factor)) for factor in known.values() if factor is not None]
+    others = float(np.exp(np.mean(logs))) if logs else 1.0
+    return np.array([others if factor is None else factor for factor in known.values()])
+
+
+def load(user: str, drift: Shift | None) -> float:
+    """What a user's requests per second have become."""
+    return 1.0 if drift is None else drift.factors.get(f"{ARRIVALS_OF}{user}", 1.0)
+
+
+def shifted(fitted: Arrivals, factor: float) -> Arrivals:
+    """Arrivals at another level: runs tell of no time of day, so what they report is measured by the factor alone."""
+    return fitted._replace(rate=fitted.rate * factor)
 
 
 def tabulated(

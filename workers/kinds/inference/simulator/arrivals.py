@@ -150,3 +150,14 @@ def counted(load: Load, streams: Words, rates: Floats, places: Integers, b: int,
         count += 1
         time = following(load, streams, rates, places, b, u, time)
     return count
+
+
+@kernel
+def arrived(load: Load, streams: Words, rates: Floats, places: Integers, b: int, u: int, seed: np.uint64) -> Floats:
+    """When each request of a user comes in the whole episode; its stream is used up."""
+    times = np.empty(counted(load, streams, rates, places, b, u, seed))
+    time = opened(load, streams, rates, places, b, u, seed)
+    for i in range(len(times)):
+        times[i] = time
+        time = following(load, streams, rates, places, b, u, time)
+    return times

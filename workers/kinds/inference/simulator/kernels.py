@@ -29,12 +29,12 @@ from workers.kinds.inference.simulator.compiling import borrowed, inlined, kerne
 MOST_ASKED = 4  # decisions about servers at one instant
 NOBODY = -1
 
-# columns of Worlds.clock [B, 3], .counts [B, 8], .user_time [B, U, 4], .user_count [B, U, 5], .server_time [B, S, 3],
+# columns of Worlds.clock [B, 3], .counts [B, 8], .user_time [B, U, 5], .user_count [B, U, 7], .server_time [B, S, 3],
 # .server_count [B, S, 5]; of the amounts [B, 7] that a step adds up
 NOW, BURN, CONTROL_AT = range(3)
 EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING, FINISHED = range(8)
-NEXT, RATE, RATE_AT, QUALITY = range(4)
-HEAD, LENGTH, CAME, SETTLED, PART = range(5)
+NEXT, RATE, RATE_AT, QUALITY, MISSED = range(5)
+HEAD, LENGTH, CAME, SETTLED, DECIDED, COMING, PART = range(7)
 UNTIL, EXPECTED, EARNED = range(3)
 STATUS, LOADED, PASSED, SERVES, HOLDS = range(5)
 LOST, COST, SWITCHED, GAINED, DROPPED, DELAY, ON = range(7)
@@ -110,7 +110,8 @@ class Worlds(NamedTuple):
 
     Attributes:
         clock, counts: of each, [B, 3] and [B, 8].
-        user_time, user_count: [B, U, 4] and [B, U, 5].
+        user_time, user_count: [B, U, 5] and [B, U, 7]. ``MISSED`` is what qualities lack of 1, of the requests that
+            are ``DECIDED``: dropped, or started; ``COMING`` are all of the episode.
         server_time, server_count: [B, S, 3] and [B, S, 5].
         queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
         streams, rates, places: of the arrivals, [B, U] each.
@@ -174,6 +175,8 @@ def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: 
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
+    worlds.user_count[b, u, DECIDED] += 1
+    worlds.user_time[b, u, MISSED] += 1.0
     worlds.counts[b, WAITING] -= 1
     amounts[b, LOST] += given.weight[b, u]
     amounts[b, DROPPED] += 1.0
@@ -244,6 +247,8 @@ def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int
         earned += worth(rules, given, b, user, variant, delay)
         amounts[b, DELAY] += delay
     counts[b, user, LENGTH] -= taken
+    counts[b, user, DECIDED] += taken
+    worlds.user_time[b, user, MISSED] += taken - earned
     worlds.counts[b, WAITING] -= taken
     amounts[b, LOST] += given.weight[b, user] * (taken - earned)
     amounts[b, GAINED] += earned
@@ -438,7 +443,8 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
             worlds.clock[b, BURN] += given.price[b, klass]
     streams, rates, places = worlds.streams, worlds.rates, worlds.places
     for u in range(given.zero_at.shape[1]):
-        worlds.counts[b, REQUESTS] += counted(load, streams, rates, places, b, u, given.seed[b])
+        worlds.user_count[b, u, COMING] = counted(load, streams, rates, places, b, u, given.seed[b])
+        worlds.counts[b, REQUESTS] += worlds.user_count[b, u, COMING]
         worlds.user_time[b, u, NEXT] = opened(load, streams, rates, places, b, u, given.seed[b])
 
 

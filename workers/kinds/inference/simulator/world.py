@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.quality import jain
 from app.kinds.inference.recent import BATCHES, PARTS, PARTS_OF_INTERVAL, Recent
 from app.kinds.inference.state import State
 from workers.evaluation.world import Disturbed
@@ -33,9 +34,18 @@ OUTCOMES = (
     Outcome("server_hours", "h"),
     Outcome("cost"),
 )
+FAIRNESS = Outcome("jain", SHARE)
+"""Jain's index of the users' mean qualities; counted, with each of these, where there are several users."""
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s.
 HORIZON = 5  # control intervals after which what is paid counts 1/e, for learners
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
+
+
+def outcomes_of(layout: Layout) -> Sequence[Outcome]:
+    """What users count of an episode."""
+    if len(layout.users) == 1:
+        return OUTCOMES
+    return (*OUTCOMES, FAIRNESS, *(Outcome(f"quality.{user}", SHARE) for user in layout.users))
 
 
 class Ticks:
@@ -61,7 +71,6 @@ class InferenceWorld(Disturbed):
         believed: the domain model that policies and the service go by, where it isn't the one that is followed.
     """
 
-    outcomes = OUTCOMES
     terms_of = TERMS
     advice: slice | None = None
     parameters: Sequence[str]
@@ -77,6 +86,7 @@ class InferenceWorld(Disturbed):
     ) -> None:
         super().__init__(conditions.batch, conditions.seed, 1)
         self.layout, self.models, self.recorded = layout, models, recorded
+        self.outcomes = outcomes_of(layout)
         self.memoryless = conditions.options.get("service") == "exponential"
         self.renews, self.held_out = conditions.purpose == "learning", len(models) - 1
         spec = layout.spec
@@ -168,6 +178,7 @@ class InferenceWorld(Disturbed):
         done = self.worlds.counts[:, kernels.ENDED] == 1
         pay = self.paid * (self.requests if self.renews else 1.0)
         if self.renews and done.any():
+            self.ended = standing(self.worlds, self.rules.until)
             self._begin_anew(np.flatnonzero(done))
         discount = np.exp(-elapsed / (HORIZON * self.rules.window)).astype(np.float32)
         observation, mask = self.view
@@ -214,6 +225,7 @@ class InferenceWorld(Disturbed):
         kernels.fairness(self.given, self.worlds, unfair)
         if ended is not None:
             unfair[ended == 1] = 0.0
+        self.ending = (self.worlds.counts[:, kernels.ENDED] == 1) & (True if ended is None else ended == 0)
         requests = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1)
         part = self.amounts
         self.terms = np.stack(
@@ -238,7 +250,11 @@ class InferenceWorld(Disturbed):
             part[:, kernels.ON] / 3600,
             part[:, kernels.COST],
         )
-        return np.stack(columns, axis=1)
+        if len(self.layout.users) == 1:
+            return np.stack(columns, axis=1)
+        now = standing(self.worlds, self.rules.until)
+        fair = np.concatenate([now.jain[:, None], now.quality], axis=1) * self.ending[:, None]
+        return np.concatenate([np.stack(columns, axis=1), fair], axis=1)
 
     def _seeds(self, count: int) -> NDArray[np.uint64]:
         drawn = self.random.integers(0, 1 << 63, 1 if self.same else count, np.uint64)
@@ -333,6 +349,30 @@ class InferenceWorld(Disturbed):
         self._look()
 
 
+class Standing(NamedTuple):
+    """How users stand in B episodes, by their requests whose fate is decided.
+
+    Attributes:
+        missed: what their qualities lack of 1, over all requests of the user in the episode, [B, U].
+        quality: mean of them; 1 before the first, [B, U].
+        jain: index of the qualities, [B].
+        share: of the episode that is over, [B].
+    """
+
+    missed: Floats
+    quality: Floats
+    jain: Floats
+    share: Floats
+
+
+def standing(worlds: kernels.Worlds, until: float) -> Standing:
+    """See ``Standing``; ``until``: seconds for which requests come."""
+    missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
+    quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
+    share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
+    return Standing(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
+
+
 def _copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
@@ -363,8 +403,8 @@ def _worlds(batch: int, layout: Layout) -> kernels.Worlds:
     return kernels.Worlds(
         clock=np.zeros((batch, 3)),
         counts=np.zeros((batch, 8), np.int64),
-        user_time=np.zeros((batch, users, 4)),
-        user_count=np.zeros((batch, users, 5), np.int64),
+        user_time=np.zeros((batch, users, 5)),
+        user_count=np.zeros((batch, users, 7), np.int64),
         server_time=np.zeros((batch, servers, 3)),
         server_count=np.zeros((batch, servers, 5), np.int64),
         queue=np.zeros((batch, users, room)),

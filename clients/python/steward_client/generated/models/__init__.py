@@ -1,5 +1,7 @@
 """Contains all the data models used in inputs/outputs"""
 
+from .adaptation_read import AdaptationRead
+from .adaptation_read_state import AdaptationReadState
 from .agent_read import AgentRead
 from .agent_read_report import AgentReadReport
 from .arrived import Arrived
@@ -17,6 +19,15 @@ from .decision_predicted import DecisionPredicted
 from .decision_reason import DecisionReason
 from .decision_source import DecisionSource
 from .disturbances import Disturbances
+from .drift_notice import DriftNotice
+from .drift_notice_direction import DriftNoticeDirection
+from .drift_read import DriftRead
+from .drift_response import DriftResponse
+from .drift_response_algorithm_type_0 import DriftResponseAlgorithmType0
+from .drift_response_respond import DriftResponseRespond
+from .drift_step import DriftStep
+from .drift_step_figures import DriftStepFigures
+from .drift_step_state import DriftStepState
 from .drop import Drop
 from .evaluation_read import EvaluationRead
 from .evaluation_read_request import EvaluationReadRequest
@@ -102,6 +113,7 @@ from .page_exogenous_read import PageExogenousRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
+from .page_promotion_listed import PagePromotionListed
 from .page_series_read import PageSeriesRead
 from .page_workload_listed import PageWorkloadListed
 from .parent import Parent
@@ -113,6 +125,8 @@ from .prediction_features import PredictionFeatures
 from .prediction_predicted import PredictionPredicted
 from .problem import Problem
 from .problem_field import ProblemField
+from .promotion_listed import PromotionListed
+from .promotion_listed_figures_type_0 import PromotionListedFiguresType0
 from .promotion_read import PromotionRead
 from .promotion_request import PromotionRequest
 from .promotion_request_require_item import PromotionRequestRequireItem
@@ -153,6 +167,8 @@ from .shadow_read import ShadowRead
 from .shadow_starts import ShadowStarts
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
+from .shift import Shift
+from .shift_factors import ShiftFactors
 from .skipped_lines import SkippedLines
 from .spread import Spread
 from .started import Started
@@ -213,6 +229,8 @@ from .workload_read import WorkloadRead
 from .workload_read_champions import WorkloadReadChampions
 
 __all__ = (
+    "AdaptationRead",
+    "AdaptationReadState",
     "AgentRead",
     "AgentReadReport",
     "Arrived",
@@ -230,6 +248,15 @@ __all__ = (
     "DecisionReason",
     "DecisionSource",
     "Disturbances",
+    "DriftNotice",
+    "DriftNoticeDirection",
+    "DriftRead",
+    "DriftResponse",
+    "DriftResponseAlgorithmType0",
+    "DriftResponseRespond",
+    "DriftStep",
+    "DriftStepFigures",
+    "DriftStepState",
     "Drop",
     "EvaluationRead",
     "EvaluationReadRequest",
@@ -313,6 +340,7 @@ __all__ = (
     "PageIterationRead",
     "PageJobRead",
     "PageModelRead",
+    "PagePromotionListed",
     "PageSeriesRead",
     "PageWorkloadListed",
     "Parent",
@@ -324,6 +352,8 @@ __all__ = (
     "PredictionPredicted",
     "Problem",
     "ProblemField",
+    "PromotionListed",
+    "PromotionListedFiguresType0",
     "PromotionRead",
     "PromotionRequest",
     "PromotionRequestRequireItem",
@@ -364,6 +394,8 @@ __all__ = (
     "ShadowStarts",
     "ShadowStep",
     "ShadowStepAllocationType0",
+    "Shift",
+    "ShiftFactors",
     "SkippedLines",
     "Spread",
     "Started",

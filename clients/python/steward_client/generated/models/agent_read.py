@@ -33,8 +33,8 @@ class AgentRead:
     """ Whether it has ever been the one that answers. """
     report: AgentReadReport
     """ Return with interval and by term, every heuristic's beside it, the exact optimum where there is one, and in
-    `reason` why it was promoted or not. Of schedulers also `pictures` of one sequence that it was judged on; lists
-    leave them out. """
+    `reason` why it was promoted or not. Of some kinds also `pictures` of what it did beside others; lists leave
+    them out. """
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

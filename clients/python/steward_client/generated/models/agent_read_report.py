@@ -12,8 +12,7 @@ T = TypeVar("T", bound="AgentReadReport")
 @_attrs_define
 class AgentReadReport:
     """Return with interval and by term, every heuristic's beside it, the exact optimum where there is one, and in `reason`
-    why it was promoted or not. Of schedulers also `pictures` of one sequence that it was judged on; lists leave them
-    out.
+    why it was promoted or not. Of some kinds also `pictures` of what it did beside others; lists leave them out.
 
     """
 

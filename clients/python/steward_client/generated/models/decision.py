@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..models.decision_delta import DecisionDelta
     from ..models.decision_predicted import DecisionPredicted
     from ..models.decision_reason import DecisionReason
+    from ..models.drift_notice import DriftNotice
     from ..models.shadow_step import ShadowStep
 
 
@@ -63,6 +64,8 @@ class Decision:
     chances: DecisionChances | Unset = UNSET
     """ How likely each target is to be met at this allocation: a run's at its end, if the allocation is held; an
     iteration's in the next one. None before the first model, and of set points. """
+    drift: list[DriftNotice] | None | Unset = UNSET
+    """ What was found to have drifted by the report that this answers; told once. """
     shadow: None | ShadowStep | Unset = UNSET
     """ The run's shadow, if it has one. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -107,6 +110,18 @@ class Decision:
         if not isinstance(self.chances, Unset):
             chances = self.chances.to_dict()
 
+        drift: list[dict[str, Any]] | None | Unset
+        if isinstance(self.drift, Unset):
+            drift = UNSET
+        elif isinstance(self.drift, list):
+            drift = []
+            for drift_type_0_item_data in self.drift:
+                drift_type_0_item = drift_type_0_item_data.to_dict()
+                drift.append(drift_type_0_item)
+
+        else:
+            drift = self.drift
+
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
             shadow = UNSET
@@ -138,6 +153,8 @@ class Decision:
         )
         if chances is not UNSET:
             field_dict["chances"] = chances
+        if drift is not UNSET:
+            field_dict["drift"] = drift
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -150,6 +167,7 @@ class Decision:
         from ..models.decision_delta import DecisionDelta  # noqa: PLC0415
         from ..models.decision_predicted import DecisionPredicted  # noqa: PLC0415
         from ..models.decision_reason import DecisionReason  # noqa: PLC0415
+        from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.shadow_step import ShadowStep  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -208,6 +226,28 @@ class Decision:
         else:
             chances = DecisionChances.from_dict(_chances)
 
+        def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                drift_type_0 = []
+                _drift_type_0 = data
+                for drift_type_0_item_data in _drift_type_0:
+                    drift_type_0_item = DriftNotice.from_dict(drift_type_0_item_data)
+
+                    drift_type_0.append(drift_type_0_item)
+
+                return drift_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[DriftNotice] | None | Unset, data)
+
+        drift = _parse_drift(d.pop("drift", UNSET))
+
         def _parse_shadow(data: object) -> None | ShadowStep | Unset:
             if data is None:
                 return data
@@ -242,6 +282,7 @@ class Decision:
             valid_for_iterations=valid_for_iterations,
             decided_at=decided_at,
             chances=chances,
+            drift=drift,
             shadow=shadow,
         )
 

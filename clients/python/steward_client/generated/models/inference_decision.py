@@ -18,6 +18,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.batch_start import BatchStart
+    from ..models.drift_notice import DriftNotice
     from ..models.drop import Drop
     from ..models.inference_decision_expected_type_0 import InferenceDecisionExpectedType0
     from ..models.inference_decision_quality import InferenceDecisionQuality
@@ -68,6 +69,8 @@ class InferenceDecision:
     """ Requests of each user that wait, after all this. """
     quality: InferenceDecisionQuality
     """ Mean response quality of each user lately; 1 before an answer. """
+    drift: list[DriftNotice] | None | Unset = UNSET
+    """ What was found to have drifted by the report that this answers; told once. """
     expected: InferenceDecisionExpectedType0 | None | Unset = UNSET
     """ Seconds that batches are expected to take, by class of servers, variant and size, for a client that decides
     by itself: in the first decision of a carried run, where there is a domain model. """
@@ -129,6 +132,18 @@ class InferenceDecision:
 
         quality = self.quality.to_dict()
 
+        drift: list[dict[str, Any]] | None | Unset
+        if isinstance(self.drift, Unset):
+            drift = UNSET
+        elif isinstance(self.drift, list):
+            drift = []
+            for drift_type_0_item_data in self.drift:
+                drift_type_0_item = drift_type_0_item_data.to_dict()
+                drift.append(drift_type_0_item)
+
+        else:
+            drift = self.drift
+
         expected: dict[str, Any] | None | Unset
         if isinstance(self.expected, Unset):
             expected = UNSET
@@ -170,6 +185,8 @@ class InferenceDecision:
                 "quality": quality,
             }
         )
+        if drift is not UNSET:
+            field_dict["drift"] = drift
         if expected is not UNSET:
             field_dict["expected"] = expected
         if shadow is not UNSET:
@@ -180,6 +197,7 @@ class InferenceDecision:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.batch_start import BatchStart  # noqa: PLC0415
+        from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.drop import Drop  # noqa: PLC0415
         from ..models.inference_decision_expected_type_0 import (
             InferenceDecisionExpectedType0,  # noqa: PLC0415
@@ -262,6 +280,28 @@ class InferenceDecision:
 
         quality = InferenceDecisionQuality.from_dict(d.pop("quality"))
 
+        def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                drift_type_0 = []
+                _drift_type_0 = data
+                for drift_type_0_item_data in _drift_type_0:
+                    drift_type_0_item = DriftNotice.from_dict(drift_type_0_item_data)
+
+                    drift_type_0.append(drift_type_0_item)
+
+                return drift_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[DriftNotice] | None | Unset, data)
+
+        drift = _parse_drift(d.pop("drift", UNSET))
+
         def _parse_expected(data: object) -> InferenceDecisionExpectedType0 | None | Unset:
             if data is None:
                 return data
@@ -316,6 +356,7 @@ class InferenceDecision:
             wake_at=wake_at,
             waiting=waiting,
             quality=quality,
+            drift=drift,
             expected=expected,
             shadow=shadow,
         )

@@ -17,6 +17,7 @@ from ..models.queue_decision_source import QueueDecisionSource
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.drift_notice import DriftNotice
     from ..models.node_steps import NodeSteps
     from ..models.placement import Placement
     from ..models.queue_reason import QueueReason
@@ -56,6 +57,8 @@ class QueueDecision:
     valid_for_iterations: int
     """ Until the next report: 1. """
     decided_at: datetime.datetime
+    drift: list[DriftNotice] | None | Unset = UNSET
+    """ What was found to have drifted by the report that this answers; told once. """
     shadow: None | QueueShadow | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -104,6 +107,18 @@ class QueueDecision:
 
         decided_at = self.decided_at.isoformat()
 
+        drift: list[dict[str, Any]] | None | Unset
+        if isinstance(self.drift, Unset):
+            drift = UNSET
+        elif isinstance(self.drift, list):
+            drift = []
+            for drift_type_0_item_data in self.drift:
+                drift_type_0_item = drift_type_0_item_data.to_dict()
+                drift.append(drift_type_0_item)
+
+        else:
+            drift = self.drift
+
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
             shadow = UNSET
@@ -134,6 +149,8 @@ class QueueDecision:
                 "decided_at": decided_at,
             }
         )
+        if drift is not UNSET:
+            field_dict["drift"] = drift
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -141,6 +158,7 @@ class QueueDecision:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.node_steps import NodeSteps  # noqa: PLC0415
         from ..models.placement import Placement  # noqa: PLC0415
         from ..models.queue_reason import QueueReason  # noqa: PLC0415
@@ -213,6 +231,28 @@ class QueueDecision:
 
         decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
 
+        def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                drift_type_0 = []
+                _drift_type_0 = data
+                for drift_type_0_item_data in _drift_type_0:
+                    drift_type_0_item = DriftNotice.from_dict(drift_type_0_item_data)
+
+                    drift_type_0.append(drift_type_0_item)
+
+                return drift_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[DriftNotice] | None | Unset, data)
+
+        drift = _parse_drift(d.pop("drift", UNSET))
+
         def _parse_shadow(data: object) -> None | QueueShadow | Unset:
             if data is None:
                 return data
@@ -247,6 +287,7 @@ class QueueDecision:
             warnings=warnings,
             valid_for_iterations=valid_for_iterations,
             decided_at=decided_at,
+            drift=drift,
             shadow=shadow,
         )
 

@@ -12,6 +12,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.decision import Decision
+    from ..models.drift_notice import DriftNotice
     from ..models.inference_decision import InferenceDecision
     from ..models.queue_decision import QueueDecision
     from ..models.run_read_start import RunReadStart
@@ -37,6 +38,8 @@ class RunRead:
     """ How many iterations are reported; the number of the next one. """
     decision: Decision | InferenceDecision | QueueDecision
     """ The last decision. """
+    drift: list[DriftNotice]
+    """ What was found to have drifted, oldest first. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     shadow: int | None | Unset = UNSET
@@ -70,6 +73,11 @@ class RunRead:
         else:
             decision = self.decision.to_dict()
 
+        drift = []
+        for drift_item_data in self.drift:
+            drift_item = drift_item_data.to_dict()
+            drift.append(drift_item)
+
         created_at = self.created_at.isoformat()
 
         finished_at: None | str
@@ -96,6 +104,7 @@ class RunRead:
                 "start": start,
                 "iterations": iterations,
                 "decision": decision,
+                "drift": drift,
                 "created_at": created_at,
                 "finished_at": finished_at,
             }
@@ -108,6 +117,7 @@ class RunRead:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.run_read_start import RunReadStart  # noqa: PLC0415
@@ -157,6 +167,13 @@ class RunRead:
 
         decision = _parse_decision(d.pop("decision"))
 
+        drift = []
+        _drift = d.pop("drift")
+        for drift_item_data in _drift:
+            drift_item = DriftNotice.from_dict(drift_item_data)
+
+            drift.append(drift_item)
+
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
         def _parse_finished_at(data: object) -> datetime.datetime | None:
@@ -192,6 +209,7 @@ class RunRead:
             start=start,
             iterations=iterations,
             decision=decision,
+            drift=drift,
             created_at=created_at,
             finished_at=finished_at,
             shadow=shadow,

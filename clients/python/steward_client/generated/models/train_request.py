@@ -49,7 +49,8 @@ class TrainRequest:
     model: int | None | Unset = UNSET
     """ Version of the domain model to train on; default: the newest. """
     promote: bool | Unset = True
-    """ Whether the agent becomes the champion when it is good enough; else it waits. """
+    """ Whether the agent becomes the champion when it is good enough; else it waits. Where a workload has a policy
+    for each of several roles, they are trained, judged and promoted together. """
     require: list[TrainRequestRequireItem] | Unset = UNSET
     """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
     model; `off_policy`, an evaluation that scored it on logged runs without a loss. """

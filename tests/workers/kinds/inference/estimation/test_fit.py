@@ -14,7 +14,7 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.samples.content import Content, Requests
 from tests.app.kinds.inference.workloads import spec
 from workers.estimators.base import TooLittleData
-from workers.inputs import Workload
+from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.fit import fit
 
@@ -47,6 +47,19 @@ def fitted(*contents: Content, seed: int = 0) -> Fitted:
 def both() -> Fitted:
     """Of batches and a log in executions of their own."""
     return fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))
+
+
+def test_a_drift_brings_what_was_measured_before_to_where_it_is_now() -> None:
+    slower = batches(servers=(0,), variants=(0,))
+    slower[:, 4] *= 1.6
+    old, recent = Content(batches(), requests()), Content(slower, requests(0))
+    drift = Shift({"seconds.small": 1.6, "arrivals.web": 2.0}, ["run@5"])
+    shifted = fit(Workload(spec(), samples=[("old", old), ("run@5", recent)], drift=drift), 0)
+    now, before = KIND.model(shifted.model), KIND.model(fitted(old).model)
+    assert now.seconds() / before.seconds() == pytest.approx(1.6, rel=0.08)  # also what nobody has measured since
+    assert (now.rate / before.rate).mean(axis=1) == pytest.approx([2.0, 1.0])
+    blind = KIND.model(fitted(old, recent).model)
+    assert (blind.seconds()[1] / before.seconds()[1]).max() < 1.5
 
 
 class TestFit:

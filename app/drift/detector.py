@@ -1,0 +1,176 @@
+"""The sequential test for a drift: a mixture of Shiryaev–Roberts statistics made of e-values.
+
+For each stream and each factor of ``FACTORS`` the statistic is R ← (R + 1) · e, where e is the report's e-value, up to
+``LARGEST``; a drift is noticed where their mean reaches the threshold. As long as the model holds, the expected number
+of reports until then is at least the threshold, whatever the streams' distributions are (Shin, Ramdas, Rinaldo:
+“E-detectors: a nonparametric framework for sequential change detection”, 2023). With S streams, which may hang together
+in any way, each has S times the threshold. That an e-value is bounded keeps the guarantee, and no single report, be it
+ever so far out, can notice anything.
+
+A stream that was noticed is silent until there is another domain model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from math import exp, log
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from app.drift.realised import Block, counted
+from app.kinds.contract.drift import FACTORS, Residual, Residuals
+from app.kinds.contract.text import number, timestamp
+
+REPORTS = 1_000_000
+"""Between two false alarms of one run, on average and at least."""
+LARGEST = 4.0
+_LARGEST_LOG = log(LARGEST)
+MOST_NOTICES = 50
+CALM = 2.0
+"""Statistic up to which a drift hasn't begun."""
+
+
+class Stream(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What is kept of a stream between two reports.
+
+    Attributes:
+        statistics: by factor.
+        since: the iteration at which a drift would have begun.
+        measured, expected: sums over the reports since then.
+        noticed: whether it has been.
+    """
+
+    statistics: tuple[float, ...] = (0.0,) * len(FACTORS)
+    since: int = 0
+    measured: float = 0.0
+    expected: float = 0.0
+    noticed: bool = False
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A drift that was noticed.
+
+    Attributes:
+        stream: what has drifted.
+        direction: of it.
+        factor: what was measured since it began over what the model expects.
+        iteration: of the report.
+        since: the iteration at which it began, about.
+        at: time of the report, RFC 3339.
+        statistic: of the test, which has reached ``threshold``.
+        model: version of the domain model that was left.
+        text: the same for people.
+    """
+
+    stream: str
+    direction: Literal["up", "down"]
+    factor: float
+    iteration: int
+    since: int
+    at: str
+    statistic: float
+    threshold: float
+    model: int | None
+    text: str
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """What is kept of a run's streams, all under one version of the domain model, its notices, oldest first, and what
+    was reached by who answered.
+    """
+
+    model: int | None = None
+    streams: dict[str, Stream] = {}
+    notices: tuple[Notice, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+
+NOTHING = Drift()
+_FRESH = Stream()
+
+
+class Report(NamedTuple):
+    """Of which report residuals are, under which domain model, and which agent answered before it."""
+
+    iteration: int
+    model: int | None
+    now: datetime
+    agent: int | None = None
+
+
+def observed(kept: Drift, residuals: Residuals, report: Report, reports: float = REPORTS) -> Drift:
+    """What is kept after a report; its own notices are those that ``kept`` has not.
+
+    Args:
+        reports: between two false alarms.
+    """
+    if kept.model != report.model:
+        kept = Drift(report.model, {}, kept.notices, kept.blocks)
+    if residuals.reached is not None:
+        blocks = counted(kept.blocks, report.agent, residuals.reached)
+        kept = Drift(kept.model, kept.streams, kept.notices, blocks)
+    if not residuals.found:
+        return kept
+    streams, threshold, notices = dict(kept.streams), reports * residuals.streams, list[Notice]()
+    for residual in residuals.found:
+        before = streams.get(residual.stream, _FRESH)
+        if before.noticed:
+            continue
+        after, statistic = _advanced(before, residual, report.iteration)
+        if statistic >= threshold:
+            notices.append(_notice(after, residual, report, statistic, threshold))
+            after = msgspec.structs.replace(after, noticed=True)
+        streams[residual.stream] = after
+    told = (*kept.notices, *notices)[-MOST_NOTICES:] if notices else kept.notices
+    return Drift(report.model, streams, told, kept.blocks)
+
+
+def _advanced(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
+    """A stream after a residual, and the mean of its statistics."""
+    statistics = tuple(
+        (one + 1) * (exp(evidence) if evidence < _LARGEST_LOG else LARGEST)
+        for one, evidence in zip(before.statistics, residual.evidence, strict=True)
+    )
+    statistic = sum(statistics) / len(statistics)
+    if statistic <= CALM:
+        return Stream(statistics, iteration, residual.measured, residual.expected), statistic
+    sums = before.measured + residual.measured, before.expected + residual.expected
+    return Stream(statistics, before.since, *sums), statistic
+
+
+def _notice(stream: Stream, residual: Residual, report: Report, statistic: float, threshold: float) -> Notice:
+    strongest = max(range(len(FACTORS)), key=lambda i: stream.statistics[i])
+    factor = stream.measured / stream.expected
+    return Notice(
+        stream=residual.stream,
+        direction="up" if FACTORS[strongest] > 1 else "down",
+        factor=factor,
+        iteration=report.iteration,
+        since=stream.since,
+        at=timestamp(report.now),
+        statistic=statistic,
+        threshold=threshold,
+        model=report.model,
+        text=f"{residual.stream}: {number(factor)} times what domain model {report.model} expects, "
+        f"since about iteration {stream.since}",
+    )
+
+
+def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:
+    """Those that ``after`` has and ``before`` has not."""
+    if after.notices is before.notices:
+        return ()
+    known = set(before.notices)
+    return [notice for notice in after.notices if notice not in known]
+
+
+def restored(stored: dict[str, Any] | None) -> Drift:
+    """What a run's row keeps."""
+    return NOTHING if stored is None else msgspec.convert(stored, Drift)
+
+
+def encoded(kept: Drift) -> bytes:
+    """As a run's row keeps it, JSON."""
+    return b"null" if kept is NOTHING else msgspec.json.encode(kept)

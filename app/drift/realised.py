@@ -1,0 +1,61 @@
+"""What agents reach while they answer: the mean of an outcome over blocks of reports, by who answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import sqrt
+from statistics import fmean, variance
+from typing import NamedTuple
+
+import msgspec
+
+from app.agents.evidence import standard_errors
+from app.agents.schemas import GainInterval
+from app.kinds.contract.drift import Reached
+
+BLOCK = 50
+"""Reports of a block: so many that the next block hardly depends on it."""
+MOST_BLOCKS = 24
+
+
+class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Reports of a run while one agent answered; ``agent``: its version, None for a heuristic."""
+
+    agent: int | None
+    outcome: str
+    reports: int
+    total: float
+    number: float
+
+
+def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached) -> tuple[Block, ...]:
+    """The blocks of a run, oldest first, with another report; the oldest ones go."""
+    last = blocks[-1] if blocks else None
+    if last is None or (last.agent, last.outcome) != (agent, reached.outcome) or last.reports == BLOCK:
+        fresh = Block(agent, reached.outcome, 1, reached.total, reached.number)
+        return (*blocks[-MOST_BLOCKS + 1 :], fresh)
+    more = last.total + reached.total, last.number + reached.number
+    return (*blocks[:-1], Block(agent, reached.outcome, last.reports + 1, *more))
+
+
+def means(blocks: Iterable[Block], agent: int | None) -> list[float]:
+    """Of an agent's whole blocks in which anything was counted, but for its first, which is its predecessor's too."""
+    own = [block for block in blocks if block.agent == agent]
+    return [block.total / block.number for block in own[1:] if block.reports == BLOCK and block.number > 0]
+
+
+class Comparison(NamedTuple):
+    """Means of two sets of blocks, and the difference, after less before, with its 95 % interval."""
+
+    before: float
+    after: float
+    difference: GainInterval
+
+
+def compared(before: Sequence[float], after: Sequence[float]) -> Comparison:
+    """Two blocks of each at least; Welch's interval, with the fewer blocks' degrees of freedom, which is the wider."""
+    error = sqrt(variance(before) / len(before) + variance(after) / len(after))
+    half = standard_errors(min(len(before), len(after)) - 1) * error
+    difference = fmean(after) - fmean(before)
+    told = GainInterval(mean=difference, low=difference - half, high=difference + half)
+    return Comparison(fmean(before), fmean(after), told)

@@ -1,0 +1,63 @@
+"""SQL about adaptations, and about what live runs keep for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app.database.tables import Adaptation, Iteration, Job, Run, Workload
+
+MOST_RUNS = 100
+"""Runs of a workload that are looked at, the newest."""
+OPEN_JOB = ("queued", "running", "waiting")
+
+
+def going_on(session: Session, workload_id: str) -> Adaptation | None:
+    """The one that goes on."""
+    return session.scalar(
+        select(Adaptation).where(Adaptation.workload_id == workload_id, Adaptation.going_on.is_(True))
+    )
+
+
+def shadow(session: Session, workload_id: str) -> int | None:
+    """Version of the agent that is tried as a shadow."""
+    statement = select(Adaptation.agent_version).where(Adaptation.going_on.is_(True), Adaptation.state == "shadow")
+    return session.scalar(statement.where(Adaptation.workload_id == workload_id))
+
+
+def newest(session: Session, workload_id: str, number: int) -> Sequence[Adaptation]:
+    """The last ones, newest first."""
+    statement = select(Adaptation).where(Adaptation.workload_id == workload_id)
+    return session.scalars(statement.order_by(Adaptation.created_at.desc(), Adaptation.id).limit(number)).all()
+
+
+def concerned(session: Session) -> Sequence[str]:
+    """Workloads that answer drifts, and those of which an answer goes on."""
+    open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
+    return session.scalars(
+        select(Workload.id).where(or_(Workload.drift.is_not(None), Workload.id.in_(open_ones)))
+    ).all()
+
+
+def runs(session: Session, workload_id: str, *, drifted: bool = False) -> Sequence[Run]:
+    """The newest runs that have reported; ``drifted``: that have noticed something."""
+    statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
+    if drifted:
+        statement = statement.where(Run.drifts > 0)
+    return session.scalars(statement.order_by(Run.created_at.desc(), Run.id).limit(MOST_RUNS)).all()
+
+
+def trained_on_line(session: Session, workload_id: str) -> bool:
+    """Whether a job goes on that publishes agents by its own rule."""
+    jobs = select(Job.request).where(Job.workload_id == workload_id, Job.type == "train", Job.state.in_(OPEN_JOB))
+    return any(request.get("algorithm") == "online" for request in session.scalars(jobs))
+
+
+def shadowed(session: Session, run: str, first: int, most: int) -> Sequence[Mapping[str, Any]]:
+    """What shadows did in a run's decisions from an iteration on."""
+    statement = select(Iteration.decision).where(Iteration.run_id == run, Iteration.iteration >= first)
+    decisions = session.scalars(statement.order_by(Iteration.iteration).limit(most))
+    return [found for decision in decisions if (found := decision.get("shadow")) is not None]

@@ -1,0 +1,110 @@
+"""Drifts: how a workload answers them, reading what was done, and taking the next step where one is due."""
+
+from __future__ import annotations
+
+import logging
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.agents import service as agents
+from app.database.clock import Clock, database_time
+from app.database.engine import Database
+from app.database.tables import Adaptation, Workload
+from app.drift import repository, steps
+from app.drift.schemas import AdaptationRead, DriftRead, DriftResponse
+from app.errors import FieldError, Invalid
+from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.stored import stored
+from app.kinds.registry import KINDS
+from app.workloads import service as workloads
+
+LISTED = 20
+
+logger = logging.getLogger(__name__)
+
+
+def read(database: Database, tenant: str, name: str) -> DriftRead:
+    """How a workload answers drifts, and what was done about the last ones."""
+    with database.reading() as session:
+        workload = workloads.require(session, tenant, name)
+        found = repository.newest(session, workload.id, LISTED)
+        with stored(f"drift of {workload.name!r}"):
+            return DriftRead(
+                workload=workload.name,
+                response=DriftResponse.model_validate(workload.drift or {}),
+                adaptations=[_read(one) for one in found],
+            )
+
+
+def _read(one: Adaptation) -> AdaptationRead:
+    return AdaptationRead.model_validate(
+        {
+            "id": one.id,
+            "state": one.state,
+            "run": one.run_id,
+            "notice": one.notice,
+            "job": one.job_id,
+            "model": one.model_version,
+            "agent": one.agent_version,
+            "predecessor": one.predecessor,
+            "steps": one.steps,
+            "created_at": one.created_at,
+            "finished_at": one.finished_at,
+        }
+    )
+
+
+def respond(database: Database, tenant: str, name: str, response: DriftResponse) -> DriftRead:
+    """Say how drifts are to be answered from now on; an answer that goes on goes on as it began.
+
+    Raises:
+        Invalid: the workload has no default role, in which an agent could be promoted, or its kind watches nothing
+            that an agent could be trained anew for.
+    """
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        if response.respond == "retrain":
+            _check(workload)
+        workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
+    return read(database, tenant, name)
+
+
+def _check(workload: Workload) -> None:
+    lacks = ""
+    if DEFAULT_ROLE not in agents.roles(workload):
+        lacks = f"{workload.name!r} has a policy for each of several roles"
+    elif not KINDS[workload.kind].simulated:
+        lacks = f"workloads of kind {workload.kind} have no domain model to leave"
+    if lacks:
+        raise Invalid(f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")])
+
+
+def step(database: Database, clock: Clock = database_time) -> int:
+    """Take the next step wherever one is due; how many were taken. Any number of processes may ask at once."""
+    with database.reading() as session:
+        concerned = repository.concerned(session)
+    return sum(_stepped(database, workload_id, clock) for workload_id in concerned)
+
+
+def _stepped(database: Database, workload_id: str, clock: Clock) -> bool:
+    """Take one workload's step; a defect in it is no other's trouble, and is tried again."""
+    try:
+        return _step(database, workload_id, clock)
+    except SQLAlchemyError:
+        raise
+    except Exception:
+        logger.exception("workload %s: the next step of its answer to a drift failed", workload_id)
+        return False
+
+
+def _step(database: Database, workload_id: str, clock: Clock) -> bool:
+    with database.session() as session:
+        workload = session.get(Workload, workload_id, with_for_update=True)
+        if workload is None:
+            return False
+        now, going_on = clock(session), repository.going_on(session, workload_id)
+        if going_on is None:
+            return steps.begin(session, workload, now) is not None
+        before = len(going_on.steps)
+        steps.STEPS[going_on.state](steps.Context(session, workload, going_on, now))
+        return len(going_on.steps) > before

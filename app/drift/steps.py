@@ -1,0 +1,291 @@
+"""The steps of an adaptation: from a drift to a fit, a training, a shadow, a promotion, and back if it disappoints.
+
+Each is taken in one transaction that holds the workload's row, from the state that stands there: whoever takes it, and
+however often it is tried, it is taken once, and what it makes (a sample, a job, a promotion) is there with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.agents import evidence
+from app.agents import repository as agent_rows
+from app.agents import service as agents
+from app.agents.schemas import TrainRequest
+from app.agents.service import Change
+from app.database.tables import Adaptation, Job, Run, Workload
+from app.domain_models import repository as models
+from app.domain_models.schemas import FitRequest, Shift
+from app.drift import repository
+from app.drift.detector import Notice, restored
+from app.drift.realised import BLOCK, Comparison, compared, means
+from app.drift.schemas import DriftResponse
+from app.jobs import service as jobs
+from app.kinds.contract.engine import DEFAULT_ROLE
+from app.samples import service as samples
+from app.workloads import repository as workload_rows
+
+FEWEST_BLOCKS = 2
+
+
+class Context(NamedTuple):
+    """Of one step: its transaction, the workload, whose row is held, what goes on, and the time."""
+
+    session: Session
+    workload: Workload
+    adaptation: Adaptation
+    now: datetime
+
+    @property
+    def response(self) -> DriftResponse:
+        """What was asked for when it began."""
+        return DriftResponse.model_validate(self.adaptation.request)
+
+    def go_on(self, state: str, why: str, **figures: Any) -> None:
+        """Enter a state."""
+        step = {"at": self.now.isoformat(), "state": state, "why": why, "figures": figures}
+        self.adaptation.state, self.adaptation.steps = state, [*self.adaptation.steps, step]
+
+    def end(self, state: str, why: str, **figures: Any) -> None:
+        """Enter a state that is the last."""
+        self.go_on(state, why, **figures)
+        self.adaptation.going_on, self.adaptation.finished_at = None, self.now
+
+
+class Noticed(NamedTuple):
+    """A run's notice."""
+
+    run: Run
+    notice: Notice
+
+
+def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | None:
+    """Answer a drift, if the workload wants that and there is a new one; its row is held."""
+    response = DriftResponse.model_validate(workload.drift or {})
+    if response.respond == "off" or repository.trained_on_line(session, workload.id):
+        return None
+    noticed = _new(session, workload, response)
+    if not noticed:
+        return None
+    first = min(noticed, key=lambda one: one.notice.at)
+    adaptation = Adaptation(
+        tenant=workload.tenant,
+        workload_id=workload.id,
+        going_on=True,
+        state="fitting",
+        request=response.model_dump(mode="json"),
+        run_id=first.run.id,
+        notice=_plain(first.notice),
+        predecessor=workload.champion(DEFAULT_ROLE),
+        marks={},
+        steps=[],
+        created_at=now,
+    )
+    session.add(adaptation)
+    _fit(Context(session, workload, adaptation, now), noticed)
+    session.flush()
+    return adaptation
+
+
+def _plain(notice: Notice) -> dict[str, Any]:
+    return {name: getattr(notice, name) for name in notice.__struct_fields__}
+
+
+def _new(session: Session, workload: Workload, response: DriftResponse) -> list[Noticed]:
+    """Notices against the model that decisions go by, later than what was done last."""
+    version = _model_version(session, workload)
+    last = next(iter(repository.newest(session, workload.id, 1)), None)
+    rest = timedelta(seconds=response.pause_seconds)
+    after = None if last is None or last.finished_at is None else last.finished_at + rest
+    return [
+        Noticed(run, notice)
+        for run in repository.runs(session, workload.id, drifted=True)
+        for notice in restored(run.drift).notices
+        if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
+    ]
+
+
+def _model_version(session: Session, workload: Workload) -> int | None:
+    """Of the domain model that decisions go by: the champion's, else the newest."""
+    champion = workload.champion(DEFAULT_ROLE)
+    agent = None if champion is None else agent_rows.find(session, workload.id, champion)
+    return models.latest_version(session, workload.id) if agent is None else agent.model_version
+
+
+def _fit(on: Context, noticed: list[Noticed]) -> None:
+    """Make what the runs have reported since the drift a sample, and queue a fit that goes by it."""
+    since = {one.run.id: one.notice.since for one in sorted(noticed, key=lambda one: -one.notice.since)}
+    recent = [
+        name
+        for run in {one.run.id: one.run for one in noticed}.values()
+        if (name := samples.add_part_of_run(on.session, run, since[run.id], on.now)) is not None
+    ]
+    factors = {one.notice.stream: one.notice.factor for one in sorted(noticed, key=lambda one: one.notice.at)}
+    request = FitRequest(seed=on.response.seed, drift=Shift(factors=factors, recent=recent))
+    job = _queue(on, "fit", request.model_dump(mode="json"))
+    first = Notice(**on.adaptation.notice)
+    on.go_on("fitting", first.text, factors=factors, samples=recent, statistic=first.statistic, job=job.id)
+
+
+def _queue(on: Context, job_type: Any, request: dict[str, Any]) -> Job:
+    job = jobs.create(
+        on.session, job_type=job_type, workload_id=on.workload.id, request=request, tenant=on.workload.tenant
+    )
+    on.adaptation.job_id = job.id
+    return job
+
+
+def _ended_well(on: Context) -> dict[str, Any] | None:
+    """The result of the job that is waited for; None while it goes on, and where it failed, which ends all."""
+    job = None if on.adaptation.job_id is None else on.session.get(Job, on.adaptation.job_id)
+    if job is None or job.state in ("failed", "cancelled"):
+        what = "is gone" if job is None else f"has {job.state}" if job.state == "failed" else "was cancelled"
+        detail = "" if job is None else str((job.error or {}).get("detail", ""))
+        on.end("failed", f"the {on.adaptation.state} job {what}{': ' if detail else ''}{detail}")
+        return None
+    return job.result if job.state == "succeeded" else None
+
+
+def fitted(on: Context) -> None:
+    """The fit is over: queue a training on its model."""
+    result = _ended_well(on)
+    if result is None:
+        return
+    model, response = int(result["model"]), on.response
+    champion = on.workload.champion(DEFAULT_ROLE)
+    agent = None if champion is None else agent_rows.find(on.session, on.workload.id, champion)
+    request = TrainRequest(
+        algorithm=response.algorithm or ("auto" if agent is None else agent.algorithm),
+        budget=response.budget,
+        seed=response.seed,
+        model=model,
+        promote=False,
+        equivalence_margin=response.equivalence_margin,
+    )
+    on.adaptation.model_version, on.adaptation.predecessor = model, champion
+    job = _queue(on, "train", request.model_dump(mode="json"))
+    on.go_on("training", f"domain model {model} was fitted", algorithm=request.algorithm, job=job.id)
+
+
+def trained(on: Context) -> None:
+    """The training is over: what is no better under the new model goes no further; else it decides as a shadow."""
+    result = _ended_well(on)
+    if result is None:
+        return
+    agent = agents.require(on.session, on.workload, int(result["agent"]))
+    on.adaptation.agent_version = agent.version
+    judged = {name: agent.report.get(name) for name in ("return", "advantage", "gain", "incumbent")}
+    judgement = str(agent.report.get("reason", ""))
+    if not agent.report.get("good_enough"):
+        on.end("rejected", f"agent {agent.version}, under domain model {agent.model_version}: {judgement}", **judged)
+        return
+    running = repository.runs(on.session, on.workload.id)
+    on.adaptation.marks = {run.id: run.next_iteration for run in running}
+    on.go_on("shadow", f"agent {agent.version} is good enough under domain model {agent.model_version}", **judged)
+    workload_rows.bump(on.session, on.workload.id)
+
+
+def shadowed(on: Context) -> None:
+    """Enough decisions as a shadow, none of which failed or lost: the agent answers from now on."""
+    version, needed = on.adaptation.agent_version, on.response.shadow_decisions
+    if on.workload.champion(DEFAULT_ROLE) != on.adaptation.predecessor:
+        on.end("superseded", "another agent was promoted meanwhile")
+        workload_rows.bump(on.session, on.workload.id)
+        return
+    found = [
+        [
+            one
+            for one in repository.shadowed(on.session, run.id, int(on.adaptation.marks.get(run.id, 0)), needed)
+            if one["agent"] == version
+        ]
+        for run in repository.runs(on.session, on.workload.id)
+        if run.id in on.adaptation.marks or run.created_at >= on.adaptation.created_at
+    ]
+    seen = [one for steps in found for one in steps]
+    failed = [one for one in seen if one["problem"] is not None]
+    if len(seen) < needed and not failed:
+        return
+    lost = _lost(on, found)
+    figures = {"decisions": len(seen), "failures": len(failed), "agreement": _share(seen)}
+    workload_rows.bump(on.session, on.workload.id)
+    if failed or lost:
+        why = f"as a shadow it failed: {failed[0]['problem']}" if failed else lost
+        on.end("rejected", f"agent {version}: {why}", **figures)
+        return
+    why = f"drift of {on.adaptation.notice['stream']}: agent {version} decided {len(seen)} times as a shadow"
+    agents.install(on.session, on.workload, Change(version, on.adaptation.predecessor, why, "drift", figures))
+    on.go_on("watched", why, **figures)
+
+
+def _share(seen: list[Any]) -> float | None:
+    return sum(one["agrees"] for one in seen) / len(seen) if seen else None
+
+
+def _lost(on: Context, found: list[list[Any]]) -> str:
+    """Why its steps may have been worse than what was done, where the kind tells what they were worth; else nothing."""
+    gains = [
+        sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)
+    ]
+    if len(gains) < evidence.FEWEST_RUNS:
+        return ""
+    gain = evidence.interval(gains)
+    if gain.high is not None and gain.high < -on.response.equivalence_margin:
+        return f"its steps would have lost {gain.mean:+.5f} a run (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
+    return ""
+
+
+def watched(on: Context) -> None:
+    """The agent has answered for the window: it is kept, or what was before it answers again."""
+    version, before = on.adaptation.agent_version, on.adaptation.predecessor
+    if on.workload.champion(DEFAULT_ROLE) != version:
+        on.end("superseded", "another agent was promoted, or this one taken back, by hand")
+        return
+    blocks = [block for run in repository.runs(on.session, on.workload.id) for block in restored(run.drift).blocks]
+    after, wanted = means(blocks, version), on.response.window_reports // BLOCK
+    if len(after) < wanted:
+        return
+    earlier = means(blocks, before)[-wanted:]
+    figures: dict[str, Any] = {"reports": len(after) * BLOCK, "outcome": next(b.outcome for b in blocks)}
+    told = evidence.interval(after)
+    figures |= {"realised": told.model_dump(), "promised": _promised(on, figures["outcome"])}
+    comparison = compared(earlier, after) if len(earlier) >= FEWEST_BLOCKS else None
+    if comparison is not None:
+        figures |= {"before": comparison.before, "difference": comparison.difference.model_dump()}
+    why = _disappoints(figures, comparison, on.response.equivalence_margin)
+    if not why:
+        on.end("kept", f"agent {version} reaches what was expected", **figures)
+        return
+    why = f"agent {version} is taken back: {why}"
+    earlier_champion = None if before is None else agents.before(on.session, on.workload, DEFAULT_ROLE, before)
+    agents.install(on.session, on.workload, Change(before, earlier_champion, why, "drift", figures))
+    on.end("rolled_back", why, **figures)
+
+
+def _promised(on: Context, outcome: str) -> dict[str, Any] | None:
+    """What the agent's report says of an outcome: its mean in the simulator, with interval."""
+    agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
+    rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
+    return rows[0]["policies"]["agent"] if rows else None
+
+
+def _disappoints(figures: dict[str, Any], comparison: Comparison | None, margin: float) -> str:
+    """Why it does; empty where it does not."""
+    outcome, realised, promised = figures["outcome"], figures["realised"], figures["promised"]
+    high = None if comparison is None else comparison.difference.high
+    if comparison is not None and high is not None and high < -margin:
+        return f"{outcome} {comparison.after:.3f} against {comparison.before:.3f} before"
+    if promised is not None and realised["high"] is not None and realised["high"] < promised["low"] - margin:
+        return f"{outcome} {realised['mean']:.3f} where at least {promised['low']:.3f} was promised"
+    return ""
+
+
+STEPS: dict[str, Callable[[Context], None]] = {
+    "fitting": fitted,
+    "training": trained,
+    "shadow": shadowed,
+    "watched": watched,
+}

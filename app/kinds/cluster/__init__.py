@@ -1,0 +1,1 @@
+"""Kind ``cluster``: training jobs that share the GPUs of some nodes."""

@@ -1,0 +1,1 @@
+"""Who gets how many GPUs, and on which nodes: rules that the service and the simulator follow alike."""

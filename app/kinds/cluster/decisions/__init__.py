@@ -1,0 +1,1 @@
+"""Reports into decisions, as the service answers them."""

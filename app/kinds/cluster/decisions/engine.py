@@ -1,0 +1,139 @@
+"""The engine of kind ``cluster``; its contract is ``app.kinds.contract.engine``. The layout's heuristic answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.advance import advance
+from app.kinds.cluster.live.decide import Change, decide
+from app.kinds.cluster.live.report import ClusterReport
+from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
+from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.kind import RunStart
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.text import timestamp
+
+HEURISTIC = "priority"
+RUN_BYTES, JOB_BYTES = 2_000, 400
+"""Of what holds them, about; a job's nodes beside that."""
+
+
+class Compiled:
+    """A snapshot ready to decide with."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.layout: Layout = snapshot.layout
+
+
+class Told(NamedTuple):
+    """What a decision says: of which run and report, and what changes."""
+
+    run: str
+    reported: int | None
+    state: ClusterState
+    changes: Sequence[Change]
+
+
+class ClusterEngine(DecidedInRuns):
+    """A run's state is which jobs are there and what they hold; reading a report is advancing it."""
+
+    quick = True
+
+    def compile(self, snapshot: Snapshot) -> Compiled:
+        """Nodes, queues, and the rule that answers."""
+        return Compiled(snapshot)
+
+    def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
+        """No job is there before the first report."""
+        state = begin(compiled.layout)
+        return Answered(_encoded(compiled, Told(run, None, state, ()), now), state)
+
+    def decode(self, body: bytes) -> dict[str, Any]:
+        """A report as plain values, with what it leaves out.
+
+        Raises:
+            ValidationError, InvalidInput: it is none.
+        """
+        place = deep_place(body)
+        if place is not None:
+            raise InvalidInput([FieldIssue(place, TOO_DEEP, None)])
+        return ClusterReport.model_validate_json(body, strict=True).model_dump(mode="json")
+
+    def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: dict[str, Any]) -> ClusterState:  # noqa: ARG002
+        """The state after the report.
+
+        Raises:
+            InvalidInput: it names what the workload hasn't, or asks for what can't be.
+            Contradiction: it contradicts the reports before.
+        """
+        return advance(compiled.layout, state, ClusterReport.model_validate(report))
+
+    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
+        """Each run by itself, in the order of ``pending``."""
+        answers = []
+        for one in pending:
+            state, changes = decide(compiled.layout, one.report, compiled.layout.heuristic)
+            answers.append(Answered(_encoded(compiled, Told(one.run, one.iteration, state, changes), now), state))
+        return answers
+
+    def serialise(self, state: ClusterState) -> msgspec.Raw:
+        """Jobs and nodes."""
+        return msgspec.Raw(msgspec.json.encode(pack(state)))
+
+    def restore(self, stored: list[Any]) -> ClusterState:
+        """See ``serialise``."""
+        return unpack(stored)
+
+    def weight(self, state: ClusterState) -> int:
+        """Jobs and the nodes of each, about."""
+        return RUN_BYTES + len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
+
+
+def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
+    state, spec = told.state, compiled.layout.spec
+    running = int((state.jobs.gpus > 0).sum())
+    decision = {
+        "run": told.run,
+        "workload": compiled.snapshot.name,
+        "reported": told.reported,
+        "iteration": 0 if told.reported is None else told.reported + 1,
+        "noop": not told.changes,
+        "source": "heuristic",
+        "agent": None,
+        "policy": HEURISTIC,
+        "reason": _reason(told, running),
+        "valid_for_iterations": 1,
+        "decided_at": timestamp(now),
+        "kind": "cluster",
+        "at": state.now,
+        "changes": [_change(one) for one in told.changes],
+        "running": running,
+        "waiting": len(state.names) - running,
+        "free": int(state.capacity.sum() - state.jobs.held.sum()),
+        "wake_at": state.now + spec.interval_seconds if state.names else None,
+    }
+    return msgspec.json.encode(decision)
+
+
+def _change(one: Change) -> dict[str, Any]:
+    gpus = sum(one.nodes.values())
+    fields = {"job": one.job, "before": one.before, "gpus": gpus, "nodes": one.nodes}
+    return {**fields, "code": one.code, "text": one.text}
+
+
+def _reason(told: Told, running: int) -> dict[str, str]:
+    """What changes, counted; each job has a reason of its own."""
+    if told.reported is None:
+        return {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
+    waiting = len(told.state.names) - running
+    there = f"{running:,} jobs run, {waiting:,} wait"
+    codes = [one.code for one in told.changes]
+    counts = ", ".join(f"{codes.count(code):,} {code}" for code in dict.fromkeys(codes))
+    return {"code": "changed", "text": f"{counts}; {there}"} if codes else {"code": "unchanged", "text": there}

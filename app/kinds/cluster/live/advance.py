@@ -1,0 +1,120 @@
+"""From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.cluster import jobs as table
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.report import ClusterReport, Submitted
+from app.kinds.cluster.live.state import ClusterState
+from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
+
+
+class Request(NamedTuple):
+    """What a job asks for: the number of its queue, GPUs, and their limits."""
+
+    queue: int
+    gpus: int
+    minimum: int
+    maximum: int
+
+
+def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> ClusterState:
+    """The state after a report; its jobs are on the nodes that they had before.
+
+    Raises:
+        InvalidInput: it names what the workload hasn't, or asks for what can't be.
+        Contradiction: it contradicts what was reported before.
+    """
+    _check_time(state, report)
+    requests = _requests(layout, report)
+    capacity = _capacity(layout, state, report)
+    stay, new = _stay(state, report), _new(state, report)
+    jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
+    jobs = table.keep(jobs, stay)
+    names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
+    if new:
+        came = np.array([_moment(report.submitted[at], report) for at in new])
+        columns = [requests[at] for at in new]
+        queue, asked, minimum, maximum = np.array(columns, np.int64).T
+        jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
+        names += [report.submitted[at].job for at in new]
+    return ClusterState(report.at, tuple(names), jobs, capacity)
+
+
+def _check_time(state: ClusterState, report: ClusterReport) -> None:
+    if report.at < state.now:
+        accepted = f"must be at least {state.now:g}, the moment of the last report"
+        raise Contradiction([FieldIssue("/at", accepted, report.at)])
+    late = [(at, job.at) for at, job in enumerate(report.submitted) if job.at is not None and job.at > report.at]
+    if late:
+        at, moment = late[0]
+        accepted = f"must be at most {report.at:g}, the moment of the report"
+        raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
+
+
+def _moment(job: Submitted, report: ClusterReport) -> float:
+    return report.at if job.at is None else job.at
+
+
+def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
+    """What the jobs of a report ask for."""
+    found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
+    for at, job in enumerate(report.submitted):
+        minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
+        maximum = max(layout.spec.maximum or total, job.gpus) if job.maximum is None else job.maximum
+        queue = layout.queues[-1] if job.queue is None else job.queue
+        if queue not in layout.queues:
+            known = f"unknown queue; known: {', '.join(layout.queues)}"
+            issues.append(FieldIssue(f"/submitted/{at}/queue", known, queue))
+            continue
+        if not minimum <= job.gpus <= min(maximum, total):
+            accepted = f"must be {minimum} to {min(maximum, total)}, what the job can use and the cluster has"
+            issues.append(FieldIssue(f"/submitted/{at}/gpus", accepted, job.gpus))
+        found.append(Request(layout.queues.index(queue), job.gpus, minimum, maximum))
+    if issues:
+        raise InvalidInput(issues)
+    return found
+
+
+def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> table.Integers:
+    unknown = [at for at, node in enumerate(report.nodes) if node.node not in layout.node_index]
+    if unknown:
+        accepted = f"unknown node; known: {layout.known_nodes}"
+        raise InvalidInput([FieldIssue(f"/nodes/{at}/node", accepted, report.nodes[at].node) for at in unknown])
+    capacity = (layout.capacity if report.whole else state.capacity).copy()
+    for node in report.nodes:
+        capacity[layout.node_index[node.node]] = node.gpus
+    return capacity
+
+
+def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
+    """Which jobs are still there."""
+    known, left = set(state.names), {job.job for job in report.ended}
+    missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
+    if missing:
+        accepted = "must be a job that is there"
+        raise Contradiction([FieldIssue(f"/ended/{at}/job", accepted, name) for at, name in missing])
+    listed = {job.job for job in report.submitted} if report.whole else known
+    return [name in listed and name not in left for name in state.names]
+
+
+def _new(state: ClusterState, report: ClusterReport) -> list[int]:
+    """Positions of the submitted jobs that were not there, in order of submission."""
+    known = set(state.names)
+    again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
+    again += _twice([job.job for job in report.submitted])
+    if again:
+        accepted = "must be a new name: a job of that name is there"
+        raise Contradiction([FieldIssue(f"/submitted/{at}/job", accepted, report.submitted[at].job) for at in again])
+    new = [at for at, job in enumerate(report.submitted) if job.job not in known]
+    return sorted(new, key=lambda at: _moment(report.submitted[at], report))
+
+
+def _twice(names: Sequence[str]) -> list[int]:
+    seen = set[str]()
+    return [at for at, name in enumerate(names) if name in seen or seen.add(name)]  # type: ignore[func-returns-value]

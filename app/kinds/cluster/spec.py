@@ -1,0 +1,90 @@
+"""What crosses the API when a workload of kind ``cluster`` is registered."""
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from app.kinds.fields import NonNegative, Positive, Slug, Strict
+
+MOST_NODES, MOST_GPUS = 4_096, 64
+Named = TypeVar("Named", "NodeClass", "JobQueue")
+
+
+class NodeClass(Strict):
+    """Equal nodes."""
+
+    name: Slug
+    count: Annotated[int, Field(ge=1, le=MOST_NODES)]
+    gpus: Annotated[int, Field(ge=1, le=MOST_GPUS, description="of one node")]
+    speed: Positive = Field(default=1.0, description="of a GPU, against the others'")
+    price_per_hour: NonNegative = Field(default=0.0, description="of a GPU that is used")
+
+
+class JobQueue(Strict):
+    """Jobs of one priority; the first queue of a spec is the most urgent."""
+
+    name: Slug
+    weight: Positive = Field(default=1.0, description="of a job's completion time against those of other queues")
+    ageing_seconds: Positive | None = Field(
+        default=None, description="of waiting, after which a job counts as of the queue before; null: never"
+    )
+
+
+class ClusterWeights(Strict):
+    """What the terms of the objective are worth against each other."""
+
+    completion: NonNegative = Field(default=1.0, description="completion times over those on a cluster of one's own")
+    occupied: NonNegative = Field(default=0.0, description="GPU-hours")
+    accuracy: NonNegative = Field(default=0.0, description="what a job's metric loses by ending early")
+    fairness: NonNegative = Field(default=0.0, description="Jain's index of the jobs' slow-downs, less 1")
+    changes: NonNegative = Field(default=0.01, description="restarts")
+
+
+def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
+    names = [one.name for one in named]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
+    return named
+
+
+class ClusterSpec(Strict):
+    """A workload of kind ``cluster``: training jobs that come and go, and the GPUs that they share."""
+
+    name: Slug
+    kind: Literal["cluster"]
+    nodes: Annotated[tuple[NodeClass, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
+    queues: Annotated[tuple[JobQueue, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)] = (
+        JobQueue(name="default"),
+    )
+    minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
+    maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
+    restart_seconds: NonNegative = Field(default=30.0, description="that a job loses when its nodes change")
+    interval_seconds: Positive = Field(default=60.0, description="between decisions, where nothing else happens")
+    demotion_gpu_hours: Positive = Field(
+        default=16.0,
+        description="of service after which the rule of least attained service counts a job as less urgent",
+    )
+    weights: ClusterWeights = ClusterWeights()
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        nodes = sum(one.count for one in self.nodes)
+        if nodes > MOST_NODES:
+            raise ValueError(f"nodes must be at most {MOST_NODES}: {nodes}")
+        gpus = sum(one.count * one.gpus for one in self.nodes)
+        if self.minimum > gpus:
+            raise ValueError(f"minimum must be at most the {gpus} GPUs of all nodes: {self.minimum}")
+        if self.maximum is not None and self.maximum < self.minimum:
+            raise ValueError(f"maximum must be at least minimum: minimum {self.minimum}, maximum {self.maximum}")
+        return self
+
+    @model_validator(mode="after")
+    def _ages(self) -> Self:
+        first = self.queues[0]
+        if first.ageing_seconds is not None:
+            raise ValueError(f"ageing_seconds of {first.name!r} must be null: no queue is more urgent")
+        return self
+
+
+Spec = ClusterSpec

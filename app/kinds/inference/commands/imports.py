@@ -1,0 +1,34 @@
+"""``steward import requests`` on the command line; what it does is imported when it is asked for."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.options import SERVICE, Url
+
+Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="CSV or NDJSON, plain or gzip.")]
+Spec = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="JSON: variants, servers, users.")]
+Check = Annotated[bool, typer.Option("--check", help="Only read the files and tell what is in them.")]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the import of requests to the ``steward`` command."""
+    imports = typer.Typer(no_args_is_help=True)
+    cli.add_typer(imports, name="import")
+    imports.callback()(_imports)
+    imports.command()(requests)
+
+
+def _imports() -> None:
+    """Read logs of your own: check them, tell what they lack, and upload them."""
+
+
+def requests(files: Files, spec: Spec, check: Check = False, url: Url = SERVICE) -> None:
+    """Read logs of requests and measured batches; register what they are of, upload them, and have a model fitted.
+
+    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    """
+    from app.kinds.inference.commands.import_requests import Options, run
+
+    raise typer.Exit(run(Options(files, spec, check, url)))

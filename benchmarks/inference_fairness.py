@@ -1,0 +1,212 @@
+"""Fairness between users of kind `inference`: an agent of each user, beside what is best for all together.
+
+``python -m benchmarks.inference_fairness [two_users] [three_users] [--seeds N] [--steps N] [--fairness F]``
+
+Planted systems in which one server is asked for more than it can do, by users of unequal rates and patience: who serves
+all together best leaves somebody behind. That is told first: where Jain's index of the best utilitarian is above .95
+anyway, the goal means nothing. Players:
+
+- *best utilitarian*: of all rules, all statics and every seed's PPO that is paid for quality alone, whichever has the
+  highest mean quality on the episodes that choose;
+- *global term*: PPO that sees and decides everything, paid quality and F · Jain's index at the end of the episode;
+- *agents of users*: one for each, on its own observation, trained together by PPO, each paid its own user's quality and
+  F · Jain's index. See ``app.kinds.inference.per_user``.
+
+All learn for as many steps, and every agent of every seed is counted, none is chosen. Figures are of other episodes
+than those that choose, the same for all players: means over seeds, 95 % by Student's t over the seeds' means.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Policy
+from app.kinds.inference.awarding import Together
+from app.kinds.inference.heuristics import BASELINES, statics
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.spec import InferenceSpec
+from app.policies.artifact import SHARED
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.levels import Level
+from workers.evaluation.statistics import mean_interval
+from workers.inputs import Conditions
+from workers.kinds.inference.simulator.clients import Clients
+from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.learning.algorithms.base import Exported
+from workers.learning.execution.base import Plan
+from workers.learning.execution.joint import Joint
+from workers.learning.execution.serial import Serial
+from workers.learning.training.request import Request, configured
+
+PARTS = ("two_users", "three_users")
+ENVIRONMENTS, CHOOSING, EPISODES = 128, 64, 128
+CHOOSING_SEED, TEST_SEED = 1_013, 90_001
+SEEDS, STEPS, FAIRNESS = 3, 400_000, 1.0
+GOAL_JAIN, GOAL_LOSS = 0.95, 0.02
+MEAN, JAIN = 0, 5  # columns of what users count
+SECONDS = 0.12  # of one request on the fast variant; the accurate one takes twice as long
+Floats = NDArray[np.float64]
+Row = dict[str, Any]
+
+
+class User(NamedTuple):
+    """Requests per second, and the seconds of delay between which an answer loses its worth."""
+
+    rate: float
+    full_until: float
+    zero_at: float
+
+
+SYSTEMS: Mapping[str, Sequence[User]] = {
+    "two_users": (User(11.0, 0.5, 3.0), User(2.5, 0.4, 2.0)),
+    "three_users": (User(8.0, 0.5, 3.0), User(3.5, 0.4, 2.0), User(1.5, 0.4, 2.0)),
+}
+
+
+def system(users: Sequence[User], fairness: float, policies: str) -> tuple[Layout, ServiceModel]:
+    """One server, two variants; batches of 4 do 12 requests a second of the fast one, of 1 they do 8."""
+    spec = {
+        "name": "fairness",
+        "kind": "inference",
+        "variants": [{"name": "fast", "accuracy": 0.9}, {"name": "accurate", "accuracy": 1.0}],
+        "servers": [{"name": "cpu", "minimum": 1, "maximum": 1}],
+        "users": [
+            {"name": f"user-{letter}", "quality": {"full_until": one.full_until, "zero_at": one.zero_at}}
+            for letter, one in zip("abc", users, strict=False)
+        ],
+        "batches": [1, 2, 4],
+        "queue_limit": 10,
+        "episode_seconds": 60,
+        "control_seconds": 4,
+        "policies": policies,
+        "weights": {"quality": 1, "fairness": fairness, "cost": 0, "switching": 0},
+    }
+    layout = Layout(InferenceSpec.model_validate(spec))
+    each = SECONDS * (0.4 + 0.6 * layout.batches)
+    rate = np.array([[one.rate] for one in users])
+    measured = np.ones((1, 2), np.bool_)
+    log_seconds = np.log([[each, 2 * each]])
+    return layout, ServiceModel(log_seconds[None], np.full(2, 0.1), rate, np.zeros(len(users)), measured)
+
+
+def counted(users: Sequence[User], policy: Policy, seed: int, episodes: int) -> Floats:
+    """What users count of each episode, [E, O]."""
+    layout, model = system(users, 0.0, "one")
+    world = InferenceWorld(layout, [model], Conditions(episodes, seed))
+    return play(world, Level.SEEDS, seed, Bare(policy)).outcomes
+
+
+def alone(users: Sequence[User], fairness: float, steps: int, seed: int) -> Policy:
+    """PPO that decides for all."""
+    layout, model = system(users, fairness, "one")
+    world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
+    runner = Serial(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
+    while not runner.done:
+        runner.advance()
+    return _policy(runner.agent.export())
+
+
+def together(users: Sequence[User], fairness: float, steps: int, seed: int) -> Policy:
+    """PPO of each user."""
+    layout, model = system(users, fairness, "per_user")
+    world = Clients(InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning")))
+    runner = Joint(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
+    while not runner.done:
+        runner.advance()
+    return Together(layout, {name: _policy(one) for name, one in runner.agent.export().items()}, BASELINES[0])
+
+
+def _policy(exported: Exported) -> Policy:
+    kind, described, arrays = exported
+    policy: Policy = SHARED[kind].build({"algorithm": "ppo", **described}, dict(arrays))
+    return policy
+
+
+def compared(name: str, seeds: int, steps: int, fairness: float) -> list[Row]:
+    """The players of one system."""
+    users = SYSTEMS[name]
+    rules = {rule.name: rule for rule in (*BASELINES, *statics(system(users, 0.0, "one")[0]).values())}
+    paid_alone = {f"ppo, seed {seed}": alone(users, 0.0, steps, seed) for seed in range(seeds)}
+    best, tested = _best(users, rules | paid_alone)
+    _, ruled = _best(users, rules)
+    rows = [
+        _row(
+            f"{name}: Jain's index of the best utilitarian ({best})", float(tested[:, JAIN].mean()), "< .95: as posed"
+        ),
+        _row(f"{name}: its mean quality, {_told(tested)}", float(tested[:, MEAN].mean()), ""),
+        _row(f"{name}: mean quality of the best rule, {_told(ruled)}", float(ruled[:, MEAN].mean()), ""),
+    ]
+    for player, make in (("global term", alone), ("agents of users", together)):
+        each = [counted(users, make(users, fairness, steps, seed), TEST_SEED, EPISODES) for seed in range(seeds)]
+        rows += _beside(f"{name}: {player}", np.stack(each), tested)
+    return rows
+
+
+def _best(users: Sequence[User], players: Mapping[str, Policy]) -> tuple[str, Floats]:
+    """Whoever has the highest mean quality on the episodes that choose, and what it does on the others."""
+    qualities = {
+        name: float(counted(users, policy, CHOOSING_SEED, CHOOSING)[:, MEAN].mean()) for name, policy in players.items()
+    }
+    chosen = max(qualities, key=lambda name: qualities[name])
+    return chosen, counted(users, players[chosen], TEST_SEED, EPISODES)
+
+
+def _beside(title: str, seeds: Floats, best: Floats) -> list[Row]:
+    """Jain's index, and quality over that of the best utilitarian, of S seeds [S, E, O]."""
+    fair = mean_interval(seeds[:, :, JAIN].mean(axis=1))
+    share = mean_interval(seeds[:, :, MEAN].mean(axis=1) / best[:, MEAN].mean() - 1)
+    met = fair["mean"] >= GOAL_JAIN, share["mean"] >= -GOAL_LOSS
+    return [
+        _row(f"{title}: Jain's index, {_bounds(fair)}", fair["mean"], f"≥ {GOAL_JAIN}: {_verdict(met[0])}"),
+        _row(
+            f"{title}: mean quality over the best utilitarian's, less 1, {_bounds(share)}, {_told(seeds.mean(axis=0))}",
+            share["mean"],
+            f"≥ −{GOAL_LOSS:.0%}: {_verdict(met[1])}",
+        ),
+    ]
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def _bounds(interval: Mapping[str, float]) -> str:
+    return f"{interval['low']:.4f} to {interval['high']:.4f}"
+
+
+def _told(episodes: Floats) -> str:
+    means = episodes.mean(axis=0)
+    return f"users {', '.join(f'{value:.3f}' for value in means[JAIN + 1 :])}, dropped {means[1]:.1%}"
+
+
+def _row(name: str, value: float, goal: str) -> Row:
+    row = {"name": name, "value": value, "unit": "", "peer": None, "peer_value": None, "ratio": None, "goal": goal}
+    print(name, f"{value:.4f}", goal, flush=True)
+    return row
+
+
+def results(parts: Sequence[str] = PARTS) -> list[Row]:
+    """A short run."""
+    return [row for part in parts for row in compared(part, SEEDS, STEPS, FAIRNESS)]
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description="Fairness between users of kind inference.")
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--fairness", type=float, default=FAIRNESS)
+    wanted = parser.parse_args()
+    for part in wanted.parts:
+        compared(part, wanted.seeds, wanted.steps, wanted.fairness)
+
+
+if __name__ == "__main__":
+    main()

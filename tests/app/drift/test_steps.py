@@ -1,0 +1,262 @@
+"""From a drift that was noticed to an agent that answers, or does not: every step once, with its reasons."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+
+from app.database.engine import Database
+from app.database.tables import Adaptation, Execution, Job
+from app.drift import service, steps
+from tests.app.both import on_both
+from tests.app.drift.serving import NAME, SPEC, Served, finish, publish_agent, publish_model, registered
+from tests.app.runs.reporting import start
+
+RESPONSE = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
+PROMISED = [
+    {"name": "response_quality", "unit": "share", "policies": {"agent": {"mean": 0.9, "low": 0.88, "high": 0.92}}}
+]
+
+
+def noticed(client: TestClient, database: Database, **changed: Any) -> Served:
+    """A run of a workload that answers drifts, which has noticed one."""
+    registered(database)
+    assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE | changed).status_code == 200
+    served = Served(database, start(database, NAME))
+    served.go(130)
+    assert any("drift" in decision for decision in served.go(60, 1.8))
+    return served
+
+
+def state(client: TestClient) -> dict[str, Any]:
+    """The last adaptation."""
+    found: dict[str, Any] = client.get(f"/workloads/{NAME}/drift").json()["adaptations"][0]
+    return found
+
+
+def tried(client: TestClient, database: Database, *, waits: bool = False, **more: Any) -> None:
+    """From the notice to an agent that is a shadow."""
+    assert service.step(database) == 1
+    finish(database, state(client)["job"], model=publish_model(database, 1.8))
+    assert service.step(database) == 1
+    finish(database, state(client)["job"], agent=publish_agent(database, 2, waits=waits, **more))
+    assert service.step(database) == 1
+    assert state(client)["state"] == "shadow"
+
+
+def champion(client: TestClient) -> int | None:
+    found: int | None = client.get(f"/workloads/{NAME}").json()["champion"]
+    return found
+
+
+@on_both
+def test_a_drift_leads_to_a_fit_a_training_a_shadow_and_a_promotion(client: TestClient, backend: Database) -> None:
+    served = noticed(client, backend)
+    assert service.step(backend) == 1
+    begun = state(client)
+    assert (begun["state"], begun["run"], begun["notice"]["stream"]) == ("fitting", served.run, "seconds.small")
+    with backend.reading() as session:
+        fit = session.get_one(Job, begun["job"])
+        [sample] = session.scalars(select(Execution.name)).all()
+    assert (fit.type, fit.state) == ("fit", "queued")
+    assert fit.request["drift"]["recent"] == [sample] == [f"{served.run}@{begun['notice']['since']}"]
+    assert fit.request["drift"]["factors"]["seconds.small"] == pytest.approx(1.8, rel=0.05)
+    assert service.step(backend) == 0
+
+    finish(backend, fit.id, model=publish_model(backend, 1.8))
+    assert service.step(backend) == 1
+    with backend.reading() as session:
+        training = session.get_one(Job, state(client)["job"])
+    assert (training.type, training.request["model"], training.request["promote"]) == ("train", 2, False)
+    assert training.request["budget"] == 5_000
+
+    finish(backend, training.id, agent=publish_agent(backend, 2, outcomes=PROMISED))
+    assert service.step(backend) == 1
+    decisions = served.go(25, 1.8)
+    assert {decision["shadow"]["agent"] for decision in decisions} == {1}
+    assert service.step(backend) == 1
+    assert champion(client) == 1
+    [promotion] = client.get(f"/workloads/{NAME}/agents/promotions").json()["items"]
+    assert (promotion["made_by"], promotion["champion"], promotion["rollback_to"]) == ("drift", 1, None)
+    assert promotion["figures"] == {"decisions": 20, "failures": 0, "agreement": promotion["figures"]["agreement"]}
+
+    decisions = served.go(270, 1.8)
+    assert {decision["agent"] for decision in decisions} == {1}
+    assert all(decision["shadow"] is None for decision in decisions)
+    assert service.step(backend) == 1
+    done = state(client)
+    assert (done["state"], champion(client)) == ("kept", 1)
+    assert [step["state"] for step in done["steps"]] == ["fitting", "training", "shadow", "watched", "kept"]
+    assert done["steps"][-1]["figures"]["realised"]["mean"] > 0.9
+    assert service.step(backend) == 0
+
+
+def test_a_bad_agent_is_taken_back(client: TestClient, database: Database) -> None:
+    served = noticed(client, database)
+    tried(client, database, waits=True)
+    served.go(25, 1.8)
+    service.step(database)
+    assert champion(client) == 1
+    served.go(270, 1.8)
+    service.step(database)
+    done = state(client)
+    assert (done["state"], champion(client)) == ("rolled_back", None)
+    figures = done["steps"][-1]["figures"]
+    assert figures["difference"]["high"] < 0 < figures["before"]
+    changes = client.get(f"/workloads/{NAME}/agents/promotions").json()["items"]
+    assert [(change["made_by"], change["champion"]) for change in changes] == [("drift", None), ("drift", 1)]
+    assert "response_quality" in changes[0]["reason"]
+    assert {decision["agent"] for decision in served.go(2, 1.8)} == {None}
+
+
+def test_an_agent_that_reaches_less_than_it_promised_is_taken_back(client: TestClient, database: Database) -> None:
+    promised = {"name": "response_quality", "policies": {"agent": {"mean": 1.3, "low": 1.2, "high": 1.4}}}
+    served = noticed(client, database)
+    tried(client, database, outcomes=[promised])
+    served.go(25, 1.8)
+    service.step(database)
+    served.go(270, 1.8)
+    service.step(database)
+    assert state(client)["state"] == "rolled_back"
+    assert "promised" in state(client)["steps"][-1]["why"]
+
+
+def test_an_agent_that_is_no_better_in_the_simulator_goes_no_further(client: TestClient, database: Database) -> None:
+    noticed(client, database)
+    service.step(database)
+    finish(database, state(client)["job"], model=publish_model(database, 1.8))
+    service.step(database)
+    finish(database, state(client)["job"], agent=publish_agent(database, 2, good=False))
+    service.step(database)
+    assert (state(client)["state"], champion(client)) == ("rejected", None)
+    assert service.step(database) == 0
+
+
+@pytest.mark.parametrize("ended", ["failed", "cancelled"])
+def test_a_job_that_comes_to_nothing_ends_it(client: TestClient, database: Database, ended: str) -> None:
+    noticed(client, database)
+    service.step(database)
+    finish(database, state(client)["job"], ended)
+    assert service.step(database) == 1
+    assert state(client)["state"] == "failed"
+    assert ended in state(client)["steps"][-1]["why"]
+    assert service.step(database) == 0  # within the pause it is not tried again
+
+
+def test_another_is_begun_once_the_pause_is_over(client: TestClient, database: Database) -> None:
+    served = noticed(client, database, pause_seconds=0)
+    service.step(database)
+    finish(database, state(client)["job"], "failed")
+    service.step(database)
+    assert service.step(database) == 0  # the notice is older
+    again = Served(database, start(database, NAME))
+    again.go(60, 1.8)
+    assert service.step(database) == 1
+    assert (state(client)["run"], state(client)["state"]) == (again.run, "fitting")
+    assert served.run != again.run
+
+
+def test_who_is_promoted_by_hand_meanwhile_stays(client: TestClient, database: Database) -> None:
+    served = noticed(client, database)
+    tried(client, database)
+    other = publish_agent(database, 2)
+    assert client.post(f"/workloads/{NAME}/agents/{other}/promote").status_code == 200
+    served.go(25, 1.8)
+    service.step(database)
+    assert (state(client)["state"], champion(client)) == ("superseded", other)
+
+
+def test_a_workload_that_asks_for_nothing_only_notices(client: TestClient, database: Database) -> None:
+    noticed(client, database, respond="off")
+    assert service.step(database) == 0
+    assert client.get(f"/workloads/{NAME}/drift").json()["adaptations"] == []
+
+
+def test_a_workload_that_trains_on_line_needs_no_answer(client: TestClient, database: Database) -> None:
+    noticed(client, database)
+    with database.session() as session:
+        owner = session.scalar(select(Job.workload_id)) or client.get(f"/workloads/{NAME}").json()["id"]
+        session.add(Job(type="train", workload_id=owner, request={"algorithm": "online"}, state="running"))
+    assert service.step(database) == 0
+
+
+def test_many_processes_take_each_step_once(client: TestClient, any_database: Database) -> None:
+    from app.main import create_app
+    from app.settings import Settings
+
+    del client
+    own = TestClient(
+        create_app(Settings(database_url=any_database.url.render_as_string(hide_password=False)), any_database)
+    )
+    noticed(own, any_database)
+    taken: list[int] = []
+    threads = [threading.Thread(target=lambda: taken.append(service.step(any_database))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(taken) == 1
+    with any_database.reading() as session:
+        assert len(session.scalars(select(Adaptation.id)).all()) == len(session.scalars(select(Job.id)).all()) == 1
+
+
+def test_a_step_that_is_broken_off_leaves_nothing_and_is_taken_again(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noticed(client, database)
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps.Context, "go_on", killed)
+        with pytest.raises(KeyboardInterrupt):
+            service.step(database)
+    with database.reading() as session:
+        assert session.scalars(select(Job.id)).all() == session.scalars(select(Execution.id)).all() == []
+    assert service.step(database) == 1
+
+
+def test_the_sample_of_a_part_goes_when_the_run_ends(client: TestClient, database: Database) -> None:
+    served = noticed(client, database)
+    service.step(database)
+    assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
+    found = client.get(f"/workloads/{NAME}/samples").json()["items"]
+    assert [one["execution"] for one in found] == [served.run]
+
+
+def test_a_workload_with_a_policy_for_each_user_can_not_ask_for_it(client: TestClient, database: Database) -> None:
+    fair = {**SPEC.model_dump(mode="json"), "name": "fair", "policies": "per_user"}
+    assert client.post("/workloads", json=fair).status_code == 201
+    answer = client.put("/workloads/fair/drift", json={"respond": "retrain"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/respond")
+
+
+def test_a_defect_in_one_workloads_step_is_no_others_trouble(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    noticed(client, database)
+
+    def defect(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "begin", defect)
+        assert service.step(database) == 0
+    assert "ZeroDivisionError" in caplog.text
+    assert service.step(database) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [({"respond": "pray"}, "/respond"), ({"shadow_decisions": 0}, "/shadow_decisions"), ({"colour": 1}, "/colour")],
+)
+def test_what_is_no_answer_is_refused(client: TestClient, database: Database, body: Any, pointer: str) -> None:
+    registered(database)
+    answer = client.put(f"/workloads/{NAME}/drift", json=body)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+    assert client.get("/workloads/nobody/drift").status_code == 404

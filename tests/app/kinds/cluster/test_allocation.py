@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given
+
+from app.kinds.cluster.allocation.optimus import optimus
+from app.kinds.cluster.allocation.placement import place
+from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
+from app.kinds.cluster.allocation.situation import Rule, Situation, in_order
+from app.kinds.cluster.allocation.tiresias import tiresias
+from app.kinds.cluster.jobs import NEVER
+from tests.app.kinds.cluster.situations import situations
+
+RULES = [equal_share, fifo, optimus, srtf, tiresias]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(situations())
+def test_no_node_gives_more_than_it_has_and_no_job_gets_less_than_it_can_use(rule: Rule, situation: Situation) -> None:
+    wanted = rule(situation)
+    held = place(situation, wanted)
+    assert (held >= 0).all()
+    assert (held.sum(axis=0) <= situation.capacity).all()
+    np.testing.assert_array_equal(held.sum(axis=1), wanted.gpus)
+    runs = wanted.gpus > 0
+    assert (wanted.gpus[runs] >= situation.jobs.minimum[runs]).all()
+    assert (wanted.gpus <= situation.jobs.maximum).all()
+    assert sorted(wanted.order.tolist()) == list(range(len(wanted.gpus)))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(situations())
+def test_who_keeps_a_number_keeps_its_nodes_while_they_are_there(rule: Rule, situation: Situation) -> None:
+    before = situation.jobs.held
+    wanted = rule(situation)
+    after = place(situation, wanted)
+    same = before.sum(axis=1) == wanted.gpus
+    crowded = (before * same[:, None]).sum(axis=0) > situation.capacity
+    undisturbed = same & ~(before[:, crowded] > 0).any(axis=1)
+    np.testing.assert_array_equal(after[undisturbed], before[undisturbed])
+
+
+@given(situations())
+def test_equal_shares_differ_by_one_where_nothing_binds(situation: Situation) -> None:
+    gpus, jobs = equal_share(situation).gpus, situation.jobs
+    free = (gpus > jobs.minimum) & (gpus < jobs.maximum)
+    if free.any():
+        assert gpus[free].max() - gpus[free].min() <= 1
+
+
+@given(situations())
+def test_nobody_passes_in_first_come_first_served(situation: Situation) -> None:
+    runs = fifo(situation).gpus > 0
+    assert (runs == np.sort(runs)[::-1]).all()
+
+
+@given(situations())
+def test_of_those_that_ask_alike_the_undemoted_run_first(situation: Situation) -> None:
+    gpus, jobs = tiresias(situation).gpus, situation.jobs
+    for one in np.flatnonzero((jobs.demoted == NEVER) & (gpus == 0)):
+        assert not ((gpus > 0) & (jobs.demoted < NEVER) & (jobs.asked >= jobs.asked[one])).any()
+
+
+@given(situations())
+def test_no_gpu_saves_more_elsewhere_under_optimus(situation: Situation) -> None:
+    gpus, most = optimus(situation).gpus, situation.gpus
+    with np.errstate(invalid="ignore"):
+        saved = -np.diff(situation.outlook.update_seconds(), axis=1) * situation.outlook.updates()[:, None]
+    moved = gpus > situation.jobs.minimum
+    last = [saved[job, gpus[job] - 1] for job in np.flatnonzero(moved)]
+    open_ = np.flatnonzero((gpus > 0) & (gpus < np.minimum(situation.jobs.maximum, most)))
+    following = [saved[job, gpus[job]] for job in open_]
+    if last and following:
+        assert min(last) >= max(following)
+    if int(gpus.sum()) < most:
+        assert not following or max(following) <= 0
+
+
+@given(situations())
+def test_more_than_there_is_is_refused(situation: Situation) -> None:
+    with pytest.raises(ValueError, match="are wanted of"):
+        place(situation, in_order(situation.jobs.asked + situation.gpus))

@@ -1,0 +1,92 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import ValidationError
+
+from app.kinds.cluster.decisions.engine import ClusterEngine, Compiled
+from app.kinds.cluster.decisions.schemas import ClusterDecision
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.engine import Answered, Pending, Snapshot
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.contract.kind import RunStart
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ENGINE = ClusterEngine()
+SPEC = ClusterSpec.model_validate(
+    {
+        "name": "training",
+        "kind": "cluster",
+        "nodes": [{"name": "a", "count": 2, "gpus": 4}],
+        "queues": [{"name": "urgent"}, {"name": "rest", "ageing_seconds": 3600}],
+    }
+)
+REPORTS: list[dict[str, Any]] = [
+    {"at": 10, "submitted": [{"job": "bert", "gpus": 4, "at": 4}, {"job": "yolo", "gpus": 4}]},
+    {"at": 70, "submitted": [{"job": "late", "gpus": 2, "queue": "urgent"}]},
+    {"at": 130, "ended": [{"job": "bert"}], "nodes": [{"node": "a-1", "gpus": 2}]},
+    {"at": 190},
+]
+
+
+def compiled() -> Compiled:
+    return ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, Layout(SPEC), None, None, None, None, 1))
+
+
+def step(on: Compiled, state: ClusterState, n: int) -> Answered:
+    read = ENGINE.read(on, state, n, ENGINE.decode(msgspec.json.encode(REPORTS[n])))
+    return ENGINE.answer(on, [Pending("r", n, state, read, {}, None)], NOW)[0]
+
+
+def test_every_answer_is_a_decision_whose_allocations_add_up() -> None:
+    on = compiled()
+    answered = ENGINE.begin(on, "r", RunStart(workload="training"), NOW)
+    assert msgspec.json.decode(answered.decision)["reason"]["code"] == "begun"
+    gpus: dict[str, int] = {}
+    for n in range(len(REPORTS)):
+        answered = step(on, answered.state, n)
+        decision = ClusterDecision.model_validate_json(answered.decision)
+        assert list(msgspec.json.decode(answered.decision)) == list(ClusterDecision.model_fields)
+        for change in decision.changes:
+            assert change.before == gpus.get(change.job, 0)
+            assert change.gpus == sum(change.nodes.values())
+            gpus[change.job] = change.gpus
+        gpus = {job: count for job, count in gpus.items() if job in answered.state.names}
+        assert gpus == dict(zip(answered.state.names, answered.state.jobs.gpus.tolist(), strict=True))
+        assert sum(gpus.values()) + decision.free == int(answered.state.capacity.sum())
+        assert (decision.noop, decision.running + decision.waiting) == (not decision.changes, len(gpus))
+        assert ClusterDecision.model_validate(decision.model_dump()).wake_at == REPORTS[n]["at"] + 60
+    assert decision.reason.text == "2 jobs run, 0 wait"
+
+
+def test_a_stored_state_goes_on_as_if_nothing_had_happened() -> None:
+    on = compiled()
+    state = ENGINE.begin(on, "r", RunStart(workload="training"), NOW).state
+    for n in range(len(REPORTS)):
+        stored = bytes(ENGINE.serialise(state))
+        restored = ENGINE.restore(msgspec.json.decode(stored))
+        answered = step(on, state, n)
+        assert step(on, restored, n).decision == answered.decision
+        assert bytes(ENGINE.serialise(state)) == stored
+        state = answered.state
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"colour": 1}', b'"x"', b"\xff", b'{"at": NaN}', b'{"at": "1"}'])
+def test_what_is_no_report_is_refused(body: bytes) -> None:
+    with pytest.raises(ValidationError):
+        ENGINE.decode(body)
+
+
+def test_what_is_too_deep_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="nested"):
+        ENGINE.decode(b'{"at": 1, "nodes": ' + b"[" * 80 + b"]" * 80 + b"}")
+
+
+def test_reports_that_say_the_same_are_the_same_bytes() -> None:
+    given = REPORTS[0]
+    same = [given, dict(reversed(given.items())), {"kind": "cluster", **given}]
+    encoded = {msgspec.json.encode(ENGINE.decode(msgspec.json.encode(one)), order="deterministic") for one in same}
+    assert len(encoded) == 1

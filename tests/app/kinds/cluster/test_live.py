@@ -1,0 +1,130 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.kinds.cluster.allocation.fairness import goodput
+from app.kinds.cluster.allocation.optimus import optimus
+from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
+from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.allocation.tiresias import tiresias
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.advance import advance
+from app.kinds.cluster.live.decide import decide
+from app.kinds.cluster.live.report import ClusterReport
+from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.inputs import Contradiction, InvalidInput
+
+LAYOUT = Layout(
+    ClusterSpec.model_validate(
+        {
+            "name": "training",
+            "kind": "cluster",
+            "nodes": [{"name": "a", "count": 3, "gpus": 4}, {"name": "b", "count": 1, "gpus": 2}],
+            "queues": [{"name": "urgent"}, {"name": "rest", "ageing_seconds": 600}],
+        }
+    )
+)
+RULES = [LAYOUT.heuristic, equal_share, fifo, goodput, optimus, srtf, tiresias]
+
+
+def told(state: ClusterState, **report: Any) -> ClusterState:
+    return advance(LAYOUT, state, ClusterReport.model_validate(report))
+
+
+def started(*gpus: int, at: float = 0.0) -> ClusterState:
+    jobs = [{"job": f"j{number}", "gpus": count} for number, count in enumerate(gpus)]
+    return decide(LAYOUT, told(begin(LAYOUT), at=at, submitted=jobs), LAYOUT.heuristic)[0]
+
+
+def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
+    state = started(8, 6)
+    assert state.jobs.gpus.tolist() == [8, 6]
+    state = told(state, at=60, submitted=[{"job": "now", "gpus": 4, "queue": "urgent"}])
+    state, changes = decide(LAYOUT, state, LAYOUT.heuristic)
+    assert [(one.job, one.code) for one in changes] == [("j1", "preempted"), ("now", "started")]
+    assert changes[0].text == "gives up its 6 GPUs; given to now"
+    assert changes[1].text == "starts on 4 GPUs; given up by j1"
+    assert sum(changes[1].nodes.values()) == 4
+    assert state.jobs.gpus.tolist() == [8, 0, 4]
+
+
+def test_who_loses_a_node_goes_on_elsewhere_or_waits() -> None:
+    state = started(4, 2)
+    [node] = np.flatnonzero(state.jobs.held[0])
+    state, changes = decide(LAYOUT, told(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), LAYOUT.heuristic)
+    assert [(one.job, one.code, one.text) for one in changes] == [
+        ("j0", "moved", "keeps 4 GPUs on other nodes; a node that it had is lost")
+    ]
+    assert state.jobs.restarts.tolist() == [2, 1]
+
+
+def test_a_whole_report_is_as_the_differences() -> None:
+    state = started(4, 2)
+    by_parts = told(state, at=60, ended=[{"job": "j0"}], submitted=[{"job": "k", "gpus": 1}])
+    jobs = [{"job": "k", "gpus": 1}, {"job": "j1", "gpus": 2}]
+    assert pack(told(state, at=60, whole=True, submitted=jobs)) == pack(by_parts)
+
+
+@pytest.mark.parametrize(
+    ("report", "error", "pointer", "message"),
+    [
+        ({"at": 50}, Contradiction, "/at", "at least 60"),
+        ({"at": 70, "ended": [{"job": "x"}]}, Contradiction, "/ended/0/job", "a job that is there"),
+        ({"at": 70, "submitted": [{"job": "j0", "gpus": 1}]}, Contradiction, "/submitted/0/job", "a new name"),
+        (
+            {"at": 70, "whole": True, "submitted": [{"job": "k", "gpus": 1}] * 2},
+            Contradiction,
+            "/submitted/1/job",
+            "a new name",
+        ),
+        ({"at": 70, "submitted": [{"job": "k", "gpus": 15}]}, InvalidInput, "/submitted/0/gpus", "1 to 14"),
+        ({"at": 70, "submitted": [{"job": "k", "gpus": 1, "at": 71}]}, InvalidInput, "/submitted/0/at", "at most 70"),
+        (
+            {"at": 70, "submitted": [{"job": "k", "gpus": 1, "queue": "q"}]},
+            InvalidInput,
+            "/submitted/0/queue",
+            "known: urgent, rest",
+        ),
+        ({"at": 70, "nodes": [{"node": "a-3", "gpus": 4}]}, InvalidInput, "/nodes/0/node", "a-0 to a-2, b-0 to b-0"),
+    ],
+)
+def test_what_cannot_be_is_refused(report: Any, error: type[InvalidInput], pointer: str, message: str) -> None:
+    with pytest.raises(error) as caught:
+        told(started(4, at=60), **report)
+    assert caught.value.errors[0].pointer == pointer
+    assert message in caught.value.errors[0].message
+
+
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("rule", RULES)
+@given(st.integers(0, 2**32 - 1))
+def test_capacity_and_limits_hold_after_every_report_and_states_survive_storage(rule: Rule, seed: int) -> None:
+    numbers, state, now = np.random.default_rng(seed), begin(LAYOUT), 0.0
+    for step in range(12):
+        now += float(numbers.integers(0, 400))
+        count = int(numbers.integers(0, 3))
+        gpus = [int(numbers.integers(1, 9)) for _ in range(count)]
+        queues = [["urgent", "rest", None][int(numbers.integers(0, 3))] for _ in range(count)]
+        jobs = [
+            {"job": f"{step}-{n}", "gpus": g, "queue": q} for n, (g, q) in enumerate(zip(gpus, queues, strict=True))
+        ]
+        ended = [{"job": name} for name in state.names if numbers.random() < 0.2]
+        node = int(numbers.integers(0, 4))
+        nodes = [{"node": LAYOUT.nodes[node], "gpus": int(numbers.integers(0, LAYOUT.capacity[node] + 1))}]
+        state = told(state, at=now, submitted=jobs, ended=ended, nodes=nodes if numbers.random() < 0.5 else [])
+        stored = unpack(json.loads(json.dumps(pack(state))))
+        state, changes = decide(LAYOUT, state, rule)
+        again, same = decide(LAYOUT, stored, rule)
+        assert (pack(again), same) == (pack(state), changes)
+        assert (state.jobs.held.sum(axis=0) <= state.capacity).all()
+        runs = state.jobs.gpus > 0
+        assert (state.jobs.gpus[runs] >= state.jobs.minimum[runs]).all()
+        assert (state.jobs.gpus <= state.jobs.maximum).all()
+        for one in changes:
+            assert one.text
+            assert sum(one.nodes.values()) == state.jobs.gpus[state.names.index(one.job)]

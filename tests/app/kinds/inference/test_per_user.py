@@ -1,0 +1,208 @@
+"""Agents of users: what each sees, what its offers are worth, and whom servers work for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.inference.awarding import Together, awarded
+from app.kinds.inference.heuristics import BASELINES
+from app.kinds.inference.kind import KIND
+from app.kinds.inference.layout import WAIT
+from app.kinds.inference.observation import mask, seen
+from app.kinds.inference.per_user import PRICES, USUAL, Client, clients
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
+from app.policies.base import IncompatibleArtifact
+from tests.app.kinds.inference.runs import Live, arrivals, compiled, model
+from tests.app.kinds.inference.test_engine import Scripted, agent
+from tests.app.kinds.inference.workloads import QUALITY, layout, spec
+
+SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 3, "startup_seconds": 5, "switch_seconds": 0.01}]
+THREE = [{"name": name, "weight": weight, "quality": QUALITY} for name, weight in (("a", 1), ("b", 2), ("c", 0.5))]
+MADE = layout(servers=SERVERS, users=THREE, policies="per_user")
+
+
+def states(seed: int, rows: int = 12) -> State:
+    """Any states of three users; some ask for servers, some for their number."""
+    random = np.random.default_rng(seed)
+    waiting = random.integers(0, 10, (rows, 3)) * random.integers(0, 2, (rows, 3))
+    age = np.where(waiting > 0, random.uniform(0, 1, (rows, 3)), 0.0)
+    on = random.integers(1, 4, (rows, 1))
+    busy = random.integers(0, on)
+    return State(
+        waiting=waiting,
+        oldest=age,
+        newest=age * random.uniform(0, 1, (rows, 3)),
+        rate=random.uniform(0, 50, (rows, 3)),
+        quality=random.uniform(0, 1, (rows, 3)),
+        idle=on - busy,
+        busy=busy,
+        starting=np.zeros((rows, 1), np.int64),
+        next_free=random.uniform(0, 1, rows) * busy[:, 0],
+        asked=random.integers(CONTROL, 1, rows),
+        loaded=random.integers(NOTHING_LOADED, 2, rows),
+    )
+
+
+class AnyLegal:
+    """Draws from what is legal, whatever it sees."""
+
+    name = "any"
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def act(self, situation: Situation) -> Choice:
+        legal: NDArray[np.bool_] = situation.view.mask
+        return Choice(np.where(legal, self.random.random(legal.shape), -1.0).argmax(axis=1))
+
+
+@given(st.integers(0, 10_000), st.integers(0, 2))
+def test_a_client_sees_nothing_of_what_others_wait_for(seed: int, user: int) -> None:
+    """Of other users only the mean of all qualities; its own requests, and the servers, it does see."""
+    here, client = states(seed), Client(MADE.spec, user)
+    own, other = np.arange(3) == user, states(seed + 1)
+    private = {
+        name: np.where(own, getattr(here, name), getattr(other, name))
+        for name in ("waiting", "oldest", "newest", "rate")
+    }
+    swapped = here.quality.copy()
+    first, second = np.flatnonzero(~own)
+    swapped[:, [first, second]] = swapped[:, [second, first]]
+    one, changed = client.seen(here), client.seen(here._replace(**private, quality=swapped))
+    np.testing.assert_allclose(changed.observation, one.observation, atol=1e-6)
+    np.testing.assert_array_equal(changed.mask, one.mask)
+    assert one.observation.shape[1] == len(client.entries)
+    assert one.mask.shape[1] == client.actions
+
+
+def test_a_client_sees_its_own_requests_the_servers_and_the_mean_quality() -> None:
+    client, here = Client(MADE.spec, 1), states(3)
+    column = {name: position for position, name in enumerate(client.entries)}
+    before = client.seen(here).observation
+    for name, entry in (("waiting", "waiting.b"), ("rate", "rate.b"), ("quality", "quality.b")):
+        changed = getattr(here, name).copy()
+        changed[:, 1] = changed[:, 1] + 1
+        after = client.seen(here._replace(**{name: changed})).observation
+        assert (after[:, column[entry]] > before[:, column[entry]]).all()
+    np.testing.assert_allclose(before[:, column["mean_quality"]], here.quality.mean(axis=1), rtol=1e-6)
+    after = client.seen(here._replace(next_free=here.next_free + 0.3)).observation
+    assert (after[:, column["next_free"]] > before[:, column["next_free"]]).all()
+
+
+@given(st.integers(0, 10_000))
+def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
+    here, projector = states(seed), Projector(MADE, model(MADE).seconds())
+    chosen = np.stack(
+        [
+            AnyLegal(seed + client.user).act(Situation(None, None, client.seen(here))).action
+            for client in clients(MADE).values()
+        ],
+        axis=1,
+    )
+    action = awarded(projector, here, chosen)
+    legal = mask(MADE, here)
+    assert legal[np.arange(len(action)), action].all()
+    wanted = (chosen != WAIT).any(axis=1) & (here.asked != CONTROL)
+    assert ((action != WAIT) | ~wanted).all()  # a server that anybody wants is not left idle
+    assert ((action <= MADE.dispatches) | (here.asked == CONTROL)).all()
+
+
+@given(st.integers(0, 10_000))
+def test_agents_decide_of_many_states_what_they_decide_of_each(seed: int) -> None:
+    """The simulator asks of hundreds at once, the service of one."""
+    here, projector = states(seed), Projector(MADE, model(MADE).seconds())
+    together = Together(MADE, {"a": Largest(), "b": Largest()}, BASELINES[0])
+    many = together.act(Situation(projector, here, seen(MADE, here))).action
+    for row in range(len(many)):
+        alone: Any = [part[row : row + 1] for part in here]
+        one = State(*alone)
+        assert together.act(Situation(projector, one, seen(MADE, one))).action == many[row]
+
+
+class Largest:
+    """The last legal action: the dearest, most accurate, largest start."""
+
+    name = "largest"
+
+    def act(self, situation: Situation) -> Choice:
+        legal: NDArray[np.bool_] = situation.view.mask
+        return Choice(legal.shape[1] - 1 - legal[:, ::-1].argmax(axis=1))
+
+
+def offer(price: int, variant: int = 0, size: int = 0) -> int:
+    """An offer of a user of ``spec``, by positions."""
+    return 1 + (price * 2 + variant) * 4 + size
+
+
+class TestServed:
+    """A server takes the offer that pays most a second."""
+
+    def run(self, web: Any, mobile: Any, **changed: Any) -> Live:
+        wanted = spec(policies="per_user", **changed)
+        known = clients(KIND.layout(wanted))
+        given = {"web": web, "mobile": mobile}
+        made = {name: agent(policy, known[name]) for name, policy in given.items() if policy is not None}
+        for artifact in made.values():
+            KIND.check(artifact, KIND.layout(wanted))
+        return Live(compiled(wanted, made))
+
+    def first(self, run: Live) -> str:
+        decision = run.report(0.3, arrived=[*arrivals("mobile", 0.1), *arrivals("web", 0.2)])
+        assert decision.source == "agent"
+        return decision.start[0].user
+
+    def test_the_higher_price(self) -> None:
+        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(0)))) == "web"
+        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(2)))) == "mobile"
+
+    def test_times_the_users_weight(self) -> None:
+        users = [{"name": "web", "weight": 1, "quality": QUALITY}, {"name": "mobile", "weight": 3, "quality": QUALITY}]
+        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(0)), users=users)) == "mobile"
+        assert self.first(self.run(Scripted(offer(2)), Scripted(offer(0)), users=users)) == "web"
+
+    def test_over_the_seconds_that_it_takes(self) -> None:
+        assert self.first(self.run(Scripted(offer(0)), Scripted(offer(0, variant=1)))) == "web"
+        assert self.first(self.run(Scripted(offer(0)), Scripted(offer(2, variant=1)))) == "mobile"
+
+    def test_of_equal_offers_the_longest_wait(self) -> None:
+        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(1)))) == "mobile"
+
+    def test_who_waits_leaves_the_server_to_others(self) -> None:
+        assert self.first(self.run(Scripted(offer(0)), Scripted(WAIT))) == "web"
+
+    def test_a_user_without_an_agent_offers_the_usual_price(self) -> None:
+        assert len(PRICES) // 2 == USUAL
+        assert self.first(self.run(Scripted(offer(2)), None)) == "web"
+        assert self.first(self.run(Scripted(offer(0, variant=1)), None)) == "mobile"
+
+    def test_servers_turn_as_most_want(self) -> None:
+        servers = [{"name": "cpu", "minimum": 1, "maximum": 2, "startup_seconds": 5}]
+        on = 1 + 3 * 8
+        both = self.run(Scripted(control=on), Scripted(control=on), servers=servers)
+        assert both.report(0.0).servers == {"cpu": 2}
+        assert self.run(Scripted(control=on), Scripted(), servers=servers).report(0.0).servers == {"cpu": 1}
+
+    def test_an_agent_that_does_what_it_may_not_is_named_and_the_heuristic_answers(self) -> None:
+        run = self.run(Scripted(-3), Scripted(offer(1)))
+        decision = run.report(0.3, arrived=arrivals("web", 0.2))
+        assert decision.source == "fallback"
+        assert "scripted chose action -3, which is not legal here" in decision.reason.text
+        assert [start.user for start in decision.start] == ["web"]
+
+
+def test_an_agent_of_another_user_or_without_prices_is_refused() -> None:
+    wanted = KIND.layout(spec(policies="per_user"))
+    known = clients(wanted)
+    with pytest.raises(IncompatibleArtifact):
+        KIND.check(agent(Scripted(), known["web"].alone), wanted)
+    alone = KIND.layout(spec())
+    with pytest.raises(IncompatibleArtifact):
+        KIND.check(agent(Scripted(), known["web"]), alone)

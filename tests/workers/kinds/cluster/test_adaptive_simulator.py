@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.kinds.cluster.allocation.fairness import goodput
+from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
+from workers.kinds.cluster.simulator.log import read_log
+from workers.kinds.cluster.simulator.measured import ONE_GPU, read_applications
+
+
+@pytest.fixture(scope="module")
+def simulator(shared_data: Path) -> AdaptiveSimulator:
+    folder = shared_data / "pollux-osdi21"
+    log = read_log(folder / "workloads" / "workload-3.csv")[:30]
+    return AdaptiveSimulator(read_applications(folder / "traces"), log, goodput)
+
+
+def test_jobs_grow_by_twice_what_they_have_measured_and_keep_their_progress(simulator: AdaptiveSimulator) -> None:
+    known: dict[int, float] = {}
+    while not simulator.over:
+        before = {number: simulator.profiles[number].most for number in simulator.which}
+        simulator.step()
+        held, done = simulator.jobs.held, simulator.progress.done.tolist()
+        assert (held.sum(axis=0) <= simulator.capacity).all()
+        for at, number in enumerate(simulator.which):
+            gpus = int(held[at].sum())
+            assert gpus <= max(1, 2 * max(before.get(number, 0), simulator.profiles[number].most))
+            assert gpus <= (1 if simulator.log[number].application in ONE_GPU else 64)
+            assert done[at] >= known.get(number, 0.0)
+        known = dict(zip(simulator.which, done, strict=True))
+    assert len(simulator.completed) == 30
+    assert all(seconds > 0 for seconds in simulator.completed.values())
+
+
+def test_what_is_expected_comes_close_to_what_is_measured(shared_data: Path) -> None:
+    folder = shared_data / "pollux-osdi21"
+    applications = read_applications(folder / "traces")
+    log = [job for job in read_log(folder / "workloads" / "workload-1.csv") if job.application == "cifar10"][:1]
+    simulator = AdaptiveSimulator(applications, log, goodput)
+    while not simulator.which or simulator.profiles[0].most < 16:
+        simulator.step()
+    simulator.step()
+    [found] = simulator.value(np.array([16]))
+    application, batch = applications["cifar10"], simulator.known([0])
+    rate = simulator.progress.rates.table[simulator.rows(np.array([0]))[0], int(simulator.progress.epoch[0])]
+    assert simulator.jobs.gpus[0] == 16
+    assert found.item() == pytest.approx(rate * application.initial, rel=0.1)
+    assert batch.initial.tolist() == [application.initial]

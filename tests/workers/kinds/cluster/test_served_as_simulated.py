@@ -1,0 +1,43 @@
+"""The same jobs through the book that the service keeps and through the simulator get the same GPUs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.kinds.cluster.allocation.priority import prioritised
+from app.kinds.cluster.allocation.shares import fifo
+from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.allocation.tiresias import tiresias
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.advance import advance
+from app.kinds.cluster.live.decide import decide
+from app.kinds.cluster.live.report import ClusterReport, Ended, Submitted
+from app.kinds.cluster.live.state import begin
+from app.kinds.cluster.spec import ClusterSpec
+from workers.kinds.cluster.simulator.log import read_log
+from workers.kinds.cluster.simulator.measured import read_applications
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator
+
+
+@pytest.mark.parametrize("rule", [fifo, tiresias, prioritised([np.inf])])
+def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
+    folder = shared_data / "pollux-osdi21"
+    log = read_log(folder / "workloads" / "workload-1.csv")
+    simulator = ClusterSimulator(read_applications(folder / "traces"), log, rule)
+    nodes = [{"name": "n", "count": 16, "gpus": 4}]
+    layout = Layout(ClusterSpec.model_validate({"name": "c", "kind": "cluster", "nodes": nodes}))
+    state, compared = begin(layout), 0
+    while simulator.now < 30_000:
+        simulator.step()
+        present = [log[number] for number in simulator.which]
+        gone = [Ended(job=name) for name in state.names if name in simulator.completed]
+        new = [job for job in present if job.name not in state.names]
+        came = [Submitted(job=job.name, gpus=job.gpus, at=job.time) for job in new]
+        report = ClusterReport(at=simulator.now, submitted=tuple(came), ended=tuple(gone))
+        state, _ = decide(layout, advance(layout, state, report), rule)
+        assert list(state.names) == [job.name for job in present]
+        np.testing.assert_array_equal(state.jobs.held, simulator.jobs.held)
+        np.testing.assert_array_equal(state.jobs.demoted, simulator.jobs.demoted)
+        compared += len(present)
+    assert compared > 1_000

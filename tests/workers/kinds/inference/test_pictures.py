@@ -1,0 +1,106 @@
+"""What became of each request, as pictures tell it, is what the simulator counted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.workers.kinds.inference.systems import layout, service
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.levels import Level
+from workers.evaluation.report import pictures as drawing
+from workers.evaluation.report.charts import definition
+from workers.inputs import Conditions, Workload
+from workers.kinds.inference import KIND
+from workers.kinds.inference.evaluation.pictures import MOST_LINES, delay, pictures, policy_map, quality
+from workers.kinds.inference.evaluation.recording import GIVEN_UP, Answers, answers
+from workers.kinds.inference.simulator.world import InferenceWorld
+
+MADE = layout(
+    users=2,
+    variants=2,
+    servers=[{"name": "cpu", "minimum": 1, "maximum": 2}],
+    episode_seconds=12,
+    control_seconds=4,
+    batches=[1, 4],
+    queue_limit=8,
+    quality={"full_until": 0.05, "zero_at": 0.6},
+)
+MODEL = service(MADE, np.array([[[0.1, 0.2], [0.2, 0.4]]]), [6.0, 5.0], 0.2, 0.3)
+EPISODES, SEED = 6, 4
+
+
+def made() -> InferenceWorld:
+    return InferenceWorld(MADE, [MODEL], Conditions(EPISODES, SEED))
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, Answers]:
+    rules = KIND.baselines(Workload(MADE.spec))
+    return {name: answers(made(), SEED, Bare(rules[name])) for name in ("largest_batch", "lookahead")}
+
+
+@pytest.mark.parametrize("name", ["largest_batch", "lookahead"])
+def test_every_request_is_told_as_it_was_counted(played: dict[str, Answers], name: str) -> None:
+    one = played[name]
+    counted = play(made(), Level.SEEDS, SEED, Bare(KIND.baselines(Workload(MADE.spec))[name])).outcomes  # [B, O]
+    episode = one.requests.episode
+    total = np.bincount(episode, minlength=EPISODES)
+    answered = one.variant != GIVEN_UP
+    by_episode = [
+        np.bincount(episode, values, EPISODES) for values in (one.quality, ~answered, np.nan_to_num(one.delay))
+    ]
+    np.testing.assert_allclose(np.stack(by_episode, 1) / total[:, None], counted[:, :3], atol=1e-9)
+    assert (one.delay[answered] > 0).all()
+    assert np.isnan(one.delay[~answered]).all()
+    assert 0 < (~answered).sum() < answered.sum()
+    assert (one.decisions.size.sum(), set(one.size[~answered].tolist())) == (answered.sum(), {0})
+
+
+def test_all_meet_the_same_requests(played: dict[str, Answers]) -> None:
+    first, second = (one.requests for one in played.values())
+    np.testing.assert_array_equal(first.time, second.time)
+    for row in range(EPISODES):
+        for user in range(2):
+            own = first.time[(first.episode == row) & (first.user == user)]
+            assert (np.diff(own) >= 0).all()
+
+
+def test_distributions_begin_with_all_and_end_with_what_was_answered(played: dict[str, Answers]) -> None:
+    for series, one in zip(quality(played)["panels"][0]["series"], played.values(), strict=True):
+        assert (series["y"][0], series["x"][0]) == (1.0, 0.0)
+        assert series["y"][50] == pytest.approx((one.quality >= 0.5).mean(), abs=1e-5)
+    for series, one in zip(delay(played)["panels"][0]["series"], played.values(), strict=True):
+        assert series["y"][-1] == pytest.approx((one.variant != GIVEN_UP).mean(), abs=1e-5)
+        assert series["x"] == sorted(series["x"])
+
+
+def test_the_map_counts_what_is_started_most_often(played: dict[str, Answers]) -> None:
+    found = policy_map(MADE, played)
+    assert [panel["name"] for panel in found["panels"]] == list(played)
+    for panel, one in zip(found["panels"], played.values(), strict=True):
+        alone = [cell for cell in panel["cells"] if cell["y"] == "1"]
+        own = one.decisions.waiting == 1
+        if own.any() and (one.decisions.size[own] == 1).all():
+            assert {cell["text"] for cell in alone} == {"1"}
+        assert {cell["name"] for cell in panel["cells"]} <= {*MADE.variants, "waits"}
+
+
+def test_all_is_plain_small_and_drawn(played: dict[str, Answers]) -> None:
+    many = {f"{name} {i}": one for i in range(4) for name, one in played.items()}
+    found = pictures(MADE, many, ["largest_batch 0", "lookahead 0"])
+    text = json.dumps(found, allow_nan=False)
+    assert len(text) < 60_000
+    assert len(found["plots"][0]["panels"][0]["series"]) == MOST_LINES
+    charts = drawing.drawn(found)
+    assert len(charts) == 7
+    names = {"largest_batch 0", "lookahead 0", "v0", "u0", "u1"}
+    assert names <= {value for _, _, chart in charts for value in _values(definition(chart))}
+
+
+def _values(part: object) -> set[object]:
+    if isinstance(part, dict):
+        return set().union(*map(_values, part.values()))
+    if isinstance(part, list):
+        return set().union(*map(_values, part))
+    return {part}

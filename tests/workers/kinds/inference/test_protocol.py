@@ -1,0 +1,175 @@
+"""The evaluation protocol on workloads of kind ``inference``: planted candidates come out in the class they deserve."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.inference.samples.content import MICRO, Content, Requests
+from tests.workers.evaluation.report.test_page import Seen
+from tests.workers.kinds.inference.systems import layout, service
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.candidate import Candidate, Settings
+from workers.evaluation.levels import Level
+from workers.evaluation.protocol import Evaluation, evaluate
+from workers.evaluation.report.page import page
+from workers.inputs import HoldOut, Workload
+from workers.kinds.inference import KIND
+from workers.kinds.inference.evaluation.hold_out import kept_back
+from workers.kinds.inference.evaluation.problem import InferenceProblem
+
+SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
+MADE = layout(
+    users=2,
+    variants=2,
+    servers=SERVERS,
+    episode_seconds=8,
+    control_seconds=2,
+    batches=[1, 4],
+    queue_limit=50,
+    quality={"full_until": 0.1, "zero_at": 1.0},
+)
+SECONDS = np.array([[[0.05, 0.1], [0.15, 0.3]]])
+RULES = ("largest_batch", "lookahead")
+SETTINGS = Settings(episodes=8, resamples=200, trials=3, tuning_episodes=4, demonstrations=2, seed=1)
+
+
+def problem() -> InferenceProblem:
+    """A busy pair of servers, of which one may be off; L3 is slower and has more to do."""
+    own, other = (service(MADE, factor * SECONDS, [4.0 * factor, 3.0], 0.1, 0.1) for factor in (1.0, 1.2))
+    made = InferenceProblem(KIND, Workload(MADE.spec, own.to_bytes()), (other.to_bytes(),), "")
+    made.heuristics = {name: made.heuristics[name] for name in RULES}
+    return made
+
+
+class Memoriser:
+    """Does what it did in one episode, decision by decision, as far as that is legal."""
+
+    name = "memoriser"
+
+    def __init__(self, actions: Sequence[int]) -> None:
+        self.actions, self.taken = actions, 0
+
+    def begin(self, seed: int) -> None:
+        del seed
+        self.taken = 0
+
+    def act(self, situation: Situation) -> Choice:
+        action = self.actions[min(self.taken, len(self.actions) - 1)]
+        self.taken += 1
+        return Choice(np.where(situation.view.mask[:, action], action, 0))
+
+
+class Told:
+    """Has seen every episode under every rule, and follows the one that is best in it."""
+
+    name = "told"
+
+    def __init__(self, rules: Sequence[Policy]) -> None:
+        self.rules = rules
+
+    def watch(self, world: Any) -> None:
+        self.best = np.argmax([returns(copy.deepcopy(world), Bare(rule)) for rule in self.rules], axis=0)
+
+    def act(self, situation: Situation) -> Choice:
+        actions = np.stack([rule.act(situation).action for rule in self.rules])
+        return Choice(actions[self.best, np.arange(len(self.best))])
+
+
+def returns(world: Any, player: Bare) -> NDArray[np.float64]:
+    world.reset()
+    total, going = world.paid.copy(), np.ones(world.batch, bool)
+    while going.any():
+        done = world.step(player.move(world.situation).action).done
+        total += world.paid * going
+        going &= ~done
+    return np.asarray(total)
+
+
+def memorised(made: InferenceProblem, rule: Policy) -> tuple[float, list[int]]:
+    """What a rule earns in the fixed episode, and how."""
+    actions = list[int]()
+    world = made.world(1, SETTINGS.seed)
+    scores = play(world, Level.FIXED, 0, Bare(rule), lambda _, action, going: actions.extend(action[going].tolist()))
+    return float(scores.returns[0]), actions
+
+
+@pytest.fixture(scope="module")
+def planted() -> Evaluation:
+    made = problem()
+    rules = list(made.heuristics.values())
+    _, actions = max(memorised(made, rule) for rule in rules)
+    candidates = [Candidate("memoriser", [Memoriser(actions)]), Candidate("told", [Told(rules)])]
+    return evaluate(made, candidates, SETTINGS)
+
+
+def candidate(evaluation: Evaluation, name: str) -> dict[str, Any]:
+    return next(c for c in evaluation.as_dict()["candidates"] if c["name"] == name)
+
+
+def test_a_memoriser_is_classed_l0(planted: Evaluation) -> None:
+    levels = candidate(planted, "memoriser")["levels"]
+    assert planted.class_of("memoriser") == "L0"
+    assert levels[0]["advantage"]["mean"] == 0
+    assert levels[1]["advantage"]["high"] < 0
+
+
+def test_an_oracle_is_classed_l4(planted: Evaluation) -> None:
+    assert planted.class_of("told") == "L4"
+    assert [level["passed"] for level in candidate(planted, "told")["levels"]] == [True] * 5
+
+
+def test_all_levels_are_played_and_each_adds_what_it_says(planted: Evaluation) -> None:
+    found = planted.as_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert [level["available"] for level in found["levels"]] == [True] * 6
+    assert found["levels"][3]["wrappers"] == ["seeds", "parameters"]
+    assert found["levels"][4]["wrappers"] == ["seeds", "parameters", "held_out"]
+    last = found["levels"][5]
+    assert set(last["wrappers"]) > {"drift", "capacity", "load", "failures", "noise"}
+    before, after = (
+        level["policies"]["lookahead"]["outcomes"]["response_quality"]["mean"] for level in found["levels"][4:]
+    )
+    assert after < before - 0.02
+    assert set(found["tuner"]["settings"]) == {"variant", "batch"}
+    statics = problem()
+    assert statics.static({"variant": 1, "batch": 0}).name == "v1_1"
+
+
+def test_the_page_draws_what_became_of_requests(planted: Evaluation) -> None:
+    found = planted.as_dict()
+    names = [series["name"] for series in found["pictures"]["plots"][0]["panels"][0]["series"]]
+    assert names[:2] == ["memoriser", "told"]
+    assert set(names) <= {"memoriser", "told", *KIND.baselines(Workload(MADE.spec))}
+    shown = Seen(page(found))
+    assert {"Requests, one by one", "Variants that answer, by when the requests came"} <= set(shown.texts)
+
+
+def content(first: float, last: float, batches: int) -> Content:
+    time = np.linspace(first, last, 400) * MICRO
+    rows = np.array([[variant, 1, 0, 1, 0.1] for variant in (0, 1) for _ in range(batches)]).reshape(-1, 5)
+    return Content(rows, Requests(time.astype(np.int64), np.zeros(400, np.uint8), np.full(400, np.nan)))
+
+
+def test_logs_are_held_out_and_of_a_single_one_its_end() -> None:
+    days = [(f"day-{i}", content(i * 86_400.0, (i + 1) * 86_400.0, 0)) for i in range(4)]
+    measured = ("measured", content(0, 1, 3)._replace(requests=Requests(*(np.zeros(0, t) for t in (int, int, float)))))
+    several = kept_back([*days, measured], 2, HoldOut(share=0.5, unseen=frozenset({"day-1"})), 0)
+    assert len(several.chosen.names) == 2
+    assert "day-1" in several.chosen.names
+    assert {name for name, _ in several.samples} == {*several.chosen.names, "measured"}
+    single = kept_back([days[0], measured], 2, HoldOut(share=0.25), 0)
+    (_, kept), (_, batches) = single.samples
+    assert kept.requests.time[0] == pytest.approx(0.75 * 86_400 * MICRO, rel=0.01)
+    assert (len(batches.batches), len(batches.requests.time)) == (6, 0)
+    named = kept_back([*days, measured], 2, HoldOut(executions=["day-3"]), 0)
+    assert named.chosen.names == ("day-3",)
+    own = kept_back([("a", content(0, 100, 3)), ("b", content(100, 200, 3))], 2, HoldOut(share=0.5), 0)
+    assert len(own.samples) == 1, "its own measured batches suffice"

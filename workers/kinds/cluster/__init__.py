@@ -1,0 +1,1 @@
+"""Kind ``cluster`` as workers know it."""

@@ -1,0 +1,1 @@
+"""How domain models of the kind are fitted."""

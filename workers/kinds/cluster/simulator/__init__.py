@@ -1,0 +1,1 @@
+"""A cluster in which jobs train as applications were measured to."""

@@ -1,0 +1,184 @@
+"""The published simulator with jobs that choose their own batches, as under Pollux (Qiao et al., OSDI 2021).
+
+A job knows what it has measured of itself: seconds of steps where it ran, and its gradients as they are now. By that it
+chooses the batch of the largest goodput after each epoch and interval; and by that, rules see it. Before anything is
+measured one GPU is as good as another, and a job may have twice the GPUs on which it has been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.goodput import Best, Known, best
+from app.kinds.cluster.jobs import Floats, Integers
+from workers.kinds.cluster.estimation.profile import Profile, sizes_of
+from workers.kinds.cluster.simulator.log import Submission
+from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, Batch
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, packed_first
+
+NCF_BATCH = 32_768
+MOST_GPUS = 64
+
+
+class AdaptiveSimulator(ClusterSimulator):
+    """See the module, and ``ClusterSimulator``."""
+
+    def __init__(
+        self,
+        applications: Mapping[str, Application],
+        log: Sequence[Submission],
+        rule: Rule,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(applications, log, rule, settings)
+        fits: dict[str, dict[tuple[object, ...], Floats]] = {name: {} for name in applications}
+        self.profiles = [Profile(fits[job.application]) for job in log]
+        self._gradients = np.zeros((len(log), 2))
+        self._batches = [Batch(0, 0)] * len(log)
+        self._limits = [(1, 1)] * len(log)
+        self._valued: dict[int, tuple[bytes, Floats]] = {}
+        self._statistics: dict[tuple[str, int], tuple[Floats, Floats]] = {}
+
+    def started(self, at: Integers) -> None:
+        """See ``ClusterSimulator``: a batch for the new nodes."""
+        self._set_batches(at)
+
+    def trained(self, at: Integers) -> None:
+        """See ``Pace``: the batch that is best by now."""
+        self._set_batches(at)
+
+    def rows(self, at: Integers) -> Integers:
+        """See ``Pace``: what is measured now is known from now on."""
+        for job in at.tolist():
+            self._measure(job)
+        return super().rows(at)
+
+    def _measure(self, at: int) -> None:
+        number, epoch = self.which[at], int(self.progress.epoch[at])
+        application, batch = self.applications[number], self._batches[number]
+        placement = packed_first(self.jobs.held[at])
+        gpus, step = sum(placement), application.step(placement, batch.atomic)
+        squared, variance = self._measured_gradients(application, gpus * batch.atomic * (batch.accumulated + 1))
+        self._gradients[number] = squared[epoch], variance[epoch]
+        place = len(placement), gpus, batch.atomic
+        self.profiles[number].measure(place, (step.seconds, step.seconds - step.synchronising))
+
+    def _measured_gradients(self, application: Application, total: int) -> tuple[Floats, Floats]:
+        key = application.name, total
+        if key not in self._statistics:
+            known = application.validation
+            self._statistics[key] = known.at(total, known.squared), known.at(total, known.variance)
+        return self._statistics[key]
+
+    def _set_batches(self, at: Integers) -> None:
+        """Choose batches for jobs on the nodes that they have, and find their rates."""
+        adaptive = [job for job in at.tolist() if self._adapts(job)]
+        if adaptive:
+            held = self.jobs.held[adaptive]
+            found = best(self.known(adaptive), (held > 0).sum(axis=1)[:, None], held.sum(axis=1)[:, None])
+            for row, job in enumerate(adaptive):
+                application, gpus = self.applications[self.which[job]], int(held[row].sum())
+                parts = int(found.accumulated[row, 0]) + 1
+                atomic = min(int(found.atomic[row, 0]), application.largest // (gpus * parts))
+                self._batches[self.which[job]] = Batch(atomic, parts - 1)
+        for job in at.tolist():
+            if not self._adapts(job):
+                self._batches[self.which[job]] = self._first_batch(job)
+            self._rows[job] = self._row(job)
+
+    def _adapts(self, at: int) -> bool:
+        number = self.which[at]
+        return self.profiles[number].parameters is not None and self.log[number].application not in ONE_GPU
+
+    def _first_batch(self, at: int) -> Batch:
+        application, gpus = self.applications[self.which[at]], int(self.jobs.held[at].sum())
+        if application.name in ONE_GPU:
+            return application.batch_of(NCF_BATCH, gpus)
+        return application.batch_of(max(application.initial, application.smallest_local * gpus), gpus)
+
+    def _batch(self, application: Application, at: int, placement: tuple[int, ...]) -> Batch:
+        del application, placement
+        return self._batches[self.which[at]]
+
+    def known(self, at: Sequence[int]) -> Known:
+        """What the jobs at these positions know of themselves."""
+        numbers = [self.which[job] for job in at]
+        ones = [self.applications[number] for number in numbers]
+        limits = np.array([(one.initial, one.largest, one.smallest_local, one.largest_local) for one in ones], np.int64)
+        squared, variance = self._gradients[numbers].T
+        seconds = np.array([self.profiles[number].parameters for number in numbers], np.float64)
+        return Known(seconds, squared, variance, *limits.T)
+
+    def situation(self) -> Situation:
+        """See ``ClusterSimulator``: by what each job knows of itself."""
+        maximum = np.array([self._most(number) for number in self.which], np.int64)
+        self.jobs = self.jobs._replace(maximum=maximum)
+        return Situation(self.now, self.capacity, self.jobs, ProfiledOutlook(self), self.settings.restart_seconds)
+
+    def _most(self, number: int) -> int:
+        application = self.applications[number]
+        if application.name in ONE_GPU:
+            return 1
+        most = min(max(2 * self.profiles[number].most, 1), MOST_GPUS)
+        return min(most, application.largest // application.smallest_local)
+
+    def value(self, gpus: Integers) -> Floats:
+        """Goodput on so many GPUs, packed, over that on one, [J, R] for [R]; GPUs where nothing is measured."""
+        found = np.tile(gpus.astype(np.float64), (len(self.which), 1))
+        changed: list[int] = []
+        keys: dict[int, bytes] = {}
+        for at, number in enumerate(self.which):
+            if not self._adapts(at):
+                continue
+            keys[at] = self._key(number, gpus)
+            if self._valued.get(number, (b"",))[0] == keys[at]:
+                found[at] = self._valued[number][1]
+            else:
+                changed.append(at)
+        if changed:
+            several, node = np.maximum(gpus, 1), int(self.capacity.max(initial=1))
+            goodput = self._best(changed, several, node).goodput * (gpus > 0)
+            for at, row in zip(changed, goodput, strict=True):
+                found[at] = row
+                self._valued[self.which[at]] = keys[at], row
+        return found
+
+    def _best(self, at: Sequence[int], gpus: Integers, node: int) -> Best:
+        return best(self.known(at), sizes_of(gpus, node), gpus)
+
+    def _key(self, number: int, gpus: Integers) -> bytes:
+        """All that the goodput of a job depends on."""
+        parameters = self.profiles[number].parameters
+        assert parameters is not None  # noqa: S101 - who calls has made sure of it
+        return parameters.tobytes() + self._gradients[number].tobytes() + gpus.tobytes() + self.capacity.tobytes()
+
+
+class ProfiledOutlook:
+    """See ``Outlook``: by what jobs have measured of themselves; an update is a scale-invariant iteration.
+
+    Only ``updates`` tells what nobody can have measured: how many iterations are left in truth.
+    """
+
+    def __init__(self, simulator: AdaptiveSimulator) -> None:
+        self._simulator = simulator
+
+    def update_seconds(self) -> Floats:
+        """See ``Outlook``."""
+        gpus = np.arange(int(self._simulator.capacity.sum()) + 1)
+        initial = np.array([self._simulator.applications[n].initial for n in self._simulator.which])
+        with np.errstate(divide="ignore"):
+            seconds = initial[:, None] / self.goodput(gpus)
+        return np.where(gpus > self._simulator.jobs.maximum[:, None], np.inf, seconds)
+
+    def updates(self) -> Floats:
+        """See ``Outlook``."""
+        progress = self._simulator.progress
+        ends = progress.rates.ends[progress.application, progress.rates.epochs[progress.application] - 1]
+        return np.asarray(ends - progress.done, np.float64)
+
+    def goodput(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return self._simulator.value(gpus)

@@ -1,0 +1,59 @@
+"""What is expected of jobs whose applications were measured, by those measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.kinds.cluster.jobs import Floats, Integers
+from workers.kinds.cluster.simulator.measured import Application
+
+
+class MeasuredOutlook:
+    """See ``Outlook``: J jobs at their submitted batch sizes.
+
+    Args:
+        applications: of the jobs, [J].
+        batches: over all GPUs, [J].
+        maximum: GPUs that each can use, [J].
+        epoch: epochs that each has done, [J].
+        capacity: GPUs of each node, [N].
+    """
+
+    def __init__(
+        self,
+        applications: Sequence[Application],
+        batches: Sequence[int],
+        maximum: Integers,
+        epoch: Integers,
+        capacity: Integers,
+    ) -> None:
+        self._jobs = list(zip(applications, batches, strict=True))
+        self._maximum, self._epoch, self._capacity = maximum, epoch, capacity
+
+    def update_seconds(self) -> Floats:
+        """See ``Outlook``."""
+        gpus, node = int(self._capacity.sum()), max(1, int(self._capacity.max()))
+        found = np.full((len(self._jobs), gpus + 1), np.inf)
+        for row, (application, batch), most in zip(found, self._jobs, self._maximum.tolist(), strict=True):
+            known = application.packed_seconds(batch, min(most, gpus), node)
+            row[1 : len(known) + 1] = known
+        return found
+
+    def updates(self) -> Floats:
+        """See ``Outlook``: iterations measured at the batch size; at the last epoch at least one."""
+        left = [
+            application.updates_left(batch, epoch)
+            for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
+        ]
+        return np.array(left, np.float64)
+
+    def goodput(self, gpus: Integers) -> Floats:
+        """See ``Outlook``: scale-invariant iterations a second, by the gradients of the epoch that each is in."""
+        seconds = self.update_seconds()[:, gpus]
+        gains = [
+            application.gain(application.initial, batch)[epoch]
+            for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
+        ]
+        return np.asarray(np.array(gains)[:, None] / seconds, np.float64)

@@ -1,0 +1,92 @@
+"""The world as the agents of its users learn in it: all act at every decision, each is paid for its own requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from app.kinds.inference.awarding import awarded
+from app.kinds.inference.per_user import Client, clients
+from workers.kinds.inference.simulator.world import TERMS, InferenceWorld, Standing, standing
+from workers.learning.joint_simulator import Role, Seen
+from workers.learning.simulator import Step
+
+QUALITY, FAIRNESS, COST, SWITCHING = range(len(TERMS))
+
+
+class Clients:
+    """See ``JointSimulator``: servers take the best of the offers that the agents make, see ``awarding``.
+
+    Agent i is paid w_quality · q_i + w_fairness · J, less what all are charged for servers and switching, where q_i is
+    the mean quality of its user's requests in the episode and J is Jain's index of all users'. Both are paid as they
+    come about: a batch as it starts, and J times the share of the episode that is over by its differences (Ng, Harada
+    and Russell, 1999), so that what one request moves is paid with it.
+
+    Args:
+        world: for learners.
+    """
+
+    def __init__(self, world: InferenceWorld) -> None:
+        self.world, self.batch = world, world.batch
+        self.clients = clients(world.layout)
+
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """See ``JointSimulator``."""
+        return {name: _role(client) for name, client in self.clients.items()}
+
+    def reset(self) -> Mapping[str, Seen]:
+        """See ``JointSimulator``."""
+        self.world.reset()
+        return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
+
+    def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
+        """See ``JointSimulator``.
+
+        Raises:
+            ValueError: an action is not legal.
+        """
+        world = self.world
+        chosen = np.stack([actions[name] for name in self.clients], axis=1)
+        before = standing(world.worlds, world.rules.until)
+        common = world.step(awarded(world.projector, world.state, chosen))
+        pay = self._paid(before, self._after(common.done)).astype(np.float32)
+        return {name: self._step(client, common, pay[:, client.user]) for name, client in self.clients.items()}
+
+    def _after(self, done: NDArray[np.bool_]) -> Standing:
+        """How users stand after the last step, before episodes that ended began anew."""
+        now = standing(self.world.worlds, self.world.rules.until)
+        if not done.any():
+            return now
+        pairs = zip(now, self.world.ended, strict=True)
+        return Standing(*(np.where(done if fresh.ndim == 1 else done[:, None], old, fresh) for fresh, old in pairs))
+
+    def _paid(self, before: Standing, after: Standing) -> NDArray[np.float64]:
+        """What the last step was worth to each agent, [B, U]."""
+        world = self.world
+        shared = -(world.terms[:, COST:] @ world.weights[COST:])
+        fair = after.share * (after.jain - 1.0) - before.share * (before.jain - 1.0)
+        own = world.weights[QUALITY] * (before.missed - after.missed)
+        paid: NDArray[np.float64] = world.requests * (own + (world.weights[FAIRNESS] * fair + shared)[:, None])
+        return paid
+
+    def _step(self, client: Client, common: Step, pay: NDArray[np.float32]) -> Step:
+        observation, mask = client.seen(self.world.state)
+        return common._replace(observation=observation, mask=mask, reward=pay, final_observation=observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """See ``JointSimulator``."""
+        return self.world.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """See ``JointSimulator``."""
+        self.world.set_state(state)
+
+
+def _role(client: Client) -> Role:
+    seen = spaces.Box(-np.inf, np.inf, (len(client.entries),), np.float32)
+    return Role(seen, spaces.Discrete(client.actions))
