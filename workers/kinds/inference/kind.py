@@ -52,22 +52,6 @@ class LearnedInference(SimulatedKind):
             raise Untrainable(f"{ALGORITHM} plans for all users at once: policies must be 'one', not 'per_user'")
         return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
 
-    def save(self, policy: Any, spec: Any) -> bytes:
-        """See ``SimulatedKind``: of a family of the kind's own, too."""
-        from app.kinds.inference.policies import FAMILIES
-        from app.policies.artifact import save
-
-        return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {}, FAMILIES)
-
-    def load(self, artifact: bytes, spec: Any) -> Policy:
-        """See ``SimulatedKind``."""
-        from app.kinds.inference.policies import check, load
-
-        made, layout = load(artifact), self.layout(spec)
-        check(made, layout)
-        policy: Policy = made.policy
-        return policy
-
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
         """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
         from app.kinds.inference.model import ServiceModel
@@ -92,10 +76,11 @@ class LearnedInference(SimulatedKind):
     def save(self, policy: Any, spec: Any) -> bytes:
         """A policy, or those of all users by name, as an artifact."""
         from app.kinds.inference.per_user import clients
+        from app.kinds.inference.policies import FAMILIES
         from app.policies.artifact import save, save_roles
 
         if not isinstance(policy, Mapping):
-            return super().save(policy, spec)
+            return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {}, FAMILIES)
         return save_roles(
             {
                 name: save(policy[name], self.name, client.entries, client.actions, {})
@@ -107,12 +92,13 @@ class LearnedInference(SimulatedKind):
         """See ``SimulatedKind``; the policies of users play together."""
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import BASELINES
-        from app.kinds.inference.policies import check
-        from app.policies.artifact import load
+        from app.kinds.inference.policies import check, load
 
         made, layout = load(artifact), self.layout(spec)
         if not made.roles:
-            return super().load(artifact, spec)
+            made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
+            policy: Policy = made.policy
+            return policy
         check(made, layout)
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
 

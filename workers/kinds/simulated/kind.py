@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.simulated.problem import SimulatedProblem
     from workers.learning.simulator import Simulator
-    from workers.learning.training.competition import Competition
+    from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned, TrainingProblem
     from workers.learning.training.request import Request
 
@@ -149,7 +149,7 @@ class SimulatedKind:
 
         return WindowTraining(self, workload, request.seed, window)
 
-    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Competition:
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
         """See ``LearnedKind``: a competition of all that the request names."""
         from workers.learning.training.competition import Competition
 
