@@ -41,6 +41,7 @@ BENCHMARKS = (
     "inference_serving",
     "inference_speed",
     "inference_agents",
+    "inference_adaptation",
     "inference_shifts",
     "inference_fairness",
     "cluster_simulator",

@@ -35,6 +35,7 @@ from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Conditions, Workload
+from workers.kinds.inference.adaptation.trainer import adaptive_policies
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
@@ -52,6 +53,7 @@ MEASURED = 200  # batches of a window whose seconds are known
 RECORDED_STEPS, RECORDED_SEEDS = 250_000, 3
 WINDOW_STEPS = 50_000
 BACK = 0.95
+META_STEPS = 60_000  # decisions that the dynamics model is learned from
 DAY = 86_400
 Row = dict[str, Any]
 
@@ -281,6 +283,10 @@ def players(scene: Scene, steps: int, window_steps: int, seed: int) -> Iterator[
     online = Online(scene, frozen, replace(request, budget=window_steps))
     yield online
     yield Replayed("online's learner, unjudged", online.alone)
+    begin = time.process_time()
+    meta = adaptive_policies(scene.layout, scene.model, META_STEPS, seed)[1]
+    print(f"meta: trained before the shift in {time.process_time() - begin:.1f} s of processor time", flush=True)
+    yield Constant("meta", meta)  # adapts in each run, and to nothing between them
 
 
 def _of_window(scene: Scene, policy: Policy) -> float:

@@ -1,4 +1,4 @@
-"""What agents may be trained by: `auto`, `planner`, `online`, and the entry points of the group `steward.algorithms`.
+"""What agents may be trained by: `auto`, `planner`, `online`, the entry points of `steward.algorithms`, kinds' own.
 
 Only their names are read, from the metadata of what is installed; what they name is imported by workers alone.
 """
@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from app.kinds.registry import KINDS
+
 GROUP = "steward.algorithms"
 ONLINE = "online"
 """A training that goes on, from one window of what runs report to the next."""
@@ -16,9 +18,14 @@ CONTESTS = ("auto", "planner", ONLINE)
 """Several algorithms and the planner; the planner alone; one algorithm, again and again."""
 
 
+def own() -> frozenset[str]:
+    """Algorithms of single kinds."""
+    return frozenset(name for kind in KINDS.values() for name in kind.training.own)
+
+
 def names() -> tuple[str, ...]:
     """Everything that may be asked for, as installed now."""
-    return (*CONTESTS, *sorted({point.name for point in entry_points(group=GROUP)}))
+    return (*CONTESTS, *sorted({point.name for point in entry_points(group=GROUP)} | own()))
 
 
 def _known(name: str) -> str:

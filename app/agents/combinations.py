@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.agents.algorithms import ONLINE, names
+from app.agents.algorithms import ONLINE, names, own
 from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
 from app.errors import FieldError, Invalid
 from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
-"""What the planner has no use for: it plans, and learns nothing."""
+"""What the planner has no use for, as it plans and learns nothing; nor what kinds train by algorithms of their own."""
 IN_ONE_PROCESS = ("executor", "device")
 """What a table has no use for."""
 ONCE = ("budget", "seeds", "executor", "imitate", "promote", "require")
@@ -43,7 +43,10 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
         message = f"must be one of {', '.join(options.experts)} for a workload of kind {kind}"
         errors.append(FieldError("/imitate", message, request.imitate))
-    known = [*(options.algorithms or (name for name in names() if name != ONLINE)), *[ONLINE] * options.online]
+    registered = (name for name in names() if name != ONLINE and name not in own())
+    known = [*(options.algorithms or registered), *[ONLINE] * options.online, *options.own]
+    if request.algorithm in options.own:
+        errors += _useless(request, UNLEARNED, f"must be left out with algorithm {request.algorithm!r}, a kind's own")
     if request.algorithm not in known:
         message = f"must be one of {', '.join(known)} for a workload of kind {kind}"
         errors.append(FieldError("/algorithm", message, request.algorithm))

@@ -27,7 +27,7 @@ def train(job: RunningJob) -> None:
         return
     if given.request.algorithm not in kind.algorithms:
         raise Untrainable(f"unknown algorithm {given.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
-    if isinstance(kind, Competing) and len(entries(given.request)) > 1:
+    if isinstance(kind, Competing) and given.request.competes and len(entries(given.request)) > 1:
         sweep.lead(job, kind, given)
         return
     training = Training(kind.trainer(given.workload, given.request, given.champion_artifact), job.lease.checkpoint)

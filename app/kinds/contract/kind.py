@@ -76,12 +76,14 @@ class TrainingOptions(NamedTuple):
         algorithms: names that apply; None: every registered algorithm.
         unused: fields that the kind has no use for.
         experts: what can be imitated.
+        own: names of algorithms beside the registered ones that are the kind's own.
         online: whether agents can go on learning from what runs have just reported.
     """
 
     algorithms: Sequence[str] | None = None
     unused: Sequence[str] = ()
     experts: Sequence[str] = ()
+    own: Sequence[str] = ()
     online: bool = False
 
 

@@ -18,11 +18,10 @@ from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import decide
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.policies import check
+from app.kinds.inference.policies import check, load
 from app.kinds.inference.queue.report import LARGEST_REPORT, ServerState
 from app.kinds.inference.queue.state import begin, pack, unpack
 from app.kinds.inference.spec import InferenceSpec
-from app.policies import artifact
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]
 FULL = LARGEST_REPORT // 2
@@ -268,7 +267,7 @@ def _compiled(
             raise invalid("/role", f"must be one of {', '.join(user.name for user in spec.users)}", role)
         spec = spec.model_copy(update={"users": tuple(own)})
     layout = Layout(spec)
-    made = {name: artifact.load(data) for name, data in artifacts.items()}
+    made = {name: load(data) for name, data in artifacts.items()}
     for one in made.values():
         check(one, layout)
     policies = {name: RolePolicy(1, one) for name, one in made.items()}

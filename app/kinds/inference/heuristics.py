@@ -109,7 +109,9 @@ def seconds_of(projector: Projector, state: State) -> Floats:
         raise ValueError("without a domain model nothing is known of how long batches take")
     other = state.loaded[:, None] != np.arange(len(projector.layout.variants))
     switching = np.where(other, projector.layout.switch[server][:, None], 0.0)
-    seconds: Floats = projector.seconds[server] + switching[:, :, None]
+    each = projector.seconds if projector.seconds.ndim == 4 else projector.seconds[None]
+    rows = np.arange(len(server)) if len(each) > 1 else 0
+    seconds: Floats = each[rows, server] + switching[:, :, None]
     return seconds
 
 

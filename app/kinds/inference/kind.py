@@ -1,6 +1,7 @@
 """Kind ``inference`` as the service knows it: requests of users, on model variants, in batches, on servers."""
 
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.inference.adaptive import ALGORITHM
 from app.kinds.inference.change import InferencePatch, changed
 from app.kinds.inference.decisions.engine import InferenceEngine
 from app.kinds.inference.decisions.schemas import InferenceDecision, InferenceStart
@@ -8,13 +9,12 @@ from app.kinds.inference.example import EXAMPLE
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.per_user import roles
-from app.kinds.inference.policies import check
+from app.kinds.inference.policies import check, load
 from app.kinds.inference.prediction import PARAMETERS, BatchPrediction, predict
 from app.kinds.inference.queue.report import InferenceReport
 from app.kinds.inference.samples.codec import InferenceSamples
 from app.kinds.inference.samples.schemas import InferenceExecution
 from app.kinds.inference.spec import InferenceSpec
-from app.policies import artifact
 from app.policies.artifact import Artifact
 
 
@@ -27,7 +27,7 @@ class InferenceKind:
     samples, engine = InferenceSamples, InferenceEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, BatchPrediction, predict)
-    training = TrainingOptions(online=True)
+    training = TrainingOptions(own=(ALGORITHM,), online=True)
     simulated = True
     example = EXAMPLE
 
@@ -49,7 +49,7 @@ class InferenceKind:
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""
-        return artifact.load(data)
+        return load(data)
 
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""

@@ -1,13 +1,21 @@
-"""Artifacts of kind ``inference``: policies of the shared families, one for all users or several by role."""
+"""Artifacts of kind ``inference``: policies of the shared families and its own, for all users or several by role."""
 
 from __future__ import annotations
 
+from app.kinds.inference.adaptive import AdaptivePlanner
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.per_user import layouts
-from app.policies.artifact import Artifact
+from app.policies import artifact
+from app.policies.artifact import SHARED, Artifact, Families
 from app.policies.base import IncompatibleArtifact
 
 KIND = "inference"
+FAMILIES: Families = {**SHARED, "adaptive_planner": AdaptivePlanner}
+
+
+def load(data: bytes) -> Artifact:
+    """An agent as it was published; raises IncompatibleArtifact."""
+    return artifact.load(data, FAMILIES)
 
 
 def check(made: Artifact, layout: Layout) -> None:

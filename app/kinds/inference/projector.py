@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.kinds.inference.forecast import CAME, UNKNOWN, VARIATION, WEIGHT, spread
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.recent import Recent
 
 
 class Projector(NamedTuple):
@@ -17,15 +18,17 @@ class Projector(NamedTuple):
 
     Attributes:
         layout: of the workload.
-        seconds: mean seconds of a batch, [C, V, K]; None without a domain model.
+        seconds: mean seconds of a batch, [C, V, K], or of each run, [B, C, V, K]; None without a domain model.
         usual: requests per second of each user over the day, [U]; None where no domain model tells.
         ahead: numbers of forecasts one control interval ahead, see ``app.kinds.inference.forecast``, [U, 17].
+        recent: the runs' last transitions, for policies that ask for them (``adapts``).
     """
 
     layout: Layout
     seconds: NDArray[np.float64] | None
     usual: NDArray[np.float64] | None = None
     ahead: NDArray[np.float64] | None = None
+    recent: Recent | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
@@ -33,13 +36,6 @@ class Projector(NamedTuple):
         if model is None:
             return cls(layout, None)
         return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model))
-
-    def of_user(self, layout: Layout, user: int) -> Projector:
-        """As the agent of one user sees it, whose layout is ``layout``."""
-        if self.usual is None or self.ahead is None:
-            return Projector(layout, self.seconds)
-        own = slice(user, user + 1)
-        return Projector(layout, self.seconds, self.usual[own], self.ahead[own])
 
 
 def _ahead(model: ServiceModel) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from app.kinds.inference.adaptive import ALGORITHM
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
+    from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned
+    from workers.learning.training.request import Request
 
 
 class LearnedInference(SimulatedKind):
     """See ``LearnedKind``."""
 
     name = "inference"
+    own = (ALGORITHM,)
     continuing = True
     validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
     pictured_episodes = 16
@@ -32,6 +36,21 @@ class LearnedInference(SimulatedKind):
         from workers.kinds.inference.estimation.fit import fit
 
         return fit(workload, seed)
+
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
+        """See ``LearnedKind``: a competition, or what learns a dynamics model that adapts.
+
+        Raises:
+            Untrainable: every user is to have a policy of its own, and the algorithm has one for all.
+        """
+        from workers.kinds.inference.adaptation.trainer import AdaptiveTrainer
+        from workers.learning.training.request import Untrainable
+
+        if request.algorithm != ALGORITHM:
+            return super().trainer(workload, request, champion)
+        if workload.spec.policies != "one":
+            raise Untrainable(f"{ALGORITHM} plans for all users at once: policies must be 'one', not 'per_user'")
+        return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
         """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
@@ -57,10 +76,11 @@ class LearnedInference(SimulatedKind):
     def save(self, policy: Any, spec: Any) -> bytes:
         """A policy, or those of all users by name, as an artifact."""
         from app.kinds.inference.per_user import clients
+        from app.kinds.inference.policies import FAMILIES
         from app.policies.artifact import save, save_roles
 
         if not isinstance(policy, Mapping):
-            return super().save(policy, spec)
+            return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {}, FAMILIES)
         return save_roles(
             {
                 name: save(policy[name], self.name, client.entries, client.actions, {})
@@ -72,12 +92,13 @@ class LearnedInference(SimulatedKind):
         """See ``SimulatedKind``; the policies of users play together."""
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import BASELINES
-        from app.kinds.inference.policies import check
-        from app.policies.artifact import load
+        from app.kinds.inference.policies import check, load
 
         made, layout = load(artifact), self.layout(spec)
         if not made.roles:
-            return super().load(artifact, spec)
+            made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
+            policy: Policy = made.policy
+            return policy
         check(made, layout)
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.simulated.problem import SimulatedProblem
     from workers.learning.simulator import Simulator
-    from workers.learning.training.competition import Competition
+    from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned, TrainingProblem
     from workers.learning.training.request import Request
 
@@ -36,6 +36,7 @@ class SimulatedKind:
     """See ``LearnedKind`` and ``Competing``.
 
     Attributes:
+        own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
         validation_episodes: by which the agents of a training are compared.
         judged_episodes: by which the best of them is judged beside the baselines.
         continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
@@ -44,6 +45,7 @@ class SimulatedKind:
 
     name: str
     reads_runs = False
+    own: Sequence[str] = ()
     continuing = False
     validation_episodes, judged_episodes, window_episodes = 2_048, 4_096, 128
 
@@ -68,7 +70,7 @@ class SimulatedKind:
         from workers.learning.algorithms import registry
         from workers.learning.training.request import PLANNER
 
-        return ("auto", PLANNER, *registry.names())
+        return ("auto", PLANNER, *registry.names(), *self.own)
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """Names of the reward's terms, [T]: the world's."""
@@ -147,7 +149,7 @@ class SimulatedKind:
 
         return WindowTraining(self, workload, request.seed, window)
 
-    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Competition:
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
         """See ``LearnedKind``: a competition of all that the request names."""
         from workers.learning.training.competition import Competition
 

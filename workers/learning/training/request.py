@@ -64,6 +64,11 @@ class Request:
         return self.algorithm in {"auto", PLANNER}
 
     @property
+    def competes(self) -> bool:
+        """Whether trials are made of it, by the registered algorithms; else it is of a kind's own."""
+        return self.plans or self.algorithm in registry.names()
+
+    @property
     def tried(self) -> int:
         """How many seeds are tried."""
         return self.seeds or (SEEDS if self.algorithm == "auto" else 1)

@@ -11,6 +11,7 @@ from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.layout import WAIT
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import Batch
+from app.kinds.inference.recent import Recent
 from app.kinds.inference.state import CONTROL, State
 
 T = TypeVar("T")
@@ -62,7 +63,9 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
                 states[run] = next(asking[run]) if action is None else asking[run].send(action)
             except StopIteration as done:
                 found[run] = done.value
-        actions = dict(zip(states, chooser.choose(stacked(list(states.values()))) if states else [], strict=True))
+        recent = joined([ledgers[run].recent() for run in states]) if chooser.adapts and states else None
+        chosen = chooser.choose(stacked(list(states.values())), recent) if states else []
+        actions = dict(zip(states, chosen, strict=True))
     return found
 
 
@@ -80,6 +83,11 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
 def stacked(states: Sequence[State]) -> State:
     """Several states as one, B of all together."""
     return states[0] if len(states) == 1 else State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
+
+
+def joined(recent: Sequence[Recent]) -> Recent:
+    """The last transitions of several runs as one, B of all together."""
+    return Recent(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 
 
 def _asking(ledger: Ledger) -> Asking[Decided]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.fleet import Fleet
 from app.kinds.inference.queue.state import Batch, RunState, Server, Waiting
+from app.kinds.inference.recent import BATCHES, NONE, PARTS, Recent, part_of
 from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
 
 IDLE, BUSY, STARTING = range(3)
@@ -52,6 +54,10 @@ class Ledger:
         self._ids = [deque(queue.ids) for queue in state.queues]
         self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
         self._zero_at = fleet.zero_at
+        self._ended = deque(state.ended, BATCHES)
+        empty = (0,) * (PARTS + 1)
+        self._arrived = [deque(counts, PARTS + 1) for counts in state.arrived or [empty] * len(state.queues)]
+        self._part = part_of(state.now, layout.spec.control_seconds)
         self._counts = [[0] * len(layout.servers) for _ in range(3)]
         self._soonest: float | None = None
         self._places = fleet.places
@@ -78,6 +84,8 @@ class Ledger:
             self.midnight,
             self.counted_from,
             tuple(self._arrivals),
+            tuple(self._ended),
+            tuple(map(tuple, self._arrived)),
         )
 
     def pass_time(self, now: float) -> None:
@@ -90,6 +98,13 @@ class Ledger:
             self._answered = [value * known for value in self._answered]
             self._quality = [value * known for value in self._quality]
             self.now = now
+            self._pass_parts(part_of(now, spec.control_seconds))
+
+    def _pass_parts(self, part: int) -> None:
+        for _ in range(min(part - self._part, PARTS + 1)):
+            for counts in self._arrived:
+                counts.append(0)
+        self._part = part
 
     def arrive(self, user: int, at: float, name: str | None) -> None:
         """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""
@@ -99,6 +114,9 @@ class Ledger:
         self._arrivals[user] += 1
         window = self.layout.spec.control_seconds
         self._rate[user] += exp((at - self.now) / window) / window
+        ago = self._part - part_of(at, window)
+        if ago <= PARTS:
+            self._arrived[user][-1 - ago] += 1
 
     def finish(self, place: int, at: float) -> None:
         """A busy server's batch has ended."""
@@ -108,7 +126,19 @@ class Ledger:
         quality = self.layout.quality.total(user, variant, [at - one for one in arrived])
         self._count(user, len(arrived), quality, at)
         self.ended.append((place, server.batch))
+        self._note_pace(place, server.batch, at)
         self._put(place, server._replace(batch=None))
+
+    def _note_pace(self, place: int, batch: Batch, at: float) -> None:
+        """How long a batch took beside what was expected; nothing without a domain model."""
+        if self._seconds is None:
+            return
+        size = bisect_left(self.layout.spec.batches, len(batch.at))
+        position = self.fleet.of[place], batch.variant, size
+        expected = float(self._seconds[position])
+        _, variants, sizes = self.layout.shape
+        which = (position[0] * variants + batch.variant) * sizes + size
+        self._ended.append((which, (expected + at - batch.until) / expected))
 
     def turn(self, place: int, status: str) -> None:
         """A server is ``starting``, ``up`` or ``down``; requests of a batch on one that is down wait again."""
@@ -226,6 +256,16 @@ class Ledger:
             asked=counts[:, -2],
             loaded=counts[:, -1],
         )
+
+    def recent(self) -> Recent:
+        """The last transitions; B is 1."""
+        known = min(self._part, PARTS)
+        batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
+        for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):
+            batches[0, place], paces[0, place] = batch, pace
+        arrived = np.array([[list(counts)[:PARTS] for counts in self._arrived]])
+        arrived[:, :, : PARTS - known] = NONE
+        return Recent(batches, paces, arrived)
 
     def _next_free(self) -> float:
         if self._soonest is None:

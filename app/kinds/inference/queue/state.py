@@ -67,6 +67,9 @@ class RunState(NamedTuple):
         carried: whether the client decides by itself.
         midnight: seconds since 0:00 UTC at the run's start; None for a run of a version that did not keep it.
         counted_from, counts: requests that have arrived since a moment, [U].
+        ended: the last batches that ended, the newest last: position and pace as in ``recent.Recent``.
+        arrived: requests of each user in the present part of a control interval and the ``recent.PARTS`` before it,
+            the newest last, [U].
     """
 
     now: float
@@ -81,6 +84,8 @@ class RunState(NamedTuple):
     midnight: float | None = None
     counted_from: float = 0.0
     counts: tuple[int, ...] = ()
+    ended: tuple[tuple[int, float], ...] = ()
+    arrived: tuple[tuple[int, ...], ...] = ()
 
 
 def begin(
@@ -117,7 +122,8 @@ def unpack(stored: list[Any]) -> RunState:
         tuple(map(float, quality)),
         requests,
         carried,
-        *_counted(*rest),
+        *_counted(*rest[:3]),
+        *_recent(*rest[3:]),
     )
 
 
@@ -126,6 +132,13 @@ def _counted(
 ) -> tuple[float | None, float, tuple[int, ...]]:
     """Fields that rows of an earlier version have not."""
     return midnight, float(since), tuple(counts)
+
+
+def _recent(
+    ended: list[Any] | None = None, arrived: list[Any] | None = None
+) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, ...], ...]]:
+    """What a run keeps of its last transitions; nothing for one of a version that did not."""
+    return tuple((batch, float(pace)) for batch, pace in ended or ()), tuple(map(tuple, arrived or ()))
 
 
 def _batch(stored: list[Any] | None) -> Batch | None:

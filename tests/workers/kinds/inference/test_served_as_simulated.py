@@ -12,20 +12,22 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.awarding import Together
 from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.decisions.compiled import Compiled
-from app.kinds.inference.decisions.decide import decide
+from app.kinds.inference.decisions.decide import MOST_TURNS, decide
 from app.kinds.inference.heuristics import Composed, LargestBatch, Lookahead, Utilisation
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
+from app.kinds.inference.recent import Recent
 from app.kinds.inference.scaling import ExpectedReturn
-from app.kinds.inference.state import State
+from app.kinds.inference.state import CONTROL, State
+from tests.app.kinds.inference.adaptive import planner
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
 from workers.kinds.inference.simulator.recorded import Recorded
 
-Asked = list[tuple[State, int]]
+Asked = list[tuple[State, Recent | None, int]]
 COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")
 """Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
 
@@ -35,9 +37,13 @@ class Remembering(Chooser):
 
     asked: Asked
 
-    def choose(self, state: State) -> list[int]:
-        [action] = super().choose(state)
-        self.asked.append((state, action))
+    def __init__(self, projector: Projector, policy: Policy) -> None:
+        super().__init__(projector, policy)
+        self.adapts = True
+
+    def choose(self, state: State, recent: Recent | None = None) -> list[int]:
+        [action] = super().choose(state, recent)
+        self.asked.append((state, recent, action))
         return [action]
 
 
@@ -83,8 +89,9 @@ def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
     asked, projector = Asked(), Projector.of(made, model)
     while True:
         state = State(*(np.array(part) for part in given.state))
-        action = policy.act(Situation(projector, state, given.view)).action
-        asked.append((state, int(action[0])))
+        recent = given.recent
+        action = policy.act(Situation(projector._replace(recent=recent), state, given.view)).action
+        asked.append((state, recent, int(action[0])))
         if given.step(action).done.all():
             return asked
 
@@ -121,11 +128,12 @@ def policies(made: Layout) -> dict[str, Policy]:
         "lookahead": Composed(Lookahead(), Utilisation(0.5)),
         "largest": Composed(LargestBatch(), Utilisation()),
         "together": Together(made, known, Composed(Lookahead(), Utilisation(0.5))),
+        "grbal": planner(made),
         "one of them": Together(made, dict(list(known.items())[:1]), Composed(LargestBatch(), Utilisation())),
     }
 
 
-@pytest.mark.parametrize("name", ["expected return", "lookahead", "largest", "together", "one of them"])
+@pytest.mark.parametrize("name", ["expected return", "lookahead", "largest", "grbal", "together", "one of them"])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
@@ -135,8 +143,19 @@ def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
     trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
     assert len(trained) > 25
-    for (there, taken), (here, chosen) in zip(trained, answered, strict=False):
+    assert trained[-1][1] is not None
+    assert (trained[-1][1].batch >= 0).any()
+    assert (trained[-1][1].arrived > 0).any()
+    for (there, before, taken), (here, lately, chosen) in zip(trained, answered, strict=False):
         for name in COMPARED:
             np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-9, err_msg=name)
+        assert before is not None
+        assert lately is not None
+        for name in Recent._fields:
+            np.testing.assert_allclose(getattr(lately, name), getattr(before, name), atol=1e-9, err_msg=name)
         assert chosen == taken
-    assert abs(len(trained) - len(answered)) <= 1
+    shorter, longer = sorted((trained, answered), key=len)
+    last = longer[len(shorter) :]  # one of the two asks for control once more, when nothing is left to be done
+    assert {int(state.asked[0]) for state, _, _ in last} <= {CONTROL}
+    assert len(last) <= MOST_TURNS + 1
+    assert all((state.waiting == 0).all() for state, _, _ in last)

@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 OWN = Path(__file__).parent
 COMPILED = (
     *(OWN / f"{name}.py" for name in ("arrivals", "compiling", "kernels")),
-    *(Path(app.kinds.inference.__file__).parent / f"{name}.py" for name in ("model", "quality")),
+    *(Path(app.kinds.inference.__file__).parent / f"{name}.py" for name in ("model", "quality", "recent")),
 )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.inference.quality import STEEPNESS
+from app.kinds.inference.recent import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL
 from workers.kinds.inference.simulator.arrivals import (
     NEVER,
     UNIT,
@@ -28,12 +29,12 @@ from workers.kinds.inference.simulator.compiling import borrowed, inlined, kerne
 MOST_ASKED = 4  # decisions about servers at one instant
 NOBODY = -1
 
-# columns of Worlds.clock [B, 3], .counts [B, 7], .user_time [B, U, 5], .user_count [B, U, 6], .server_time [B, S, 3],
+# columns of Worlds.clock [B, 3], .counts [B, 8], .user_time [B, U, 5], .user_count [B, U, 7], .server_time [B, S, 3],
 # .server_count [B, S, 5]; of the amounts [B, 7] that a step adds up
 NOW, BURN, CONTROL_AT = range(3)
-EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING = range(7)
+EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING, FINISHED = range(8)
 NEXT, RATE, RATE_AT, QUALITY, MISSED = range(5)
-HEAD, LENGTH, CAME, SETTLED, DECIDED, COMING = range(6)
+HEAD, LENGTH, CAME, SETTLED, DECIDED, COMING, PART = range(7)
 UNTIL, EXPECTED, EARNED = range(3)
 STATUS, LOADED, PASSED, SERVES, HOLDS = range(5)
 LOST, COST, SWITCHED, GAINED, DROPPED, DELAY, ON = range(7)
@@ -110,13 +111,15 @@ class Worlds(NamedTuple):
     """B episodes on their way; changed in place. The columns are named above.
 
     Attributes:
-        clock, counts: of each, [B, 3] and [B, 7].
-        user_time, user_count: [B, U, 5] and [B, U, 6]. ``MISSED`` is what qualities lack of 1, of the requests that
+        clock, counts: of each, [B, 3] and [B, 8].
+        user_time, user_count: [B, U, 5] and [B, U, 7]. ``MISSED`` is what qualities lack of 1, of the requests that
             are ``DECIDED``: dropped, or started; ``COMING`` are all of the episode.
         server_time, server_count: [B, S, 3] and [B, S, 5].
         queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
         streams, rates, places: of the arrivals, [B, U] each.
         factors: of their rates, [B, U, J].
+        batches, paces: of those that ended last, see ``Recent``; a ring each, [B, BATCHES].
+        parts: requests in the present part and those before it, a ring, [B, U, PARTS + 1].
     """
 
     clock: Floats
@@ -130,6 +133,9 @@ class Worlds(NamedTuple):
     rates: Floats
     factors: Floats
     places: Integers
+    batches: Integers
+    paces: Floats
+    parts: Integers
 
 
 @inlined
@@ -181,6 +187,16 @@ def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: 
 
 
 @inlined
+def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
+    """A request comes in the part of the control interval that it comes in."""
+    part, last = int(now * PARTS_OF_INTERVAL / rules.window), worlds.user_count[b, u, PART]
+    for skipped in range(max(last + 1, part - PARTS), part + 1):
+        worlds.parts[b, u, skipped % (PARTS + 1)] = 0
+    worlds.parts[b, u, part % (PARTS + 1)] += 1
+    worlds.user_count[b, u, PART] = part
+
+
+@inlined
 def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
     """A user's next request joins its queue, whose oldest is given up where it is full."""
     times, counts = worlds.user_time, worlds.user_count
@@ -191,15 +207,23 @@ def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
     worlds.counts[b, WAITING] += 1
     times[b, u, RATE] = times[b, u, RATE] * np.exp((times[b, u, RATE_AT] - now) / rules.window) + 1.0 / rules.window
     times[b, u, RATE_AT] = now
+    count(rules, worlds, b, u, now)
     if counts[b, u, LENGTH] > rules.queue_limit:
         drop_oldest(rules, given, worlds, amounts, b, u)
     times[b, u, NEXT] = following(load, worlds.streams, worlds.rates, worlds.factors, worlds.places, b, u, now)
 
 
 @inlined
-def finish(worlds: Worlds, b: int, s: int) -> None:
+def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
     """A server's batch ends."""
-    user = worlds.server_count[b, s, SERVES]
+    user, variant, size = worlds.server_count[b, s, SERVES], worlds.server_count[b, s, LOADED], 0
+    while rules.batches[size] < worlds.server_count[b, s, HOLDS]:
+        size += 1
+    place, expected = worlds.counts[b, FINISHED] % BATCHES, rules.mean_seconds[rules.klass[s], variant, size]
+    worlds.batches[b, place] = (rules.klass[s] * len(rules.accuracy) + variant) * len(rules.batches) + size
+    late = worlds.server_time[b, s, UNTIL] - worlds.server_time[b, s, EXPECTED]
+    worlds.paces[b, place] = (expected + late) / expected
+    worlds.counts[b, FINISHED] += 1
     worlds.user_time[b, user, QUALITY] += worlds.server_time[b, s, EARNED]
     worlds.user_count[b, user, SETTLED] += worlds.server_count[b, s, HOLDS]
     worlds.server_count[b, s, STATUS] = IDLE
@@ -360,7 +384,7 @@ def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
         status = worlds.server_count[b, s, STATUS]
         if status in (BUSY, STARTING) and worlds.server_time[b, s, UNTIL] <= now:
             if status == BUSY:
-                finish(worlds, b, s)
+                finish(rules, worlds, b, s)
             worlds.server_count[b, s, STATUS] = IDLE
             event = True
     for u in range(given.zero_at.shape[1]):
@@ -410,6 +434,8 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
     """Episode ``b`` at time 0: the fewest servers on, idle, nothing loaded, nobody waiting."""
     worlds.clock[b], worlds.counts[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
     worlds.user_time[b], worlds.user_count[b] = 0.0, 0
+    worlds.batches[b], worlds.paces[b], worlds.parts[b] = NONE, 1.0, NONE
+    worlds.parts[b, :, 0] = 0
     klass, number = NOBODY, 0
     for s in range(len(rules.klass)):
         number = number + 1 if rules.klass[s] == klass else 0
@@ -526,6 +552,22 @@ def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integer
         asked = worlds.counts[b, ASKED]
         known.asked[i] = rules.klass[asked] if asked >= 0 else -1
         known.loaded[i] = worlds.server_count[b, asked, LOADED] if asked >= 0 else NOBODY
+
+
+@kernel
+def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
+    """The last transitions of all episodes, into the arrays of a ``Recent``."""
+    for b in range(len(batch)):
+        for k in range(BATCHES):
+            place = (worlds.counts[b, FINISHED] + k) % BATCHES
+            batch[b, k], pace[b, k] = worlds.batches[b, place], worlds.paces[b, place]
+        now = int(worlds.clock[b, NOW] * PARTS_OF_INTERVAL / rules.window)
+        for u in range(arrived.shape[1]):
+            last = worlds.user_count[b, u, PART]
+            for k in range(PARTS):
+                part = now - PARTS + k
+                known = last - PARTS <= part <= last
+                arrived[b, u, k] = worlds.parts[b, u, part % (PARTS + 1)] if known else 0
 
 
 @kernel

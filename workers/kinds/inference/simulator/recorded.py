@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.inference.recent import NONE
+
 Floats = NDArray[np.float64]
 
 
@@ -67,6 +69,16 @@ class Recorded(NamedTuple):
             return self.first + share * max(self.last - self.first, 0.0), 0.0
         place = np.minimum((share * len(self.begins)).astype(np.int64), len(self.begins) - 1)
         return self.begins[place], self.late[place]
+
+    def before(self, at: Floats, seconds: float, parts: int) -> NDArray[np.int64]:
+        """How many came in the parts of so many seconds before each moment, the newest last, [n, U, parts].
+
+        ``NONE`` where nothing is known: before the first episode may begin, and where episodes begin anywhere.
+        """
+        edges = at[:, None] + seconds * np.arange(-parts, 1)
+        counts = [np.diff(np.searchsorted(own, edges, side="right"), axis=1) for own in self.times]
+        known = (edges[:, :-1] >= self.first) & (self.begins is not None)
+        return np.where(known[:, None], np.stack(counts, axis=1), NONE)
 
     @property
     def rate(self) -> Floats:

@@ -15,6 +15,7 @@ from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import jain
+from app.kinds.inference.recent import BATCHES, PARTS, PARTS_OF_INTERVAL, Recent
 from app.kinds.inference.state import State
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import World, neutral
@@ -126,7 +127,15 @@ class InferenceWorld(Disturbed):
     @property
     def situation(self) -> Situation:
         """See ``World``."""
-        return Situation(self.projector, self.state, self.view)
+        return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
+
+    @property
+    def recent(self) -> Recent:
+        """The last transitions."""
+        users, shape = len(self.layout.users), (self.batch, BATCHES)
+        found = Recent(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
+        kernels.look_back(self.rules, self.worlds, *found)
+        return found
 
     @property
     def state(self) -> State:
@@ -196,6 +205,13 @@ class InferenceWorld(Disturbed):
         kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
         times = self.worlds.user_time
         times[rows, :, kernels.RATE] += self._late[rows] * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
+        if self.recorded is not None and self.recorded.begins is not None:
+            width, before = self.rules.window / PARTS_OF_INTERVAL, np.arange(-PARTS, 0)
+            known = self.recorded.before(self.load.origin[rows], width, PARTS)
+            now = (self.worlds.clock[rows, kernels.NOW] / width).astype(np.int64)
+            for part, counts in zip(before, known.transpose(2, 0, 1), strict=True):
+                own = rows[now - PARTS <= part]
+                self.worlds.parts[own, :, part] = counts[now - PARTS <= part]
 
     def _look(self) -> None:
         known = _known(self.batch, self.layout)
@@ -392,9 +408,9 @@ def _worlds(batch: int, layout: Layout, factors: int) -> kernels.Worlds:
     users, servers, room = len(layout.users), int(layout.maximum.sum()), layout.spec.queue_limit + 1
     return kernels.Worlds(
         clock=np.zeros((batch, 3)),
-        counts=np.zeros((batch, 7), np.int64),
+        counts=np.zeros((batch, 8), np.int64),
         user_time=np.zeros((batch, users, 5)),
-        user_count=np.zeros((batch, users, 6), np.int64),
+        user_count=np.zeros((batch, users, 7), np.int64),
         server_time=np.zeros((batch, servers, 3)),
         server_count=np.zeros((batch, servers, 5), np.int64),
         queue=np.zeros((batch, users, room)),
@@ -402,6 +418,9 @@ def _worlds(batch: int, layout: Layout, factors: int) -> kernels.Worlds:
         rates=np.zeros((batch, users)),
         factors=np.ones((batch, users, factors)),
         places=np.zeros((batch, users), np.int64),
+        batches=np.zeros((batch, BATCHES), np.int64),
+        paces=np.zeros((batch, BATCHES)),
+        parts=np.zeros((batch, users, PARTS + 1), np.int64),
     )
 
 

@@ -1,0 +1,158 @@
+"""What a dynamics model is learned from: the last transitions of runs, and what came after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.inference.dynamics import examples
+from app.kinds.inference.heuristics import Composed, Lookahead
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.recent import NONE, PARTS, PARTS_OF_INTERVAL, Recent, part_of
+from app.kinds.inference.state import CONTROL, State
+from app.policies.adaptation import Examples
+from workers.kinds.inference.simulator import kernels
+from workers.kinds.inference.simulator.world import InferenceWorld
+
+STRAYED = 0.2  # share of the starts that are any legal one
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Tasks(NamedTuple):
+    """Adapting: N tasks. Loads: M users at some moment.
+
+    Attributes:
+        past: what *pace* adapts to, [N, K, …].
+        coming: what it is to tell then, [N, Q, …].
+        episode: of each, [N].
+        parts: requests of a user in the last parts, [M, PARTS].
+        next: how many came in each of those that followed, on average, [M, 1].
+        user: whose they were, [M].
+    """
+
+    past: Examples
+    coming: Examples
+    episode: Integers
+    parts: Integers
+    next: Floats
+    user: Integers
+
+
+class _Looks(NamedTuple):
+    """Runs at the beginnings of parts of control intervals; n of them, ordered by episode and part."""
+
+    episode: Integers
+    part: Integers
+    ended: Integers
+    recent: Recent
+
+
+class Exploring:
+    """Looks ahead, strays now and then, and has any number of servers on."""
+
+    name = "exploring"
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random, self._rule = random, Composed(Lookahead(), self)
+
+    def wanted(self, projector: Projector, state: State) -> Integers:
+        """See ``Scaler``."""
+        layout = projector.layout
+        return self.random.integers(layout.minimum, layout.maximum + 1, (len(state.asked), len(layout.servers)))
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        mask, state = situation.view.mask, situation.state
+        chosen = self._rule.act(situation).action
+        drawn = np.where(mask, self.random.random(mask.shape), -1.0).argmax(axis=1)
+        strays = (self.random.random(len(mask)) < STRAYED) & (state.asked != CONTROL)
+        return Choice(np.where(strays, drawn, chosen))
+
+
+def gathered(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
+    """What there is to learn from B episodes played to their ends, and the decisions that took.
+
+    Args:
+        world: not begun yet.
+        seed: of what is tried.
+    """
+    looks, steps = _played(world, Exploring(np.random.default_rng(seed)))
+    return Tasks(*_paces(world.layout, looks), *_loads(looks)), steps
+
+
+def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
+    world.reset()
+    window, seen, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
+    found: list[_Looks] = []
+    going = np.ones(world.batch, np.bool_)
+    while going.any():
+        part = np.array([part_of(now, window) for now in world.worlds.clock[:, kernels.NOW]])
+        rows = np.flatnonzero(going & (part > seen))
+        if len(rows):
+            ended = world.worlds.counts[rows, kernels.FINISHED]
+            found.append(_Looks(rows, part[rows], ended, _rows(world.recent, rows)))
+            seen[rows] = part[rows]
+        steps += int(going.sum())
+        going &= ~world.step(policy.act(world.situation).action).done
+    return _ordered(found), steps
+
+
+def _rows(recent: Recent, rows: Integers) -> Recent:
+    return Recent(recent.batch[rows], recent.pace[rows], recent.arrived[rows])
+
+
+def _ordered(found: list[_Looks]) -> _Looks:
+    episode, part, ended = (np.concatenate([getattr(one, name) for one in found]) for name in _Looks._fields[:3])
+    recent = [np.concatenate(arrays) for arrays in zip(*(one.recent for one in found), strict=True)]
+    order = np.lexsort((part, episode))
+    return _Looks(episode[order], part[order], ended[order], Recent(*(array[order] for array in recent)))
+
+
+def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
+    """Positions of looks, and of those so many parts later in the same episode."""
+    key = looks.episode * (int(looks.part.max()) + parts + 1) + looks.part
+    later = np.searchsorted(key, key + parts)
+    found = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
+    return np.flatnonzero(found), later[found]
+
+
+def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
+    """What batches take that end in the part that follows."""
+    now, later = _after(looks, 1)
+    past, coming = (examples(layout, _rows(looks.recent, which)) for which in (now, later))
+    count = coming.weight.shape[1]
+    new = np.arange(count) >= count - (looks.ended[later] - looks.ended[now])[:, None]
+    coming = coming._replace(weight=coming.weight * new)
+    some = coming.weight.sum(axis=1) > 0
+    return _of(past, some), _of(coming, some), looks.episode[now][some]
+
+
+def _loads(looks: _Looks) -> tuple[Integers, Floats, Integers]:
+    """How many requests come in the control interval that follows, a part on average."""
+    now, later = _after(looks, PARTS_OF_INTERVAL)
+    known = looks.recent.arrived[now]
+    coming = looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:].mean(axis=2)
+    user = np.broadcast_to(np.arange(known.shape[1]), coming.shape)
+    return known.reshape(-1, PARTS), coming.reshape(-1, 1), user.ravel()
+
+
+def _of(several: Examples, rows: NDArray[np.bool_]) -> Examples:
+    return Examples(*(part[rows] for part in several))
+
+
+def joined(several: Sequence[Tasks]) -> Tasks:
+    """Tasks of several worlds, whose episodes are told apart."""
+    first = np.cumsum([0, *(int(tasks.episode.max(initial=0)) + 1 for tasks in several[:-1])])
+    told = [tasks._replace(episode=tasks.episode + begin) for tasks, begin in zip(several, first, strict=True)]
+    past, coming = (
+        Examples(*(np.concatenate(parts) for parts in zip(*(getattr(tasks, name) for tasks in told), strict=True)))
+        for name in ("past", "coming")
+    )
+    rest = (np.concatenate([getattr(tasks, name) for tasks in told]) for name in Tasks._fields[2:])
+    return Tasks(past, coming, *rest)
