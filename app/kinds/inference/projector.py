@@ -37,6 +37,13 @@ class Projector(NamedTuple):
             return cls(layout, None)
         return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model))
 
+    def of_user(self, layout: Layout, user: int) -> Projector:
+        """As the agent of one user sees it, whose layout is ``layout``."""
+        if self.usual is None or self.ahead is None:
+            return Projector(layout, self.seconds)
+        own = slice(user, user + 1)
+        return Projector(layout, self.seconds, self.usual[own], self.ahead[own])
+
 
 def _ahead(model: ServiceModel) -> NDArray[np.float64]:
     if len(model.forecast):

@@ -30,7 +30,7 @@ def artifact(made: Layout) -> bytes:
 
 def ledger(made: Layout) -> Ledger:
     found = compiled(made.spec, {})
-    return found.ledger(begin(made, found.fleet, carried=False))
+    return found.ledger(begin(made, found.fleet, None, carried=False))
 
 
 def test_what_was_published_is_read_back() -> None:

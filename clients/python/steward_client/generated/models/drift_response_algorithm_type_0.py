@@ -10,6 +10,7 @@ class DriftResponseAlgorithmType0(StrEnum):
     DQN = "dqn"
     DUELING_DOUBLE_DQN = "dueling_double_dqn"
     DUELING_DQN = "dueling_dqn"
+    GRBAL = "grbal"
     N_STEP_DQN = "n_step_dqn"
     ONLINE = "online"
     PLANNER = "planner"
