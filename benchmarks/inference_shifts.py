@@ -12,7 +12,8 @@ Each seed is a stretch of days of its own, and an agent of its own: intervals ar
 Beside what the players earn stands how long it takes until they are back: the first window after the shift from which
 on they earn as much as they should, beside an agent that was trained anew, with the whole budget, on other days of the
 shifted load. Two yardsticks: 95 % of that agent's value (1 + return, which is 1 where every answer is worth all and
-costs nothing), and 95 % of what it wins over the agent that goes on as it was trained before the shift.
+costs nothing), and 95 % of what it wins over the agent that goes on as it was trained before the shift. Who is back may
+be so because a heuristic answers for it: beside ``online`` stands what its learner earns unjudged.
 """
 
 import argparse

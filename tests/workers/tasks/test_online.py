@@ -26,6 +26,7 @@ from app.policies.artifact import save
 from app.policies.network import NetworkPolicy
 from app.settings import Settings
 from tests.app.kinds.inference.runs import model
+from workers.kinds.simulated.training import WindowTraining
 from workers.tasks.base import RunningJob, perform
 from workers.tasks.train import train
 
@@ -160,7 +161,13 @@ def test_what_disappoints_is_not_published(database: Database) -> None:
     assert (champion(database), versions(database)) == (1, [1])
 
 
-def test_where_no_version_is_as_good_the_heuristic_answers(database: Database) -> None:
+def test_where_no_version_is_as_good_the_heuristic_answers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = WindowTraining.judge
+
+    def strict(self: WindowTraining, *given: Any) -> dict[str, Any]:
+        return judge(self, *given) | {"promoted": False}  # however good it has become: the champion is what is judged
+
+    monkeypatch.setattr(WindowTraining, "judge", strict)
     prepared(database, SPEC)
     answering(database, 0)  # it starts nothing
     job = started(database)
