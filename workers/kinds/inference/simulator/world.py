@@ -201,17 +201,18 @@ class InferenceWorld(Disturbed):
         self._state, self.view = state, View(observation, mask)
 
     def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
-        """Begin episodes, which know the rates of late before them."""
+        """Begin episodes, which know the rates of late before them where these were recorded, else the usual ones."""
         kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
-        times = self.worlds.user_time
-        times[rows, :, kernels.RATE] += self._late[rows] * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
-        if self.recorded is not None and self.recorded.begins is not None:
-            width, before = self.rules.window / PARTS_OF_INTERVAL, np.arange(-PARTS, 0)
-            known = self.recorded.before(self.load.origin[rows], width, PARTS)
-            now = (self.worlds.clock[rows, kernels.NOW] / width).astype(np.int64)
-            for part, counts in zip(before, known.transpose(2, 0, 1), strict=True):
-                own = rows[now - PARTS <= part]
-                self.worlds.parts[own, :, part] = counts[now - PARTS <= part]
+        if self.recorded is None or self.recorded.begins is None:
+            return
+        times, other = self.worlds.user_time, self._late[rows] - self.rules.usual
+        times[rows, :, kernels.RATE] += other * np.exp(-times[rows, :, kernels.RATE_AT] / self.rules.window)
+        width, before = self.rules.window / PARTS_OF_INTERVAL, np.arange(-PARTS, 0)
+        known = self.recorded.before(self.load.origin[rows], width, PARTS)
+        now = (self.worlds.clock[rows, kernels.NOW] / width).astype(np.int64)
+        for part, counts in zip(before, known.transpose(2, 0, 1), strict=True):
+            own = rows[now - PARTS <= part]
+            self.worlds.parts[own, :, part] = counts[now - PARTS <= part]
 
     def _look(self) -> None:
         known = _known(self.batch, self.layout)
