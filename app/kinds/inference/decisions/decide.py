@@ -74,7 +74,7 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
     try:
         state = next(asking)
         while True:
-            state = asking.send(chooser.choose(state)[0])
+            state = asking.send(chooser.choose(state, ledger.recent() if chooser.adapts else None)[0])
     except StopIteration as done:
         decided: Decided = done.value
         return decided
