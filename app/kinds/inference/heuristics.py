@@ -59,7 +59,7 @@ class Composed:
         rows = np.flatnonzero(state.asked == CONTROL)
         if len(rows):
             controlled = State(*(part[rows] for part in state))
-            action[rows] = scaled(projector.layout, controlled, self.scaler, projector, view.mask[rows])
+            action[rows] = scaled(projector.layout, controlled, self.scaler, projector.of_runs(rows), view.mask[rows])
         return Choice(action.astype(np.int64))
 
 

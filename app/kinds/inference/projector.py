@@ -37,6 +37,14 @@ class Projector(NamedTuple):
             return cls(layout, None)
         return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model))
 
+    def of_runs(self, rows: NDArray[np.int64]) -> Projector:
+        """What is expected of some of the runs."""
+        seconds, recent = self.seconds, self.recent
+        return self._replace(
+            seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
+            recent=None if recent is None else Recent(*(part[rows] for part in recent)),
+        )
+
     def of_user(self, layout: Layout, user: int) -> Projector:
         """As the agent of one user sees it, whose layout is ``layout``."""
         if self.usual is None or self.ahead is None:
