@@ -42,7 +42,7 @@ class Projector(NamedTuple):
         seconds, recent = self.seconds, self.recent
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
-            recent=None if recent is None else Recent(*(part[rows] for part in recent)),
+            recent=None if recent is None else Recent(recent.batch[rows], recent.pace[rows], recent.arrived[rows]),
         )
 
     def of_user(self, layout: Layout, user: int) -> Projector:

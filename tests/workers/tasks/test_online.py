@@ -19,6 +19,7 @@ from app.database.tables import Agent, Iteration, Job, Run, Workload
 from app.domain_models import service as domain_models
 from app.jobs import lease as leases
 from app.jobs import listing
+from app.kinds.inference import heuristics
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
@@ -38,6 +39,12 @@ UNANSWERED: dict[str, Any] = {  # answers are worth nothing, servers cost: whoev
     "servers": SERVERS,
     "weights": {"quality": 0, "cost": 1, "fairness": 0, "switching": 0},
 }
+
+
+@pytest.fixture(autouse=True)
+def _all_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heuristic keeps all servers on, so that there is something that a thousand steps can learn to do better."""
+    monkeypatch.setattr(heuristics, "BASELINES", (heuristics.Composed(heuristics.Lookahead(), heuristics.AllOn()),))
 
 
 @pytest.fixture(autouse=True)
