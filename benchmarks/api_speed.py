@@ -99,12 +99,19 @@ def _post(port: int, path: str, body: object) -> Any:
 @contextmanager
 def steward(database_url: str, folder: Path) -> Iterator[int]:
     """A Steward with the benchmark's workload, its model and champion; gives its port."""
-    port = free_port()
-    command = ["-m", "app.cli", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
-    with _server(command, port, STEWARD_DATABASE_URL=database_url):
+    with served(folder, STEWARD_DATABASE_URL=database_url) as port:
         _post(port, "/workloads", SPEC)
         publish(database_url, SPEC["name"])
         time.sleep(1.5)  # the API looks for a new champion twice a second
+        yield port
+
+
+@contextmanager
+def served(folder: Path, **settings: str) -> Iterator[int]:
+    """An empty Steward without workers; gives its port."""
+    port = free_port()
+    command = ["-m", "app.cli", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
+    with _server(command, port, **settings):
         yield port
 
 
