@@ -39,11 +39,10 @@ def named(name: str) -> BuiltIn:
 def endless(config: AnyConfig) -> AnyConfig:
     """The config for problems that go on and on.
 
-    Rewards are centred. A decision then differs from the next best by a small part of what chance adds, so policies
-    must stay broad for long: at the usual entropy they are sure of what the noise of their first rollouts said, and
-    even the exact gradient hardly leads back (10 % from the optimum of a small queue, where .1 led to 0). And losses
-    must not cut errors that are only chance, most of them on one side: what is learned would not be the mean. Values
-    average over more: a longer memory, a slower table.
+    Rewards are centred. A decision then differs from the next best by a small part of what chance adds: policies stay
+    broad for longer (on a small queue with exact values the gradient stops 10 % from the optimum at the usual entropy,
+    and below .5 % at .1 after 1,500 steps), losses don't cut errors that are only chance, and values average over more:
+    a longer memory, a slower table.
     """
     if isinstance(config, ActorCritic):
         broad = msgspec.structs.replace(config.entropy, start=max(config.entropy.start, BROAD))
