@@ -25,10 +25,10 @@ from tests.servers import StewardServer, wait_until
 Start = Callable[..., StewardServer]
 QUICK = {"heartbeat_seconds": "0.3", "sweep_seconds": "0.3", "requeue_seconds": "2", "policy_poll_seconds": "0.1"}
 WINDOW_SECONDS = 5.0
-UNANSWERED: dict[str, Any] = {  # answers are worth nothing, servers cost: heuristics, which answer, can be beaten
+UNANSWERED: dict[str, Any] = {  # changes cost more than answers are worth, which the heuristic doesn't heed
     **SPEC,
     "servers": [{**SPEC["servers"][0], "minimum": 0}],
-    "weights": {"quality": 0, "cost": 1, "fairness": 0, "switching": 0},
+    "weights": {"quality": 0.01, "cost": 0, "fairness": 0, "switching": 20},
 }
 
 
