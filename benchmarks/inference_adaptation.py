@@ -41,7 +41,7 @@ from workers.evaluation.wrappers.base import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.adaptation.trainer import adaptive_policies
 from workers.kinds.inference.simulator.recorded import Recorded
-from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 
 SHIFT_AT, APART = 20, 80  # seconds: of an episode, and from the begin of one to the next
 BEFORE = 3_600  # seconds of requests by which the domain model knows the load
@@ -188,7 +188,7 @@ def compared(part: str, scores: Mapping[str, Sequence[Scores]], rule: str) -> li
     base, rows = np.concatenate([one.returns for one in scores[rule]]).astype(np.float64), []
     for name, found in scores.items():
         returns = np.concatenate([one.returns for one in found]).astype(np.float64)
-        quality, dropped, delay, _, cost = np.concatenate([one.outcomes for one in found]).mean(axis=0)
+        quality, dropped, delay, _, cost = np.concatenate([one.outcomes for one in found]).mean(axis=0)[: len(OUTCOMES)]
         ahead = mean_interval(returns - base)
         told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
         told = f"{told}; over {rule} {ahead['mean']:+.4f} ({ahead['low']:+.4f} to {ahead['high']:+.4f})"

@@ -46,7 +46,7 @@ from workers.kinds.inference.evaluation.hindsight import bounded
 from workers.kinds.inference.evaluation.optimum import solve
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
-from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 from workers.learning.algorithms.registry import names
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.training.request import Request, configured
@@ -299,7 +299,7 @@ def compared_on(
     rows = [_row(f"{name}: headroom of hindsight over the best static, return", headroom["mean"], "")]
     for player, score in scores.items():
         paired = mean_interval(own.returns.astype(np.float64) - score.returns)
-        quality, dropped, delay, _, cost = score.outcomes.mean(axis=0)
+        quality, dropped, delay, _, cost = score.outcomes.mean(axis=0)[: len(OUTCOMES)]
         told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
         ahead = f"{OWN} ahead by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
         rows.append(
