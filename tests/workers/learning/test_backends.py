@@ -129,6 +129,15 @@ LEARNERS: list[DQN | ActorCritic] = [
 ]
 
 
+def test_what_may_not_be_written_is_copied() -> None:
+    """As what other processes share is."""
+    shared = np.arange(3.0)
+    shared.flags.writeable = False
+    tensor = get_backend("torch").asarray(shared)
+    tensor[0] = 7.0
+    assert shared.tolist() == [0.0, 1.0, 2.0]
+
+
 def test_compiled_gives_what_eager_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way of torch.compile but its last step, code for the machine, which takes a minute."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))

@@ -44,8 +44,9 @@ class TorchBackend(Backend):
             _check_compiler(self.device)
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """Return a tensor over the same memory (CPU) or a copy on the device."""
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        """Return a tensor over the same memory (CPU) or a copy on the device; a copy of what may not be written, too."""
+        whole = np.ascontiguousarray(array)
+        return torch.from_numpy(whole if whole.flags.writeable else whole.copy()).to(self.device)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
         """Return the tensor's values, detached."""
