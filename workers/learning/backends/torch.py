@@ -44,7 +44,7 @@ class TorchBackend(Backend):
             _check_compiler(self.device)
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """Return a tensor over the same memory (CPU) or a copy on the device; a copy of what may not be written, too."""
+        """Return a tensor over the same memory (CPU), or a copy: on a device, or of what may not be written."""
         whole = np.ascontiguousarray(array)
         return torch.from_numpy(whole if whole.flags.writeable else whole.copy()).to(self.device)
 
