@@ -31,7 +31,7 @@ from app.kinds.inference.heuristics import BASELINES, Composed, Lookahead
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.planning import Planned
-from app.kinds.inference.recent import NONE, Recent
+from app.kinds.inference.transitions import NONE, Transitions
 from benchmarks.inference_agents import planted, serving, twitter
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
@@ -87,7 +87,7 @@ class Slower:
 class Filtered(Dynamics):
     """In place of a network: one pace for all batches, normal with a normal prior."""
 
-    def paces(self, layout: Layout, recent: Recent) -> NDArray[np.float64]:
+    def paces(self, layout: Layout, recent: Transitions) -> NDArray[np.float64]:
         """See ``Dynamics``."""
         known = recent.batch != NONE
         total = (np.log(np.maximum(recent.pace, 1e-3)) * known).sum(axis=1) / SPREAD**2

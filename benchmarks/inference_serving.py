@@ -37,7 +37,7 @@ from app.policies.artifact import save
 from app.policies.network import NetworkPolicy
 from app.workloads import service as workloads
 from benchmarks import load
-from benchmarks.api_speed import CONNECTIONS, SECONDS, TURNS, Row, _measure, _post, _row, _server, states
+from benchmarks.api_speed import CONNECTIONS, SECONDS, TURNS, Row, _measure, _post, _row, _server, served, states
 from tests.servers import free_port
 
 DECISIONS, WAITING, REPORTS = 20_000, 1_000, 90
@@ -137,9 +137,8 @@ def queue_seconds(repeats: int = 200) -> list[float]:
 @contextmanager
 def steward(folder: Path) -> Iterator[int]:
     """A Steward with one server's workload, its model and champion; gives its port."""
-    port, url = free_port(), f"sqlite:///{folder}/steward.db"
-    command = ["-m", "app.cli", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
-    with _server(command, port, STEWARD_DATABASE_URL=url):
+    url = f"sqlite:///{folder}/steward.db"
+    with served(folder, STEWARD_DATABASE_URL=url) as port:
         _post(port, "/workloads", ONE_SERVER)
         layout, database = Layout(InferenceSpec.model_validate(ONE_SERVER)), Database(url)
         with database.session() as session:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.recent import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL, Recent
+from app.kinds.inference.transitions import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL, Transitions
 from app.policies.adaptation import NAMES, Examples, Parameters, adapted, predicted
 from app.policies.base import IncompatibleArtifact
 
@@ -58,7 +58,7 @@ class Dynamics:
     usual: Floats
     steps: int = 1
 
-    def predict(self, layout: Layout, seconds: Floats, recent: Recent | None, batch: int) -> Prediction:
+    def predict(self, layout: Layout, seconds: Floats, recent: Transitions | None, batch: int) -> Prediction:
         """What B runs are to expect.
 
         Args:
@@ -71,7 +71,7 @@ class Dynamics:
             recent = nothing(layout, batch)
         return Prediction(self.paces(layout, recent) * seconds, self.counts(recent.arrived) / width(layout))
 
-    def paces(self, layout: Layout, recent: Recent) -> Floats:
+    def paces(self, layout: Layout, recent: Transitions) -> Floats:
         """Mean seconds of a batch over those that the domain model expects, [B, C, V, K]."""
         kinds, batch = kinds_of_batches(layout), len(recent.batch)
         pace = adapted(self.start, self.rates, examples(layout, recent), self.steps)
@@ -116,10 +116,10 @@ def width(layout: Layout) -> float:
     return float(layout.spec.control_seconds) / PARTS_OF_INTERVAL
 
 
-def nothing(layout: Layout, batch: int) -> Recent:
+def nothing(layout: Layout, batch: int) -> Transitions:
     """Of B runs of which nothing is known."""
     arrived = np.full((batch, len(layout.users), PARTS), NONE)
-    return Recent(np.full((batch, BATCHES), NONE), np.ones((batch, BATCHES)), arrived)
+    return Transitions(np.full((batch, BATCHES), NONE), np.ones((batch, BATCHES)), arrived)
 
 
 def kinds_of_batches(layout: Layout) -> Floats:
@@ -130,7 +130,7 @@ def kinds_of_batches(layout: Layout) -> Floats:
     return np.concatenate([np.eye(classes)[which[0]], np.eye(variants)[which[1]], size[:, None]], axis=1)
 
 
-def examples(layout: Layout, recent: Recent) -> Examples:
+def examples(layout: Layout, recent: Transitions) -> Examples:
     """What *pace* adapts to: a row of each run."""
     known = recent.batch != NONE
     inputs = kinds_of_batches(layout)[np.where(known, recent.batch, 0)]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.kinds.inference.forecast import CAME, UNKNOWN, VARIATION, WEIGHT, spread
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.recent import Recent
+from app.kinds.inference.transitions import Transitions
 
 
 class Projector(NamedTuple):
@@ -28,7 +28,7 @@ class Projector(NamedTuple):
     seconds: NDArray[np.float64] | None
     usual: NDArray[np.float64] | None = None
     ahead: NDArray[np.float64] | None = None
-    recent: Recent | None = None
+    recent: Transitions | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
@@ -42,7 +42,7 @@ class Projector(NamedTuple):
         seconds, recent = self.seconds, self.recent
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
-            recent=None if recent is None else Recent(recent.batch[rows], recent.pace[rows], recent.arrived[rows]),
+            recent=None if recent is None else Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows]),
         )
 
     def of_user(self, layout: Layout, user: int) -> Projector:

@@ -6,8 +6,8 @@ from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.acting import asked
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.recent import Recent
 from app.kinds.inference.state import State
+from app.kinds.inference.transitions import Transitions
 
 
 class Chooser:
@@ -21,7 +21,7 @@ class Chooser:
         self._projector, self._policy = projector, policy
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
-    def choose(self, state: State, recent: Recent | None = None) -> list[int]:
+    def choose(self, state: State, recent: Transitions | None = None) -> list[int]:
         """Actions of the workload's layout, for a state of B decisions, and the last transitions where it ``adapts``.
 
         Raises:

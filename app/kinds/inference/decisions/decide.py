@@ -11,8 +11,8 @@ from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.layout import WAIT
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import Batch
-from app.kinds.inference.recent import Recent
 from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.transitions import Transitions
 
 T = TypeVar("T")
 Asking = Generator[State, int, T]
@@ -85,9 +85,9 @@ def stacked(states: Sequence[State]) -> State:
     return states[0] if len(states) == 1 else State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
 
 
-def joined(recent: Sequence[Recent]) -> Recent:
+def joined(recent: Sequence[Transitions]) -> Transitions:
     """The last transitions of several runs as one, B of all together."""
-    return Recent(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
+    return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 
 
 def _asking(ledger: Ledger) -> Asking[Decided]:

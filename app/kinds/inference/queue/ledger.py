@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.fleet import Fleet
 from app.kinds.inference.queue.state import Batch, RunState, Server, Waiting
-from app.kinds.inference.recent import BATCHES, NONE, PARTS, Recent, part_of
 from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
+from app.kinds.inference.transitions import BATCHES, NONE, PARTS, Transitions, part_of
 
 IDLE, BUSY, STARTING = range(3)
 TOO_OLD, TOO_MANY = "too_old", "too_many"
@@ -257,7 +257,7 @@ class Ledger:
             loaded=counts[:, -1],
         )
 
-    def recent(self) -> Recent:
+    def recent(self) -> Transitions:
         """The last transitions; B is 1."""
         known = min(self._part, PARTS)
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
@@ -265,7 +265,7 @@ class Ledger:
             batches[0, place], paces[0, place] = batch, pace
         arrived = np.array([[list(counts)[:PARTS] for counts in self._arrived]])
         arrived[:, :, : PARTS - known] = NONE
-        return Recent(batches, paces, arrived)
+        return Transitions(batches, paces, arrived)
 
     def _next_free(self) -> float:
         if self._soonest is None:

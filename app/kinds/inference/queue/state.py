@@ -67,8 +67,8 @@ class RunState(NamedTuple):
         carried: whether the client decides by itself.
         midnight: seconds since 0:00 UTC at the run's start; None for a run of a version that did not keep it.
         counted_from, counts: requests that have arrived since a moment, [U].
-        ended: the last batches that ended, the newest last: position and pace as in ``recent.Recent``.
-        arrived: requests of each user in the present part of a control interval and the ``recent.PARTS`` before it,
+        ended: the last batches that ended, the newest last: position and pace as in ``transitions.Transitions``.
+        arrived: requests of each user in the present part of a control interval and ``transitions.PARTS`` before it,
             the newest last, [U].
     """
 

@@ -7,7 +7,7 @@ import numpy as np
 from app.kinds.inference.adaptive import ALGORITHM, AdaptivePlanner
 from app.kinds.inference.dynamics import Dynamics
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.recent import PARTS
+from app.kinds.inference.transitions import PARTS
 from app.policies.adaptation import NAMES, Parameters
 
 UNITS = 4

@@ -16,7 +16,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.policies import FAMILIES, load
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin, pack, unpack
-from app.kinds.inference.recent import BATCHES, NONE, PARTS
+from app.kinds.inference.transitions import BATCHES, NONE, PARTS
 from app.policies.artifact import save
 from app.policies.base import IncompatibleArtifact
 from tests.app.kinds.inference.adaptive import dynamics, planner

@@ -13,7 +13,7 @@ from app.kinds.inference.adaptive import ALGORITHM, AdaptivePlanner
 from app.kinds.inference.dynamics import Dynamics
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.recent import BATCHES, PARTS, PARTS_OF_INTERVAL, Recent
+from app.kinds.inference.transitions import BATCHES, PARTS, PARTS_OF_INTERVAL, Transitions
 from tests.workers.kinds.inference.systems import layout, service
 from workers.inputs import Workload
 from workers.kinds.inference.adaptation.trainer import AdaptiveTrainer
@@ -73,13 +73,15 @@ def policy(trained: Any) -> AdaptivePlanner:
     return found
 
 
-def lately(made: Layout, pace: float, rate: float, batches: int = BATCHES) -> Recent:
+def lately(made: Layout, pace: float, rate: float, batches: int = BATCHES) -> Transitions:
     """The last batches, of all kinds in turn, took so much longer; requests came so much more often."""
     kinds = np.arange(BATCHES) % (len(made.servers) * made.shape[1] * made.shape[2])
     known = np.arange(BATCHES) >= BATCHES - batches
     width = made.spec.control_seconds / PARTS_OF_INTERVAL
     arrived = np.repeat(np.round(np.array(RATE) * rate * width)[:, None], PARTS, axis=1)
-    return Recent(np.where(known, kinds, -1)[None], np.where(known, pace, 1.0)[None], arrived[None].astype(np.int64))
+    return Transitions(
+        np.where(known, kinds, -1)[None], np.where(known, pace, 1.0)[None], arrived[None].astype(np.int64)
+    )
 
 
 @pytest.mark.parametrize("pace", [0.7, 1.0, 1.8])
@@ -119,7 +121,7 @@ def test_without_a_step_nothing_is_adapted(policy: AdaptivePlanner) -> None:
 def test_runs_adapt_each_by_itself(policy: AdaptivePlanner) -> None:
     made, model = system()
     several = [lately(made, pace, rate) for pace, rate in ((0.7, 2.0), (1.6, 0.5), (1.0, 1.0))]
-    together = Recent(*(np.concatenate(parts) for parts in zip(*several, strict=True)))
+    together = Transitions(*(np.concatenate(parts) for parts in zip(*several, strict=True)))
     found = policy.dynamics.predict(made, model.seconds(), together, 3)
     for row, alone in enumerate(several):
         wanted = policy.dynamics.predict(made, model.seconds(), alone, 1)

@@ -19,15 +19,15 @@ from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin
-from app.kinds.inference.recent import Recent
 from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.transitions import Transitions
 from tests.app.kinds.inference.adaptive import planner
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
 from workers.kinds.inference.simulator.recorded import Recorded
 
-Asked = list[tuple[State, Recent | None, int]]
+Asked = list[tuple[State, Transitions | None, int]]
 COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")
 """Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
 
@@ -41,7 +41,7 @@ class Remembering(Chooser):
         super().__init__(projector, policy)
         self.adapts = True
 
-    def choose(self, state: State, recent: Recent | None = None) -> list[int]:
+    def choose(self, state: State, recent: Transitions | None = None) -> list[int]:
         [action] = super().choose(state, recent)
         self.asked.append((state, recent, action))
         return [action]
@@ -151,7 +151,7 @@ def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
             np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-9, err_msg=name)
         assert before is not None
         assert lately is not None
-        for name in Recent._fields:
+        for name in Transitions._fields:
             np.testing.assert_allclose(getattr(lately, name), getattr(before, name), atol=1e-9, err_msg=name)
         assert chosen == taken
     shorter, longer = sorted((trained, answered), key=len)

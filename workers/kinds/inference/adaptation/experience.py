@@ -13,8 +13,8 @@ from app.kinds.inference.dynamics import examples
 from app.kinds.inference.heuristics import Composed, Lookahead
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.recent import NONE, PARTS, PARTS_OF_INTERVAL, Recent, part_of
 from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.transitions import NONE, PARTS, PARTS_OF_INTERVAL, Transitions, part_of
 from app.policies.adaptation import Examples
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.world import InferenceWorld
@@ -50,7 +50,7 @@ class _Looks(NamedTuple):
     episode: Integers
     part: Integers
     ended: Integers
-    recent: Recent
+    recent: Transitions
 
 
 class Exploring:
@@ -103,15 +103,15 @@ def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
     return _ordered(found), steps
 
 
-def _rows(recent: Recent, rows: Integers) -> Recent:
-    return Recent(recent.batch[rows], recent.pace[rows], recent.arrived[rows])
+def _rows(recent: Transitions, rows: Integers) -> Transitions:
+    return Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows])
 
 
 def _ordered(found: list[_Looks]) -> _Looks:
     episode, part, ended = (np.concatenate([getattr(one, name) for one in found]) for name in _Looks._fields[:3])
     recent = [np.concatenate(arrays) for arrays in zip(*(one.recent for one in found), strict=True)]
     order = np.lexsort((part, episode))
-    return _Looks(episode[order], part[order], ended[order], Recent(*(array[order] for array in recent)))
+    return _Looks(episode[order], part[order], ended[order], Transitions(*(array[order] for array in recent)))
 
 
 def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:

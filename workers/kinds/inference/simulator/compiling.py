@@ -16,13 +16,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-import app.kinds.inference
+from app.kinds.inference import model, quality, transitions
 
 Function = TypeVar("Function", bound=Callable[..., object])
 OWN = Path(__file__).parent
 COMPILED = (
     *(OWN / f"{name}.py" for name in ("arrivals", "compiling", "kernels")),
-    *(Path(app.kinds.inference.__file__).parent / f"{name}.py" for name in ("model", "quality", "recent")),
+    *(Path(str(module.__file__)) for module in (model, quality, transitions)),
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.inference.quality import STEEPNESS
-from app.kinds.inference.recent import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL
+from app.kinds.inference.transitions import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL
 from workers.kinds.inference.simulator.arrivals import (
     NEVER,
     UNIT,
@@ -118,7 +118,7 @@ class Worlds(NamedTuple):
         queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
         streams, rates, places: of the arrivals, [B, U] each.
         factors: of their rates, [B, U, J].
-        batches, paces: of those that ended last, see ``Recent``; a ring each, [B, BATCHES].
+        batches, paces: of those that ended last, see ``Transitions``; a ring each, [B, BATCHES].
         parts: requests in the present part and those before it, a ring, [B, U, PARTS + 1].
     """
 
@@ -556,7 +556,7 @@ def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integer
 
 @kernel
 def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
-    """The last transitions of all episodes, into the arrays of a ``Recent``."""
+    """The last transitions of all episodes, into the arrays of a ``Transitions``."""
     for b in range(len(batch)):
         for k in range(BATCHES):
             place = (worlds.counts[b, FINISHED] + k) % BATCHES

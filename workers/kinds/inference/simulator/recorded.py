@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.inference.recent import NONE
+from app.kinds.inference.transitions import NONE
 
 Floats = NDArray[np.float64]
 

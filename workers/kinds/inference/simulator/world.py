@@ -15,8 +15,8 @@ from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import jain
-from app.kinds.inference.recent import BATCHES, PARTS, PARTS_OF_INTERVAL, Recent
 from app.kinds.inference.state import State
+from app.kinds.inference.transitions import BATCHES, PARTS, PARTS_OF_INTERVAL, Transitions
 from workers.evaluation.world import Disturbed
 from workers.evaluation.wrappers.base import World, neutral
 from workers.inputs import Conditions
@@ -130,10 +130,10 @@ class InferenceWorld(Disturbed):
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
-    def recent(self) -> Recent:
+    def recent(self) -> Transitions:
         """The last transitions."""
         users, shape = len(self.layout.users), (self.batch, BATCHES)
-        found = Recent(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
+        found = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
         kernels.look_back(self.rules, self.worlds, *found)
         return found
 

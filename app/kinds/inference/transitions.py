@@ -17,7 +17,7 @@ PARTS_OF_INTERVAL = 4
 NONE = -1
 
 
-class Recent(NamedTuple):
+class Transitions(NamedTuple):
     """B runs, U users; the newest stand last.
 
     Attributes:
