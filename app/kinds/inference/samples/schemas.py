@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 from app.kinds.contract.samples import FILE, ExecutionBase
 
 LOG_EXAMPLE = "time,user,size\n1700000000.25,mobile,1\n1700000000.31,web,4\n"
-BATCHES_EXAMPLE = "variant,batch,server,cores,seconds\nresnet18,1,cpu,4,0.021\nresnet18,8,cpu,4,0.102\n"
 _REQUEST: dict[str, Any] = {
     "type": "object",
     "required": ["time"],

@@ -31,21 +31,6 @@ class Recorded(NamedTuple):
     late: Floats | None = None
 
     @classmethod
-    def of_times(cls, times: Sequence[Floats], episode_seconds: float) -> Recorded:
-        """All of a log, whose first request is at its beginning.
-
-        Raises:
-            ValueError: times of a user descend, there are none, or they last for less than an episode.
-        """
-        for user, own in enumerate(times):
-            if (np.diff(own) < 0).any():
-                raise ValueError(f"times must ascend: those of user {user} do not")
-        begin, end = min(own[0] for own in times if len(own)), max(own[-1] for own in times if len(own))
-        if end - begin < episode_seconds:
-            raise ValueError(f"a log must last for an episode, {episode_seconds:g} s: {end - begin:g} s")
-        return cls([np.asarray(own, np.float64) for own in times], float(begin), float(end - episode_seconds))
-
-    @classmethod
     def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
         """Of requests in each second, [n] for each user: each at any instant of its second."""
         random = np.random.default_rng(seed)
