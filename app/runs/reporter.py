@@ -81,8 +81,8 @@ class Item:
         decision, state, _ = self.answered
         stored = KINDS[live.kind].engine.serialise(state)
         run, iteration = self.pending.run, self.pending.iteration
-        drift, drifts = raw(encoded(self.drift)), len(self.drift.notices)
-        return Entry(run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored, drift, drifts)
+        drift = None if self.drift is live.drift else (raw(encoded(self.drift)), len(self.drift.notices))
+        return Entry(run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored, drift)
 
 
 class Reporter:

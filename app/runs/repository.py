@@ -21,7 +21,11 @@ RUNNING = "running"
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True):
-    """One report with its decision, as it is written; JSON parts are already encoded."""
+    """One report with its decision, as it is written; JSON parts are already encoded.
+
+    Attributes:
+        drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
+    """
 
     run: str
     iteration: int
@@ -30,8 +34,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     report: msgspec.Raw
     decision: msgspec.Raw
     state: msgspec.Raw
-    drift: msgspec.Raw
-    drifts: int
+    drift: tuple[msgspec.Raw, int] | None = None
 
 
 # PostgreSQL takes the whole batch as one JSON array in one statement, a transaction of its own, in one round trip.
@@ -39,12 +42,10 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 _APPEND_ALL = """
 WITH input AS MATERIALIZED (
   SELECT value ->> 0 AS run, CAST(value ->> 1 AS integer) AS iteration, value ->> 2 AS tenant, value ->> 3 AS digest,
-    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state,
-    NULLIF(value -> 7, 'null') AS drift, CAST(value ->> 8 AS integer) AS drifts
+    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state, value -> 7 AS drift
   FROM jsonb_array_elements(CAST(%(batch)s AS jsonb)) AS entry(value)
 ), moved AS (
-  UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
-    drift = input.drift, drifts = input.drifts FROM input
+  UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state{drift} FROM input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
   RETURNING runs.id
 )
@@ -52,10 +53,17 @@ INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, rep
 SELECT run, iteration, tenant, digest, report, decision, %(now)s FROM input JOIN moved ON moved.id = input.run
 RETURNING run_id
 """
+_APPEND_CALM = _APPEND_ALL.format(drift="")
+_APPEND_DRIFTING = _APPEND_ALL.format(
+    drift=""",
+    drift = COALESCE(NULLIF(input.drift, 'null') -> 0, runs.drift),
+    drifts = COALESCE(CAST(NULLIF(input.drift, 'null') ->> 1 AS integer), runs.drifts)"""
+)
 _ADVANCE_EACH = """
-UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?, drift = NULLIF(?, 'null'), drifts = ?
+UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?
 WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
+_DRIFT_EACH = "UPDATE runs SET drift = ?, drifts = ? WHERE id = ?"
 _INSERT_EACH = """
 INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
@@ -78,13 +86,17 @@ def append(connection: Connection, entries: Sequence[Entry], now: datetime) -> s
 
 def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     batch = msgspec.json.encode(entries).decode()
-    return set(connection.exec_driver_sql(_APPEND_ALL, {"batch": batch, "now": now}).scalars())
+    statement = _APPEND_CALM if all(entry.drift is None for entry in entries) else _APPEND_DRIFTING
+    return set(connection.exec_driver_sql(statement, {"batch": batch, "now": now}).scalars())
 
 
 def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    moves = [(str(e.state, "utf-8"), str(e.drift, "utf-8"), e.drifts, e.run, e.iteration) for e in entries]
+    moves = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries]
     if connection.exec_driver_sql(_ADVANCE_EACH, moves).rowcount != len(entries):
         raise OutrunError
+    drifts = [(str(e.drift[0], "utf-8"), e.drift[1], e.run) for e in entries if e.drift is not None]
+    if drifts:
+        connection.exec_driver_sql(_DRIFT_EACH, drifts)
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     rows = [
         (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), moment)
