@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kinds.cluster.allocation.priority import prioritised
 from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.jobs import Integers
+from app.kinds.cluster.portfolio import WITHOUT_MODEL, rules
 from app.kinds.cluster.spec import ClusterSpec
 
 
@@ -45,6 +45,11 @@ class Layout:
         return ", ".join(f"{one.name}-0 to {one.name}-{one.count - 1}" for one in self.spec.nodes)
 
     @cached_property
+    def rules(self) -> dict[str, Rule]:
+        """Who may answer, by name."""
+        return rules(self.spec)
+
+    @property
     def heuristic(self) -> Rule:
-        """Who answers while no agent does: priorities with ageing."""
-        return prioritised([queue.ageing_seconds or np.inf for queue in self.spec.queues])
+        """Who answers while nothing else does: priorities with ageing."""
+        return self.rules[WITHOUT_MODEL]
