@@ -45,8 +45,8 @@ NEEDED = (
     {"time", "gpus"},
 )
 WORDS = (
-    "must say application, gpus, batch and seconds of a measured step; or job, iteration, and loss or metric of a learning "
-    "curve; or time and gpus of a job that came"
+    "must say application, gpus, batch and seconds of a measured step; or job, iteration, and loss or metric of a "
+    "learning curve; or time and gpus of a job that came"
 )
 UNNAMED = "samples-"
 BETWEEN = ";"
@@ -141,8 +141,8 @@ class Collector:
                 *_counts(rows, "gpus", gpus, np.full(len(gpus), MOST_GPUS), f"{MOST_GPUS:,}"),
                 *_counts(rows, "nodes", nodes, gpus, "gpus"),
                 *rows.issues("node_class", kind < 0, known("node class", [*self._classes])),
-                *rows.issues("batch", ~((batch > 0) & (batch <= LARGEST)), "must be greater than 0"),
-                *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), "must be greater than 0"),
+                *rows.issues("batch", ~((batch > 0) & (batch <= LARGEST)), ABOVE_0),
+                *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), ABOVE_0),
                 *rows.issues("computing", ~(untold | (computing > 0) & (computing <= seconds)), COMPUTING_PART),
                 *rows.issues("beside", (beside == UNREADABLE).any(axis=1), BESIDE_NAMES),
             ]
@@ -176,9 +176,7 @@ class Collector:
                 *rows.issues("metric", rises & falls, "must not stand beside a loss: a curve has one of them"),
                 *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
                 *[issue for name in ("loss", "metric") for issue in rows.issues(name, wrong & (told == name), FINITE)],
-                *rows.issues(
-                    "batch", ~(rows.silent("batch") | (batch > 0) & (batch <= LARGEST)), "must be more than 0"
-                ),
+                *rows.issues("batch", ~(rows.silent("batch") | (batch > 0) & (batch <= LARGEST)), ABOVE_0),
                 *rows.issues("noise_scale", ~(rows.silent("noise_scale") | (noise >= 0)), "must be 0 or more"),
             ]
         )
@@ -199,9 +197,7 @@ class Collector:
             if (application, rises) != (before[0], before[2]):
                 wrong = "application" if application != before[0] else "metric" if rises else "loss"
                 value = shown(rows.given(wrong)[row])
-                issues.append(
-                    FieldIssue(f"{rows.where(row)}/{wrong}", "must be as in the rows of its job before", value)
-                )
+                issues.append(FieldIssue(f"{rows.where(row)}/{wrong}", SAME_JOB, value))
         refuse(issues)
 
     def _take_arrivals(self, rows: Rows) -> None:
@@ -227,6 +223,8 @@ class Collector:
 
 
 UNREADABLE = -2
+ABOVE_0 = "must be greater than 0"
+SAME_JOB = "must be as in the rows of its job before"
 FINITE = f"must be a number, at most {LARGEST_NUMBER:g}"
 COMPUTING_PART = "must be more than 0, and at most seconds, of which it is a part"
 BESIDE_NAMES = f"must be at most {MOST_BESIDE} names of applications; in CSV with {BETWEEN!r} between them"
