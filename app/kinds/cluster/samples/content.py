@@ -45,7 +45,7 @@ class Content(NamedTuple):
 
 def packed(content: Content) -> bytes:
     """As it is stored; equal contents give equal bytes."""
-    tables = {name: getattr(content, name).astype("<f8") for name in WIDTHS}
+    tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
     names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
     return written({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
 
