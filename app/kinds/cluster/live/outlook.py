@@ -1,36 +1,14 @@
-"""What is expected of the jobs of a live cluster: the domain model's seconds of a step, at the pace that was measured."""
+"""What is expected of the jobs of a live cluster: seconds of steps as believed, at the pace that was measured."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.live.records import Records
-
-UNKNOWN_BATCH = 1.0
-
-
-class Beliefs(Protocol):
-    """What a domain model believes of applications, which are told by position; −1 is one that it doesn't know."""
-
-    def positions(self, names: NDArray[np.object_]) -> Integers:
-        """Where applications stand, by name, [J]."""
-        ...
-
-    def step_seconds(self, application: Integers, batch: Floats, gpus: Integers) -> Floats:
-        """Seconds of a step on GPUs that fill as few nodes as they can, [J, K]; J applications and batches.
-
-        A batch that isn't known is not a number: the usual one is meant.
-        """
-        ...
-
-    def usual_seconds(self, application: Integers, data: Floats) -> Floats:
-        """Seconds that a job usually trains on the GPUs that it asks for, by the size of its data, [J]."""
-        ...
 
 
 class BelievedOutlook:
@@ -75,13 +53,13 @@ class BelievedOutlook:
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
-        usual = self._beliefs.usual_seconds(self._application, records.data)
+        usual = self._beliefs.usual_seconds(self._application)
         measured = (records.iterations - records.iteration) / records.pace
         seconds = np.where(np.isfinite(measured), measured, usual * self._unfinished(usual))
         return np.asarray(np.maximum(seconds / step, 1.0), np.float64)
 
     def _unfinished(self, usual: Floats) -> Floats:
-        """The share that is left of each job whose pace or end is not known, [J]: by what it did, or how long it ran."""
+        """The share that is left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""
         records = self._records
         done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
         ran = self._jobs.running / np.maximum(self._jobs.running + usual, 1e-9)

@@ -1,4 +1,4 @@
-"""Jobs of an episode: a stretch of the jobs that the domain model has seen coming."""
+"""Jobs of an episode, drawn as the domain model has seen jobs come."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, QUEUE, Arrivals
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.model import JobLog
 
 
 class Coming(NamedTuple):
@@ -17,7 +17,7 @@ class Coming(NamedTuple):
         time: seconds since the episode began.
         queue, application: positions.
         asked: GPUs.
-        data: size of its data.
+        data: size of its data; not a number where it isn't known.
         seconds: that it would train on the GPUs that it asked for.
     """
 
@@ -29,25 +29,40 @@ class Coming(NamedTuple):
     seconds: Floats
 
 
-def draw(log: JobLog, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
-    """The jobs of ``seconds`` from a moment of the log on that is drawn; after its end it begins anew.
+def playable(arrivals: Arrivals) -> bool:
+    """Whether it is known of any job how long it trained, and how many come."""
+    return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
+
+
+def draw(arrivals: Arrivals, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
+    """The jobs of ``seconds`` from an hour of the day on that is drawn.
+
+    Each queue's come as a Poisson process of its hour's rate, times a gamma variable of its variation for each hour;
+    what they ask for is that of one of its jobs in the log, or of any where it has none.
 
     Args:
-        log: of the jobs that came.
+        arrivals: as they were seen; see ``playable``.
         seconds: of an episode.
-        load: about how many times as many jobs; each of the log comes so often, the rest by chance.
+        load: factor of all rates.
         most: GPUs of a job; those that asked for more ask for these.
         random: draws.
     """
-    span = max(float(log.time[-1] - log.time[0]) * (1 + 1 / max(len(log.time) - 1, 1)), 1.0)
-    after = (log.time - log.time[0] - random.uniform(0, span)) % span
-    rounds = int(np.ceil(seconds / span))
-    moments = (after[None] + span * np.arange(rounds)[:, None]).ravel()
-    often = np.floor(load) + (random.random(len(moments)) < load % 1)
-    times = np.repeat(moments, often.astype(np.int64))
-    which = np.repeat(np.tile(np.arange(len(log.time)), rounds), often.astype(np.int64))
-    kept = times < seconds
-    order = np.argsort(times[kept], kind="stable")
-    rows = which[kept][order]
-    asked = np.clip(log.asked[rows], 1, most)
-    return Coming(times[kept][order], log.queue[rows], log.application[rows], asked, log.data[rows], log.seconds[rows])
+    hours, first = int(np.ceil(seconds / HOUR_SECONDS)), int(random.integers(24))
+    jobs = arrivals.jobs[~np.isnan(arrivals.jobs[:, DURATION])]
+    times, rows = list[Floats](), list[Integers]()
+    for queue, (rate, variation) in enumerate(zip(arrivals.rate, arrivals.variation.tolist(), strict=True)):
+        own = np.flatnonzero(jobs[:, QUEUE] == queue)
+        own = own if len(own) else np.arange(len(jobs))
+        mean = load * rate[(first + np.arange(hours)) % len(rate)]
+        factor = random.gamma(1 / variation, variation, hours) if variation > 0 else np.ones(hours)
+        count = random.poisson(mean * factor)
+        hour = np.repeat(np.arange(hours), count)
+        times.append((hour + random.random(len(hour))) * HOUR_SECONDS)
+        rows.append(own[random.integers(len(own), size=len(hour))])
+    time, chosen = np.concatenate(times), jobs[np.concatenate(rows)]
+    order = np.argsort(time, kind="stable")
+    order = order[time[order] < seconds]
+    time, chosen, whole = time[order], chosen[order], np.nan_to_num(chosen[order]).astype(np.int64)
+    asked = np.clip(whole[:, GPUS], 1, most)
+    queues = np.concatenate([np.full(len(part), at) for at, part in enumerate(rows)])[order]
+    return Coming(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])

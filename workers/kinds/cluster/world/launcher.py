@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.outlook import Beliefs
 from app.kinds.cluster.live.report import EncodedEnded, EncodedNode, EncodedProgressed, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from workers.kinds.cluster.world.drawing import Coming
@@ -106,6 +107,10 @@ def pass_interval(
     return Cluster(advance(layout, state, report), came, done, finished), Spent(present, occupied)
 
 
+def _named(names: Sequence[str], position: int) -> str | None:
+    return names[position] if position >= 0 else None
+
+
 def _report(
     layout: Layout,
     truth: Truth,
@@ -122,7 +127,7 @@ def _report(
             int(coming.asked[number]),
             queue=layout.queues[int(coming.queue[number])],
             at=float(coming.time[number]),
-            application=truth.beliefs.applications[int(coming.application[number])],
+            application=_named(truth.beliefs.applications, int(coming.application[number])),
             data=float(coming.data[number]) if coming.data[number] > 0 else None,
             iterations=float(truth.steps[number]),
         )

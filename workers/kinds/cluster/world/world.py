@@ -1,4 +1,4 @@
-"""B clusters of a workload, each at its next decision: which of the rules answers until the one after. See ``World``."""
+"""B clusters of a workload, each at its next decision: which rule answers until the one after. See ``World``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.allocation.situation import Situation as Moment
-from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.beliefs import Beliefs
+from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice, decide
 from app.kinds.cluster.live.outlook import BelievedOutlook
@@ -20,7 +21,7 @@ from app.kinds.contract.policy import View
 from workers.evaluation.world import SimulatedWorld
 from workers.evaluation.wrappers.base import Conditions as Step
 from workers.inputs import Conditions
-from workers.kinds.cluster.world.drawing import draw
+from workers.kinds.cluster.world.drawing import Coming, draw
 from workers.kinds.cluster.world.launcher import Cluster, Spent, Trouble, Truth, pass_interval, truth_of
 
 TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
@@ -65,7 +66,7 @@ class ClusterWorld(SimulatedWorld):
             seed=conditions.seed,
             held_out=len(models) - 1,
         )
-        self.models, self._rules = models, [*layout.rules.values()]
+        self.beliefs, self._rules = [Beliefs(model) for model in models], [*layout.rules.values()]
         self._truths: list[Truth] = []
         self._counted = np.zeros((self.batch, len(OUTCOMES)))
         self._hours = layout.spec.interval_seconds * self.steps / 3600
@@ -80,16 +81,19 @@ class ClusterWorld(SimulatedWorld):
         """See ``SimulatedWorld``."""
         self._counted = np.zeros_like(self._counted)
         effects = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
-        load, alike = self.by_episode("rate.jobs"), self.same
-        self._truths = [self._drawn(at, float(load[at]), float(effects[at])) for at in range(1 if alike else self.batch)]
-        self._truths *= self.batch if alike else 1
+        load, rows = self.by_episode("rate.jobs"), range(1 if self.same else self.batch)
+        self._truths = [self._drawn(at, float(load[at]), float(effects[at])) for at in rows]
+        self._truths *= self.batch // len(rows)
         return _together([self._first(truth) for truth in self._truths])
 
     def _drawn(self, at: int, load: float, effect: float) -> Truth:
-        spec, model = self.layout.spec, self.models[0 if self.model is None else 1 + int(self.model[at])]
+        spec, followed = self.layout.spec, self._followed(at)
         seconds = spec.interval_seconds * self.steps
-        coming = draw(model.log, seconds, load, int(self.layout.capacity.sum()), self.random)
-        return truth_of(self.layout, model, coming, effect)
+        coming = draw(followed.model.arrivals, seconds, load, int(self.layout.capacity.sum()), self.random)
+        return truth_of(self.layout, followed, coming, effect)
+
+    def _followed(self, at: int) -> Beliefs:
+        return self.beliefs[0 if self.model is None else 1 + int(self.model[at])]
 
     def _first(self, truth: Truth) -> Cluster:
         """Before the first decision an interval has passed, of which jobs are there."""
@@ -101,7 +105,7 @@ class ClusterWorld(SimulatedWorld):
     def moment(self, cluster: Cluster) -> Moment:
         """What rules see of a cluster."""
         state = cluster.state
-        outlook = BelievedOutlook(self.models[0], state.jobs, state.records, int(state.capacity.sum()))
+        outlook = BelievedOutlook(self.beliefs[0], state.jobs, state.records, int(state.capacity.sum()))
         return Moment(state.now, state.capacity, state.jobs, outlook, self.layout.spec.restart_seconds)
 
     def seen(self, state: Clusters) -> View:
@@ -132,7 +136,7 @@ class ClusterWorld(SimulatedWorld):
 
     def _terms(self, truth: Truth, after: Cluster, spent: Spent, restarts: int) -> Floats:
         """See ``TERMS``: of one interval; at the last one what is left of jobs counts, too."""
-        count, worth = max(len(truth.ideal), 1), self.layout.weights[truth.coming.queue]
+        count, worth = max(len(truth.ideal), 1), self.layout.queue_weights[truth.coming.queue]
         slow = spent.present / np.maximum(truth.ideal, 1.0)
         if self._taken + 1 == self.steps:
             there = np.arange(len(slow)) < after.came
@@ -164,13 +168,10 @@ class ClusterWorld(SimulatedWorld):
 
     def _unpacked(self, row: list[Any], at: int) -> tuple[Cluster, Truth]:
         kept, came, done, finished, columns, steps, ideal, effect = row
-        from workers.kinds.cluster.world.drawing import Coming
-
-        model = self.models[0 if self.model is None else 1 + int(self.model[at])]
         whole = {"queue", "application", "asked"}
         kinds = [np.int64 if name in whole else np.float64 for name in Coming._fields]
         coming = Coming._make(_column(column, kind) for column, kind in zip(columns, kinds, strict=True))
-        truth = Truth(model, coming, _column(steps, np.float64), _column(ideal, np.float64), effect)
+        truth = Truth(self._followed(at), coming, _column(steps, np.float64), _column(ideal, np.float64), effect)
         return Cluster(unpack(kept), came, _column(done, np.float64), _column(finished, np.float64)), truth
 
 
@@ -198,8 +199,3 @@ def _together(clusters: Sequence[Cluster]) -> Clusters:
 def _jain(values: Floats) -> float:
     """Jain's index; 1 of nothing."""
     return float(values.sum() ** 2 / (len(values) * (values**2).sum())) if len(values) else 1.0
-
-
-def capacity_share(capacity: Integers, share: float) -> Integers:
-    """GPUs of each node of which that share of all is there, [N]."""
-    return np.diff(np.floor(capacity.cumsum() * share + 1e-9).astype(np.int64), prepend=0)
