@@ -37,7 +37,7 @@ class Curve(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """Ends that were foretold, [n]: error of each family and its half interval, [2, n]; gain; which part of a curve."""
+    """Ends that were foretold, [n]: error of each family and its half interval, [2, n]; gain; of which curve."""
 
     error: Floats
     half: Floats
@@ -77,7 +77,9 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
     errors = np.abs(tested.error).mean(axis=1)
     family = int(errors.argmin())
     grid, mean, basis, noise = alike(whole)
-    return Fitted(grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves)))
+    return Fitted(
+        grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves), learned=True)
+    )
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
@@ -163,11 +165,11 @@ def _factors(tested: Tested) -> Floats:
 def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
     start, end = curves[0].iteration[0], max(one.iteration[-1] for one in curves)
     grid, empty = np.linspace(start, max(end, start + 1e-9), POINTS), np.zeros(POINTS)
-    factor, report = _factors(tested), _report(tested, PARAMETRIC, count)
+    factor, report = _factors(tested), _report(tested, PARAMETRIC, count, learned=False)
     return Fitted(grid, empty, np.zeros((POINTS, DIRECTIONS)), empty + 1.0, PARAMETRIC, factor, report)
 
 
-def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
+def _report(tested: Tested, family: int, curves: int, *, learned: bool) -> dict[str, Any]:
     """Errors of the end of curves, from a fifth to four fifths of each, beside that of what they have by then."""
     if not tested.error.size:
         return {"family": FAMILIES[family], "curves": curves, "error": None, "naive_error": None, "coverage": None}
@@ -175,6 +177,7 @@ def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
     candidates = [
         {"family": name, "error": float(error), "chosen": place == family}
         for place, (name, error) in enumerate(zip(FAMILIES, errors, strict=True))
+        if learned or place == PARAMETRIC
     ]
     return {
         "family": FAMILIES[family],
