@@ -201,7 +201,8 @@ class Collector:
         refuse(issues)
 
     def _take_arrivals(self, rows: Rows) -> None:
-        time, queues = times(rows.given("time")), {**self._queues, **dict.fromkeys(NOTHING, len(self._queues) - 1)}
+        time = times(rows.given("time"))
+        queues: dict[Any, int] = {**self._queues, **dict.fromkeys(NOTHING, len(self._queues) - 1)}
         queue = np.array([queues.get(value, -1) for value in rows.given("queue")], np.int64)
         application = self._applications.at(rows.given("application"))
         gpus, data, duration = (numbers(rows.given(name)) for name in ("gpus", "data", "duration"))
