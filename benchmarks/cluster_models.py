@@ -105,7 +105,8 @@ def _curves() -> list[Row]:
             found = ahead(known, np.zeros(count, np.int64), here, np.full(count, float(epochs)))
             error = np.abs(found.level + found.gain - asked[:, -1])
             held, inside = mean_interval(error), (error <= found.half).mean()
-            told = f"{name}, after {seen} of {epochs} epochs ({held['low']:.4f}–{held['high']:.4f}; 90 % hold {inside:.3f})"
+            bounds = f"{held['low']:.4f}–{held['high']:.4f}; 90 % hold {inside:.3f}"
+            told = f"{name}, after {seen} of {epochs} epochs ({bounds})"
             naive = float(np.abs(asked[:, seen - 1] - asked[:, -1]).mean())
             rows.append(_row(told, held["mean"], "accuracy off", "nothing more is gained", naive, ""))
     return rows

@@ -30,7 +30,7 @@ TOLERANCE = Tolerance(gain=0.01, doubt=0.5, window_seconds=10.0)
 
 def progress(gain: float, gpus: int, level: float = 1.0, half: float = 0.0, floor: int = 1) -> Progress:
     """Of one job."""
-    return Progress(*(np.array([value]) for value in (level, gain, half)), np.array([gpus]), np.array([floor]))
+    return Progress(np.array([level]), np.array([gain]), np.array([half]), np.array([gpus]), np.array([floor]))
 
 
 def test_it_is_halved_window_by_window_down_to_its_floor() -> None:
@@ -81,7 +81,7 @@ def test_what_is_freed_is_given_on() -> None:
 
 
 def test_columns_follow_their_jobs() -> None:
-    both = Progress(*np.array([[1.0, 1], [0, 1], [0, 0]]), np.array([8, 8]), np.ones(2, np.int64))
+    both = Progress(np.ones(2), np.array([0.0, 1.0]), np.zeros(2), np.array([8, 8]), np.ones(2, np.int64))
     state = judged(none(2), both, 0.0, TOLERANCE)
     assert_array_equal(state.ceiling, [4, UNLIMITED])
     assert_array_equal(join(keep(state, np.array([True, False])), 1).ceiling, [4, UNLIMITED])

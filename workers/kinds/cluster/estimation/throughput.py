@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,11 +82,15 @@ def fit_steps(measured: Measured, seed: int) -> Fitted:
         )
     known = measured.take(_thinned(measured, rng))
     _, place = distinct(known.gpus, known.nodes)
-    families = {name: FAMILIES[name]._replace(needs=lambda _, least=least: least) for name, least in TRIED.items()}
+    families = {name: FAMILIES[name]._replace(needs=_constant(least)) for name, least in TRIED.items()}
     with threadpool_limits(1):
         chosen = select(INPUTS, known.inputs, known.seconds, place, seed=seed, families=families)
         members = _members(chosen, known, place, rng)
     return Fitted(members, (chosen.offsets.low, chosen.offsets.high), _report(chosen, measured))
+
+
+def _constant(least: int) -> Callable[[Inputs], int]:
+    return lambda _: least
 
 
 def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
