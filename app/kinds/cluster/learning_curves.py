@@ -21,7 +21,7 @@ ALIKE, PARAMETRIC = range(2)
 SMALLEST = 1e-12
 RECENT = 3.0
 """Points count half, a ``RECENT``-th of what there is further back."""
-OFFSETS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+OFFSETS = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 2.0)
 POWERS = (0.25, 0.5, 1.0)
 SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
 FEWEST = 4
@@ -93,7 +93,7 @@ def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> 
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
     there = np.isfinite(seen.value)
     mean, noise, basis = _at(grid, parts, np.where(there, seen.iteration, grid[0]))
-    weight = np.where(there, 1 / np.maximum(noise, SMALLEST), 0.0)
+    weight = np.where(there, 1 / noise, 0.0)
     precision = np.eye(basis.shape[-1]) + np.einsum("jp,jpr,jps->jrs", weight, basis, basis)
     pull = np.einsum("jp,jpr->jr", weight * (np.where(there, seen.value, 0.0) - mean), basis)
     spread = np.linalg.inv(precision)
@@ -125,7 +125,7 @@ def parametric(seen: Seen, until: Floats) -> Ahead:
     shapes, last, end = _shapes(place), _shapes(np.ones((len(number), 1)))[:, :, 0], _shapes((until / extent)[:, None])
     offset, slope, error = _lines(shapes, np.where(there, seen.value, 0.0)[:, None, :], weight[:, None, :])
     effective = weight.sum(axis=1)
-    likely = -effective[:, None] / 2 * np.log(error + SMALLEST)
+    likely = -number[:, None] / 2 * np.log(error + SMALLEST * (error.max(axis=1, keepdims=True) + SMALLEST))
     share = np.exp(likely - likely.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
     more = slope * (end[:, :, 0] - last)

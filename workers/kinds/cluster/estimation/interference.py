@@ -49,7 +49,7 @@ def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interferenc
         return unknown(), None
     rng = np.random.default_rng([seed, 13])
     shared = shared.take(np.sort(rng.permutation(len(shared.log))[:MOST_ROWS]))
-    return pairs(shared, applications, _spreads(shared, rng)), held_out(shared, rng)
+    return pairs(shared, applications, likeliest(shared, rng)), held_out(shared, rng)
 
 
 def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
@@ -89,7 +89,7 @@ def _judged(
     shared: Shared, test: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
     known, asked = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
-    spreads = _spreads(known, rng)
+    spreads = likeliest(known, rng)
     mean, sd = foretold(known, asked, spreads)
     true = np.exp(asked.log)
     naive = np.exp(float((known.log / known.beside.sum(axis=1)).mean()) * asked.beside.sum(axis=1))
@@ -106,7 +106,7 @@ def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Flo
     return mean, np.sqrt(np.maximum(variance, 0.0) + np.exp(2 * spreads[4]))
 
 
-def _spreads(shared: Shared, rng: np.random.Generator) -> Floats:
+def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
     """Logs of the standard deviations of the parts that make what was measured likeliest, [5]."""
     few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
     parts, size = _parts(few, few), len(few.log)

@@ -27,6 +27,7 @@ FOLDS = 5
 PARTS = (0.2, 0.4, 0.6, 0.8)
 """Of curves, from which their ends are foretold."""
 LEVEL, WIDEST = 0.9, 20.0
+SMALLEST = 1e-9
 
 
 class Curve(NamedTuple):
@@ -86,11 +87,10 @@ def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[
     """All classes together."""
     if not fitted:
         return none()
-    columns = [
-        np.stack([np.asarray(getattr(one, name)) for one in fitted]) for name in ("grid", "mean", "basis", "noise")
-    ]
     family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])
-    return LearningCurves(np.array(application, np.int64), np.array(rises, np.bool_), *columns, family, factor)
+    grid, mean, basis, noise = (np.stack(parts) for parts in zip(*(one[:4] for one in fitted), strict=True))
+    names, directions = np.array(application, np.int64), np.array(rises, np.bool_)
+    return LearningCurves(names, directions, grid, mean, basis, noise, family, factor)
 
 
 def none() -> LearningCurves:
@@ -115,7 +115,7 @@ def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
     rest = np.maximum(varied - (basis**2).sum(axis=1), 0.0)
     # points of a grid that is finer than the curve repeat what it says
     denser = max(1.0, POINTS / float(np.median([len(one.value) for one in curves])))
-    return grid, mean, basis, denser * (rest + OWN_NOISE * varied) + 1e-12
+    return grid, mean, basis, denser * (rest + OWN_NOISE * varied) + SMALLEST * max(float(varied.max()), SMALLEST)
 
 
 def _whole(curves: Sequence[Curve]) -> list[Curve]:
