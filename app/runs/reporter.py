@@ -364,7 +364,7 @@ def _watch(item: Item, now: datetime) -> None:
         item.drift = before
         return
     snapshot = item.compiled.snapshot
-    report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.agent_version)
+    report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.answering)
     item.drift = observed(before, residuals, report)
     notices = new_notices(before, item.drift)
     if notices:
