@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.arima import Arima
@@ -65,7 +65,7 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
         columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
         return bounded(np.stack(columns, axis=1), self.errors)
 
-    def ahead(self, since: Sequence[float] = ()) -> Expected:
+    def ahead(self, since: ArrayLike = ()) -> Expected:
         """What comes after its history, and what was counted since in intervals that follow it, [H]."""
         series = self.history.then(since)
         return Expected(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from app.kinds.forecasting.arima import Arima
 from app.kinds.forecasting.series import Floats, Integers, Series, about, calendar, scaled
 
-WINDOW = 96  # intervals that it reads before each forecast
+WINDOW = 48  # intervals that it reads before each forecast
 AT_ONCE = 2_000
 
 

@@ -52,7 +52,7 @@ class Series(NamedTuple):
 
     def then(self, counts: ArrayLike) -> Series:
         """It goes on."""
-        return self._replace(counts=np.append(self.counts, counts))
+        return self._replace(counts=np.append(self.counts, np.asarray(counts, np.float64)))
 
 
 def scaled(counts: ArrayLike) -> Floats:

@@ -128,11 +128,11 @@ def coverage(told: Told) -> float:
     return float(np.concatenate(inside).mean())
 
 
-def _report(asked: Asked, told: list[dict[str, Told]], chosen: Sequence[str]) -> dict[str, Any]:
+def _report(asked: Asked, told: list[dict[str, Told]], answering: Sequence[str]) -> dict[str, Any]:
     """What each family erred by, in counts, at each horizon; the least first."""
     horizons = []
-    for ahead, families, best in zip(asked.horizons, told, chosen, strict=True):
-        candidates = [{"family": name, "mae": one.error(), "chosen": name == best} for name, one in families.items()]
+    for ahead, families, best in zip(asked.horizons, told, answering, strict=True):
+        ranked = sorted(families, key=lambda name: families[name].error())
         horizons.append(
             {
                 "horizon_seconds": ahead * asked.series.seconds,
@@ -140,7 +140,9 @@ def _report(asked: Asked, told: list[dict[str, Told]], chosen: Sequence[str]) ->
                 "coverage": coverage(families[best]),
                 "level": LEVEL,
                 "held_out": sum(map(len, families[best].came)),
-                "candidates": sorted(candidates, key=lambda one: float(one["mae"])),
+                "candidates": [
+                    {"family": name, "mae": families[name].error(), "chosen": name == best} for name in ranked
+                ],
             }
         )
     return {

@@ -11,9 +11,9 @@ from app.kinds.forecasting.arima import Arima
 from app.kinds.forecasting.gru import WINDOW, Gru, Weights, read
 from app.kinds.forecasting.series import Floats, Series, scaled, seasons
 
-UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 16, 5e-3, 1e-3, 0.2
-MEMBERS = 1
-WARM = WINDOW // 2  # intervals of a window that only prepare
+UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
+MEMBERS = 4
+WARM = WINDOW // 3  # intervals of a window that only prepare
 MOST = 20_000  # of the latest intervals are learned from
 VALIDATION = 0.15
 

@@ -20,7 +20,7 @@ from workers.estimators.forecasting.gru import Network
 def test_an_arima_forecasts_as_statsmodels_does() -> None:
     series = daily(30)
     dated, values = calendar(series.times, (24, 168)), scaled(series.counts)
-    course = np.linalg.lstsq(dated, values, rcond=None)[0]
+    course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
     fitted = statsmodels.ARIMA((values - dated @ course)[:600], order=(2, 0, 1), trend="n").fit()
     served = Arima((1, 2, 7), (24, 168), course, fitted.arparams, fitted.maparams)
 
