@@ -24,6 +24,7 @@ from .cluster_report import ClusterReport
 from .cluster_spec import ClusterSpec
 from .cluster_start import ClusterStart
 from .cluster_weights import ClusterWeights
+from .count import Count
 from .criterion import Criterion
 from .curves_read import CurvesRead
 from .decision import Decision
@@ -63,6 +64,8 @@ from .feature import Feature
 from .finished import Finished
 from .finished_task import FinishedTask
 from .fit_request import FitRequest
+from .forecast import Forecast
+from .forecast_row import ForecastRow
 from .gain_interval import GainInterval
 from .health import Health
 from .held_out import HeldOut
@@ -296,6 +299,7 @@ __all__ = (
     "ClusterSpec",
     "ClusterStart",
     "ClusterWeights",
+    "Count",
     "Criterion",
     "CurvesRead",
     "Decision",
@@ -335,6 +339,8 @@ __all__ = (
     "Finished",
     "FinishedTask",
     "FitRequest",
+    "Forecast",
+    "ForecastRow",
     "GainInterval",
     "Health",
     "HeldOut",
