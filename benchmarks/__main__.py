@@ -47,6 +47,8 @@ BENCHMARKS = (
     "inference_fairness",
     "cluster_simulator",
     "cluster_goodput",
+    "cluster_convergence",
+    "cluster_models",
     "drift_detection",
 )
 Row = dict[str, Any]
