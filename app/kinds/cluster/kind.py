@@ -8,12 +8,12 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.report import ClusterReport
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.policies import check, load
-from app.kinds.cluster.prediction import PREDICTION
+from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
 from app.kinds.cluster.samples.codec import ClusterSamples
 from app.kinds.cluster.samples.schemas import ClusterExecution
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import Description, Parameter, TrainingOptions
+from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.policies.artifact import Artifact
 
 
@@ -25,7 +25,7 @@ class ClusterKind:
     report, decision, execution = ClusterReport, ClusterDecision, ClusterExecution
     samples, engine = ClusterSamples, ClusterEngine()
     state_parameters: tuple[Parameter, ...] = ()
-    prediction = PREDICTION
+    prediction = Prediction(PARAMETERS, ClusterPrediction, predict)
     training = TrainingOptions()
     simulated = True
     example = EXAMPLE

@@ -60,6 +60,15 @@ class ClusterModel:
         """Where each application stands."""
         return {name: position for position, name in enumerate(self.applications)}
 
+    @cached_property
+    def _classes(self) -> Mapping[tuple[str, bool], int]:
+        of = zip(self.curves.application.tolist(), self.curves.rises.tolist(), strict=True)
+        return {(self.applications[one], rises): number for number, (one, rises) in enumerate(of)}
+
+    def curve_class(self, application: str, rises: bool) -> int:
+        """Which class of learning curves an application's are of, −1: none is known."""
+        return self._classes.get((application, rises), -1)
+
     @property
     def measured(self) -> int:
         """A, how many applications were measured."""
