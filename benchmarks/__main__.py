@@ -32,6 +32,7 @@ BENCHMARKS = (
     "workflow_live",
     "domain_models",
     "inference_models",
+    "forecasts",
     "sample_upload",
     "api_speed",
     "report_path",
