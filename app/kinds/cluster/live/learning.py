@@ -33,7 +33,7 @@ class Learning(NamedTuple):
 
 def none(jobs: int = 0) -> Learning:
     """Jobs that have shown nothing."""
-    return Learning(*np.full((2, jobs, POINTS), np.nan), convergence.none(jobs))
+    return Learning(np.full((jobs, POINTS), np.nan), np.full((jobs, POINTS), np.nan), convergence.none(jobs))
 
 
 def keep(learning: Learning, which: Sequence[bool] | NDArray[np.bool_]) -> Learning:
@@ -46,8 +46,9 @@ def keep(learning: Learning, which: Sequence[bool] | NDArray[np.bool_]) -> Learn
 def join(learning: Learning, jobs: int) -> Learning:
     """More jobs at the end."""
     new = none(jobs)
-    points = (np.concatenate(pair) for pair in zip(learning[:2], new[:2], strict=True))
-    return Learning(*points, convergence.join(learning.converging, jobs))
+    iteration = np.concatenate([learning.iteration, new.iteration])
+    value = np.concatenate([learning.value, new.value])
+    return Learning(iteration, value, convergence.join(learning.converging, jobs))
 
 
 def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
