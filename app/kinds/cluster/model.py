@@ -127,7 +127,7 @@ class ClusterModel:
                 raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
             arrays = safetensors_numpy.load(data)
             parts = {name: kind(*(arrays[f"{name}.{field}"] for field in kind._fields)) for name, kind in PARTS.items()}
-            names = tuple(json.loads(header["applications"]))
-            return cls(applications=names, **parts, **{name: arrays[name] for name in OWN if name in arrays})
+            own: dict[str, Any] = {name: arrays[name] for name in OWN if name in arrays}
+            return cls(applications=tuple(json.loads(header["applications"])), **parts, **own)
         except (SafetensorError, ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error
