@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster.allocation.convergence import Tolerance, limited
 from app.kinds.cluster.allocation.situation import Situation as Moment
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice
+from app.kinds.cluster.live.learning import Expecting, converged, notes
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
@@ -76,6 +78,24 @@ class Compiled:
         view = View(seen, np.ones((1, self.layout.actions), np.bool_))
         return [*self.layout.rules][int(policy.act(Situation(self.layout, state, view)).action[0])]
 
-    def advice(self, rule: str, outlook: BelievedOutlook | None) -> Advice:
-        """A rule by its name, and what it goes by."""
-        return Advice(self.layout.rules[rule], outlook)
+    def judged(self, state: ClusterState) -> ClusterState:
+        """The state after jobs that have little left to gain were limited, if the spec says so."""
+        convergence = self.layout.spec.convergence
+        if convergence is None or self._beliefs is None:
+            return state
+        model, told = self._beliefs.model, state.records
+        classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
+        expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations)
+        tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
+        return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
+
+    def advice(self, rule: str, outlook: BelievedOutlook | None, state: ClusterState, before: ClusterState) -> Advice:
+        """A rule by its name, within the limits of a state, and what it goes by.
+
+        Args:
+            before: the state before its jobs were ``judged``.
+        """
+        named = self.layout.rules[rule]
+        if self.layout.spec.convergence is None:
+            return Advice(named, outlook)
+        return Advice(limited(named, state.learning.converging), outlook, notes(before.learning, state.learning))

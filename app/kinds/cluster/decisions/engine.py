@@ -82,10 +82,10 @@ class ClusterEngine(DecidedInRuns):
 
 
 def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
-    before: ClusterState = one.report
+    before: ClusterState = compiled.judged(one.report)
     outlook = compiled.outlook(before)
     rule = compiled.rule(compiled.answerer.policy, before, outlook)
-    state, changes = decide(compiled.layout, before, compiled.advice(rule, outlook))
+    state, changes = decide(compiled.layout, before, compiled.advice(rule, outlook, before, one.report))
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, before, outlook, state)
     told = Told(one.run, one.iteration, state, changes, rule, shadow)
     return Answered(_encoded(compiled, told, now), state)
@@ -100,7 +100,7 @@ def _shadow(
         return told | {"problem": shadow.problem or "there is no domain model, which agents choose by"}
     try:
         rule = compiled.rule(shadow.artifact.policy, before, outlook)
-        other, _ = decide(compiled.layout, before, compiled.advice(rule, outlook))
+        other, _ = decide(compiled.layout, before, compiled.advice(rule, outlook, before, before))
     except Exception as error:
         logger.exception("run of %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         return told | {"problem": f"{type(error).__name__}: {error}"}

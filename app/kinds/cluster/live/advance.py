@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import records
+from app.kinds.cluster.live import learning, records
 from app.kinds.cluster.live.report import EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
@@ -37,6 +37,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     stay, new = _stay(state, report), _new(state, report)
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
     jobs, told = table.keep(jobs, stay), records.keep(state.records, stay)
+    learned = learning.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
         submitted = [report.submitted[at] for at in new]
@@ -44,10 +45,13 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
         jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
         told = records.joined(told, records.of(submitted))
+        learned = learning.join(learned, len(new))
         names += [job.job for job in submitted]
     if report.progressed:
-        told = records.progressed(told, _positions(names, report), report.progressed, jobs)
-    return ClusterState(report.at, tuple(names), jobs, capacity, told)
+        at = _positions(names, report)
+        told = records.progressed(told, at, report.progressed, jobs)
+        learned = learning.told(learned, at, told) if layout.spec.convergence else learned
+    return ClusterState(report.at, tuple(names), jobs, capacity, told, learned)
 
 
 def _check_time(state: ClusterState, report: EncodedReport) -> None:

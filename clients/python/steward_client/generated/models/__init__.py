@@ -24,6 +24,7 @@ from .cluster_report import ClusterReport
 from .cluster_spec import ClusterSpec
 from .cluster_start import ClusterStart
 from .cluster_weights import ClusterWeights
+from .convergence import Convergence
 from .count import Count
 from .criterion import Criterion
 from .curves_read import CurvesRead
@@ -299,6 +300,7 @@ __all__ = (
     "ClusterSpec",
     "ClusterStart",
     "ClusterWeights",
+    "Convergence",
     "Count",
     "Criterion",
     "CurvesRead",

@@ -15,6 +15,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.cluster_weights import ClusterWeights
+    from ..models.convergence import Convergence
     from ..models.job_queue import JobQueue
     from ..models.node_class import NodeClass
 
@@ -44,10 +45,15 @@ class ClusterSpec:
     """ of service after which the rule of least attained service counts a job as less urgent """
     episode_intervals: int | Unset = 120
     """ of an episode, in which agents learn and are judged """
+    convergence: Convergence | None | Unset = UNSET
+    """ Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is for jobs
+    that say how many iterations they have. """
     weights: ClusterWeights | Unset = UNSET
     """ What the terms of the objective are worth against each other. """
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.convergence import Convergence  # noqa: PLC0415
+
         name = self.name
 
         kind = self.kind
@@ -82,6 +88,14 @@ class ClusterSpec:
 
         episode_intervals = self.episode_intervals
 
+        convergence: dict[str, Any] | None | Unset
+        if isinstance(self.convergence, Unset):
+            convergence = UNSET
+        elif isinstance(self.convergence, Convergence):
+            convergence = self.convergence.to_dict()
+        else:
+            convergence = self.convergence
+
         weights: dict[str, Any] | Unset = UNSET
         if not isinstance(self.weights, Unset):
             weights = self.weights.to_dict()
@@ -111,6 +125,8 @@ class ClusterSpec:
             field_dict["demotion_gpu_hours"] = demotion_gpu_hours
         if episode_intervals is not UNSET:
             field_dict["episode_intervals"] = episode_intervals
+        if convergence is not UNSET:
+            field_dict["convergence"] = convergence
         if weights is not UNSET:
             field_dict["weights"] = weights
 
@@ -119,6 +135,7 @@ class ClusterSpec:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.cluster_weights import ClusterWeights  # noqa: PLC0415
+        from ..models.convergence import Convergence  # noqa: PLC0415
         from ..models.job_queue import JobQueue  # noqa: PLC0415
         from ..models.node_class import NodeClass  # noqa: PLC0415
 
@@ -166,6 +183,23 @@ class ClusterSpec:
 
         episode_intervals = d.pop("episode_intervals", UNSET)
 
+        def _parse_convergence(data: object) -> Convergence | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                convergence_type_0 = Convergence.from_dict(data)
+
+                return convergence_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Convergence | None | Unset, data)
+
+        convergence = _parse_convergence(d.pop("convergence", UNSET))
+
         _weights = d.pop("weights", UNSET)
         weights: ClusterWeights | Unset
         if isinstance(_weights, Unset):
@@ -185,6 +219,7 @@ class ClusterSpec:
             interval_seconds=interval_seconds,
             demotion_gpu_hours=demotion_gpu_hours,
             episode_intervals=episode_intervals,
+            convergence=convergence,
             weights=weights,
         )
 
