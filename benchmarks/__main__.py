@@ -46,6 +46,7 @@ BENCHMARKS = (
     "inference_fairness",
     "cluster_simulator",
     "cluster_goodput",
+    "cluster_agents",
     "drift_detection",
 )
 Row = dict[str, Any]

@@ -28,6 +28,10 @@ class Outlook(Protocol):
         """Progress a second on so many GPUs, [J, R] for [R]; nothing where a job can't use so many."""
         ...
 
+    def remaining(self) -> Floats:
+        """Progress that is left of each job, as far as that is expected, [J]."""
+        ...
+
 
 class Situation(NamedTuple):
     """A moment at which GPUs are given to J jobs on N nodes.

@@ -40,6 +40,10 @@ class Unmeasured:
         """See ``Outlook``."""
         return np.where(gpus <= self._maximum[:, None], gpus, 0).astype(np.float64)
 
+    def remaining(self) -> Floats:
+        """See ``Outlook``."""
+        return np.ones(len(self._maximum))
+
 
 class Change(NamedTuple):
     """What becomes of one job.

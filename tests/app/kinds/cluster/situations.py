@@ -27,6 +27,9 @@ class Planted:
     def goodput(self, gpus: Integers) -> Floats:
         return 1 / self.update_seconds()[:, gpus]
 
+    def remaining(self) -> Floats:
+        return self._left
+
 
 @st.composite
 def situations(draw: st.DrawFn, most: int = 12) -> Situation:
