@@ -47,6 +47,7 @@ BENCHMARKS = (
     "cluster_simulator",
     "cluster_goodput",
     "cluster_agents",
+    "cluster_speed",
     "drift_detection",
 )
 Row = dict[str, Any]

@@ -17,10 +17,9 @@ from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.estimation.experience import Experience
 from workers.kinds.cluster.estimation.profile import Profile, sizes_of
 from workers.kinds.cluster.simulator.log import Submission
-from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, Batch
+from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, packed_first
 
-NCF_BATCH = 32_768
 MOST_GPUS = 64
 
 
