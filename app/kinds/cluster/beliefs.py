@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.cluster.arrivals import APPLICATION, DURATION
+from app.kinds.cluster.arrivals import APPLICATION, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.throughput import Place, seconds
@@ -80,6 +80,24 @@ class Beliefs:
     def usual_seconds(self, application: Integers) -> Floats:
         """Median seconds that jobs of each application trained on the GPUs that they asked for, [J]."""
         return np.asarray(self._usual[application], np.float64)
+
+    def coming(self, second_of_day: float) -> float:
+        """GPUs that are expected to be asked for within an hour, from a time of day on, UTC."""
+        hour, share = divmod(second_of_day / HOUR_SECONDS, 1.0)
+        now, following = int(hour) % HOURS, (int(hour) + 1) % HOURS
+        return float((1 - share) * self._asked[now] + share * self._asked[following])
+
+    @cached_property
+    def _asked(self) -> Floats:
+        """GPUs that are asked for in each hour of the day, [24]."""
+        arrivals = self.model.arrivals
+        jobs = arrivals.jobs
+        if not len(jobs):
+            return np.zeros(HOURS)
+        every = float(jobs[:, GPUS].mean())
+        own = [jobs[jobs[:, QUEUE] == queue, GPUS] for queue in range(len(arrivals.rate))]
+        mean = np.array([float(some.mean()) if len(some) else every for some in own])
+        return np.asarray(mean @ arrivals.rate, np.float64)
 
     @cached_property
     def _usual(self) -> Floats:

@@ -80,7 +80,7 @@ class Layout:
         each = [one.price_per_hour for one in self.spec.nodes]
         return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
 
-    def observe(self, situation: Situation, coming: float = 0.0) -> Floats:
+    def observe(self, situation: Situation, coming: float) -> Floats:
         """What policies see of a situation, [D]; see ``observation.observe``."""
         return observe(situation, len(self.queues), self.spec.interval_seconds, coming)
 

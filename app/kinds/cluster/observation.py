@@ -19,19 +19,21 @@ def entries(queues: Sequence[str]) -> tuple[str, ...]:
     return (*OF_ALL, *(f"{queue}.{name}" for queue in queues for name in OF_QUEUE))
 
 
-def observe(situation: Situation, queues: int, interval: float, coming: float = 0.0) -> Floats:
+def observe(situation: Situation, queues: int, interval: float, coming: float) -> Floats:
     """What is seen of a situation, [D].
 
     Args:
         situation: with an outlook.
         queues: how many there are.
         interval: seconds between decisions, to count times by.
-        coming: GPUs that are expected to be asked for within the horizon of the forecast.
+        coming: GPUs that are expected to be asked for within an hour.
     """
     jobs, total = situation.jobs, max(situation.gpus, 1)
     free = 1.0 - float(jobs.held.sum()) / total
     if not len(jobs.queue):
-        return np.array([free, *[0.0] * (len(OF_ALL) - 3), coming / total, 0.0, *[0.0] * (4 * queues)])
+        seen = np.zeros(len(OF_ALL) + len(OF_QUEUE) * queues)
+        seen[0], seen[OF_ALL.index("coming")] = free, _scaled(coming, total)
+        return seen
     sizes = np.stack([jobs.minimum, jobs.asked, np.minimum(2 * jobs.asked, jobs.maximum)], axis=1)
     left = np.log1p(situation.outlook.seconds_left(np.minimum(sizes, total)) / interval)
     left = np.clip(np.nan_to_num(left, posinf=LARGEST), 0.0, LARGEST)
@@ -45,11 +47,15 @@ def observe(situation: Situation, queues: int, interval: float, coming: float = 
         (asked < np.log1p(10.0)).mean(),
         (left[:, 1] - left[:, 2]).mean(),
         np.clip(jobs.restarts.mean() / 4, 0.0, LARGEST),
-        np.clip(coming / total, 0.0, LARGEST),
+        _scaled(coming, total),
         ending,
     ]
     waited = np.log1p(np.maximum(situation.now - jobs.submitted - jobs.running, 0.0) / interval) / 4
     return np.array([*every, *_of_queues(situation, queues, waited, total).ravel()])
+
+
+def _scaled(coming: float, total: int) -> float:
+    return min(coming / total, LARGEST)
 
 
 def _of_queues(situation: Situation, queues: int, waited: Floats, total: int) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import soonest
+from app.kinds.cluster.allocation.completion import completing
 from app.kinds.cluster.allocation.fairness import goodput
 from app.kinds.cluster.allocation.gains import greatest_gain
 from app.kinds.cluster.allocation.levels import in_levels
@@ -21,7 +21,6 @@ WITHOUT_MODEL = "priority"
 """What answers while there is no domain model: it asks nothing of an outlook."""
 WITH_MODEL = "greatest_gain"
 LEVELLED: Mapping[str, Rule] = {
-    "soonest": soonest,
     "srtf": srtf,
     "fifo": fifo,
     "equal_share": equal_share,
@@ -35,7 +34,8 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     """By name; positions among them are the numbers of actions."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
-    levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
+    alike = {"soonest": completing([1.0] * len(weights), ageing), **LEVELLED}  # in a level all weigh the same
+    levelled = {name: in_levels(rule, ageing, patience) for name, rule in alike.items()}
     own = {
         WITH_MODEL: greatest_gain(ageing, weights, patience),
         WITHOUT_MODEL: prioritised(ageing, patience),

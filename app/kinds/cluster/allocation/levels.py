@@ -70,7 +70,7 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
         for one in np.unique(level).tolist():
             rows = np.flatnonzero(level == one)
             part = _part(situation, rows, situation.gpus - int(gpus.sum()))
-            wanted = _late(part) if one == LATE else rule(part)
+            wanted = _fewest(part) if one == LATE or not part.gpus else rule(part)
             gpus[rows], packed = wanted.gpus, packed or wanted.packed
             order.append(rows[wanted.order])
             if ((wanted.gpus == 0) & (part.jobs.minimum <= situation.gpus)).any():
@@ -81,7 +81,8 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
     return levelled
 
 
-def _late(situation: Situation) -> Wanted:
+def _fewest(situation: Situation) -> Wanted:
+    """The fewest GPUs of each, as long as any is free."""
     order = np.argsort(situation.jobs.submitted, kind="stable")
     return Wanted(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.portfolio import WITH_MODEL, WITHOUT_MODEL
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Policy, Situation, View
+
+DAY_SECONDS = 86_400.0
 
 
 class Answerer(NamedTuple):
@@ -69,12 +72,13 @@ class Compiled:
             return None
         return BelievedOutlook(self._beliefs, state.jobs, state.records, int(state.capacity.sum()))
 
-    def rule(self, policy: Policy | None, state: ClusterState, outlook: BelievedOutlook | None) -> str:
+    def rule(self, policy: Policy | None, state: ClusterState, outlook: BelievedOutlook | None, now: datetime) -> str:
         """The name of the rule that a policy, or without one the heuristic, decides a state by."""
-        if policy is None or outlook is None:
+        if policy is None or outlook is None or self._beliefs is None:
             return self.heuristic
         moment = Moment(state.now, state.capacity, state.jobs, outlook, self.layout.spec.restart_seconds)
-        seen = self.layout.observe(moment).astype(np.float32)[None]
+        coming = self._beliefs.coming(now.timestamp() % DAY_SECONDS)
+        seen = self.layout.observe(moment, coming).astype(np.float32)[None]
         view = View(seen, np.ones((1, self.layout.actions), np.bool_))
         return [*self.layout.rules][int(policy.act(Situation(self.layout, state, view)).action[0])]
 

@@ -84,22 +84,27 @@ class ClusterEngine(DecidedInRuns):
 def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     before: ClusterState = compiled.judged(one.report)
     outlook = compiled.outlook(before)
-    rule = compiled.rule(compiled.answerer.policy, before, outlook)
+    rule = compiled.rule(compiled.answerer.policy, before, outlook, now)
     state, changes = decide(compiled.layout, before, compiled.advice(rule, outlook, before, one.report))
-    shadow = None if one.shadow is None else _shadow(compiled, one.shadow, before, outlook, state)
+    shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
     told = Told(one.run, one.iteration, state, changes, rule, shadow)
     return Answered(_encoded(compiled, told, now), state)
 
 
 def _shadow(
-    compiled: Compiled, shadow: Shadow, before: ClusterState, outlook: BelievedOutlook | None, state: ClusterState
+    compiled: Compiled,
+    shadow: Shadow,
+    states: tuple[ClusterState, ClusterState],
+    outlook: BelievedOutlook | None,
+    now: datetime,
 ) -> dict[str, Any]:
-    """What another agent would have given; see ``ShadowRule``."""
+    """What another agent would have given; see ``ShadowRule``. ``states``: before and after what is answered."""
+    before, state = states
     told: dict[str, Any] = {"agent": shadow.version, "rule": None, "agrees": False, "problem": None}
     if shadow.artifact is None or outlook is None:
         return told | {"problem": shadow.problem or "there is no domain model, which agents choose by"}
     try:
-        rule = compiled.rule(shadow.artifact.policy, before, outlook)
+        rule = compiled.rule(shadow.artifact.policy, before, outlook, now)
         other, _ = decide(compiled.layout, before, compiled.advice(rule, outlook, before, before))
     except Exception as error:
         logger.exception("run of %s: shadow %d failed", compiled.snapshot.name, shadow.version)

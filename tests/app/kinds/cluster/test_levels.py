@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
+from app.kinds.cluster.allocation.completion import completing
 from app.kinds.cluster.allocation.levels import in_levels
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.priority import LATE, urgency
@@ -24,7 +25,10 @@ SPEC = ClusterSpec.model_validate(
 )
 
 
-@pytest.mark.parametrize("rule", [in_levels(rule, AGEING, PATIENCE) for rule in LEVELLED.values()], ids=[*LEVELLED])
+WITHIN = {"soonest": completing([1.0, 1.0], AGEING), **LEVELLED}
+
+
+@pytest.mark.parametrize("rule", [in_levels(rule, AGEING, PATIENCE) for rule in WITHIN.values()], ids=[*WITHIN])
 @given(situation=situations())
 def test_no_rule_lets_anybody_run_in_the_stead_of_who_is_more_urgent(rule: Rule, situation: Situation) -> None:
     jobs, wanted = situation.jobs, rule(situation)

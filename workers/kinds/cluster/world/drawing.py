@@ -34,20 +34,21 @@ def playable(arrivals: Arrivals) -> bool:
     return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
 
 
-def draw(arrivals: Arrivals, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
-    """The jobs of ``seconds`` from an hour of the day on that is drawn.
+def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
+    """The jobs of ``seconds`` from an hour of the day on.
 
     Each queue's come as a Poisson process of its hour's rate, times a gamma variable of its variation for each hour;
     what they ask for is that of one of its jobs in the log, or of any where it has none.
 
     Args:
         arrivals: as they were seen; see ``playable``.
+        first: the hour.
         seconds: of an episode.
         load: factor of all rates.
         most: GPUs of a job; those that asked for more ask for these.
         random: draws.
     """
-    hours, first = int(np.ceil(seconds / HOUR_SECONDS)), int(random.integers(24))
+    hours = int(np.ceil(seconds / HOUR_SECONDS))
     jobs = arrivals.jobs[~np.isnan(arrivals.jobs[:, DURATION])]
     times, rows = list[Floats](), list[Integers]()
     for queue, (rate, variation) in enumerate(zip(arrivals.rate, arrivals.variation.tolist(), strict=True)):

@@ -25,6 +25,7 @@ class Truth(NamedTuple):
         steps: of each until it is finished, [K].
         ideal: seconds that each would take alone on the cluster, [K].
         effect: factor of the seconds of all steps.
+        begins: seconds since 0:00 UTC at which the episode does.
     """
 
     beliefs: Beliefs
@@ -32,6 +33,7 @@ class Truth(NamedTuple):
     steps: Floats
     ideal: Floats
     effect: float
+    begins: float
 
 
 class Cluster(NamedTuple):
@@ -70,7 +72,7 @@ class Trouble(NamedTuple):
     capacity: Integers
 
 
-def truth_of(layout: Layout, beliefs: Beliefs, coming: Coming, effect: float) -> Truth:
+def truth_of(layout: Layout, beliefs: Beliefs, coming: Coming, effect: float, begins: float) -> Truth:
     """What follows from the jobs that come."""
     total = int(layout.capacity.sum())
     sizes = np.unique(np.minimum(2 ** np.arange(total.bit_length() + 1), total))
@@ -79,7 +81,7 @@ def truth_of(layout: Layout, beliefs: Beliefs, coming: Coming, effect: float) ->
     asked = beliefs.step_seconds(coming.application, batch, coming.asked[:, None])[:, 0]
     steps = np.maximum(coming.seconds / asked, 1.0)
     best = beliefs.step_seconds(coming.application, batch, every).min(axis=1)
-    return Truth(beliefs, coming, steps, steps * np.minimum(best, asked), effect)
+    return Truth(beliefs, coming, steps, steps * np.minimum(best, asked), effect, begins)
 
 
 def pass_interval(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.allocation.situation import Situation as Moment
+from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
@@ -89,8 +90,9 @@ class ClusterWorld(SimulatedWorld):
     def _drawn(self, at: int, load: float, effect: float) -> Truth:
         spec, followed = self.layout.spec, self._followed(at)
         seconds = spec.interval_seconds * self.steps
-        coming = draw(followed.model.arrivals, seconds, load, int(self.layout.capacity.sum()), self.random)
-        return truth_of(self.layout, followed, coming, effect)
+        first, most = int(self.random.integers(HOURS)), int(self.layout.capacity.sum())
+        coming = draw(followed.model.arrivals, first, seconds, load, most, self.random)
+        return truth_of(self.layout, followed, coming, effect, first * HOUR_SECONDS)
 
     def _followed(self, at: int) -> Beliefs:
         return self.beliefs[0 if self.model is None else 1 + int(self.model[at])]
@@ -110,7 +112,10 @@ class ClusterWorld(SimulatedWorld):
 
     def seen(self, state: Clusters) -> View:
         """See ``SimulatedWorld``: as the service shows it."""
-        rows = [self.layout.observe(self.moment(cluster)) for cluster in state.one]
+        believed, pairs = self.beliefs[0], zip(state.one, self._truths, strict=True)
+        rows = [
+            self.layout.observe(self.moment(one), believed.coming(truth.begins + one.state.now)) for one, truth in pairs
+        ]
         return View(np.array(rows, np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
     def advance(self, state: Clusters, actions: NDArray[np.integer], conditions: Step) -> tuple[Clusters, Floats]:
@@ -167,18 +172,20 @@ class ClusterWorld(SimulatedWorld):
         self._state = _together([cluster for cluster, _ in found])
 
     def _unpacked(self, row: list[Any], at: int) -> tuple[Cluster, Truth]:
-        kept, came, done, finished, columns, steps, ideal, effect = row
+        kept, came, done, finished, columns, steps, ideal, effect, begins = row
         whole = {"queue", "application", "asked"}
         kinds = [np.int64 if name in whole else np.float64 for name in Coming._fields]
         coming = Coming._make(_column(column, kind) for column, kind in zip(columns, kinds, strict=True))
-        truth = Truth(self._followed(at), coming, _column(steps, np.float64), _column(ideal, np.float64), effect)
+        truth = Truth(
+            self._followed(at), coming, _column(steps, np.float64), _column(ideal, np.float64), effect, begins
+        )
         return Cluster(unpack(kept), came, _column(done, np.float64), _column(finished, np.float64)), truth
 
 
 def _packed(cluster: Cluster, truth: Truth) -> list[Any]:
     coming = [_plain(column) for column in truth.coming]
     told = [pack(cluster.state), cluster.came, _plain(cluster.done), _plain(cluster.finished)]
-    return [*told, coming, _plain(truth.steps), _plain(truth.ideal), truth.effect]
+    return [*told, coming, _plain(truth.steps), _plain(truth.ideal), truth.effect, truth.begins]
 
 
 def _plain(column: NDArray[Any]) -> list[Any]:
