@@ -59,12 +59,18 @@ class ClusterSpec(Strict):
     )
     minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
     maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
+    patience_seconds: Positive = Field(
+        default=86_400.0, description="of waiting, after which a job comes before all others: nobody waits for ever"
+    )
     restart_seconds: NonNegative = Field(default=30.0, description="that a job loses when its nodes change")
     interval_seconds: Positive = Field(default=60.0, description="between decisions, where nothing else happens")
     demotion_gpu_hours: Positive = Field(
         default=16.0,
         description="of service after which the rule of least attained service counts a job as less urgent",
     )
+    episode_intervals: Annotated[
+        int, Field(ge=1, le=10_000, description="of an episode, in which agents learn and are judged")
+    ] = 120
     weights: ClusterWeights = ClusterWeights()
 
     @model_validator(mode="after")
