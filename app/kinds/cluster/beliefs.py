@@ -15,7 +15,7 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.throughput import Place, seconds
 
-UNKNOWN = -1
+UNKNOWN, MOST_ROWS = -1, 4_096
 USUAL_SECONDS = 3600.0
 """Of a job, where no log says how long any trained."""
 
@@ -36,6 +36,9 @@ class Beliefs:
         table = model.throughput
         self._centre = table._replace(log_seconds=table.log_seconds.mean(axis=0)[None])  # of all members, as one
         middle = table.local.shape[1] // 2
+        self._most = max(int(table.node.prod()), 1)
+        self._rows: dict[tuple[int, float], int] = {}
+        self._table = np.ones((64, self._most + 1))
         self._batch: Floats = np.maximum(table.local[:, middle], model.initial)
 
     def positions(self, names: NDArray[np.object_]) -> Integers:
@@ -47,10 +50,28 @@ class Beliefs:
 
         A batch that isn't a number is the usual one. Of an application that isn't known, GPUs share the work evenly.
         """
-        own = np.where(np.isnan(batch), self._batch[application], batch)[:, None]
-        place = Place(gpus, -(-gpus // self._centre.node[0]), own / gpus)
-        known = application[:, None] != UNKNOWN
-        return np.where(known, seconds(self._centre, np.maximum(application, 0)[:, None], place), 1.0 / gpus)
+        if len(self._rows) > MOST_ROWS:
+            self._rows.clear()
+        each = [self._row(*key) for key in zip(application.tolist(), np.nan_to_num(batch).tolist(), strict=True)]
+        return self._table[np.array(each, np.int64)[:, None], np.minimum(gpus, self._most)]
+
+    def _row(self, application: int, batch: float) -> int:
+        """Where the seconds of an application at a batch stand in the table; 0: the usual one."""
+        key = application, batch
+        if key not in self._rows:
+            if len(self._rows) == len(self._table):
+                self._table = np.concatenate([self._table, np.ones_like(self._table)])
+            self._table[len(self._rows), 1:] = self._seconds(application, batch)
+            self._rows[key] = len(self._rows)
+        return self._rows[key]
+
+    def _seconds(self, application: int, batch: float) -> Floats:
+        """On 1 to all GPUs, [G]."""
+        gpus = np.arange(1, self._most + 1)
+        if application == UNKNOWN:
+            return np.asarray(1.0 / gpus, np.float64)
+        own = batch or self._batch[application]
+        return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
     def usual_batch(self, application: int) -> float:
         """Samples of a step over all GPUs, where nothing else is said."""

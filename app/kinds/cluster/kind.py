@@ -1,5 +1,7 @@
 """Kind ``cluster`` as the service knows it: training jobs of several priorities, on the GPUs of some nodes."""
 
+from collections.abc import Sequence
+
 from app.kinds.cluster.change import ClusterPatch, changed
 from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.decisions.schemas import ClusterDecision, ClusterStart
@@ -8,12 +10,13 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.report import ClusterReport
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.policies import check, load
-from app.kinds.cluster.prediction import PREDICTION
+from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
 from app.kinds.cluster.samples.codec import ClusterSamples
 from app.kinds.cluster.samples.schemas import ClusterExecution
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import Description, Parameter, TrainingOptions
+from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
 
 
@@ -25,7 +28,7 @@ class ClusterKind:
     report, decision, execution = ClusterReport, ClusterDecision, ClusterExecution
     samples, engine = ClusterSamples, ClusterEngine()
     state_parameters: tuple[Parameter, ...] = ()
-    prediction = PREDICTION
+    prediction = Prediction(PARAMETERS, ClusterPrediction, predict)
     training = TrainingOptions()
     simulated = True
     example = EXAMPLE
@@ -45,6 +48,10 @@ class ClusterKind:
     def model(self, data: bytes) -> ClusterModel:
         """See ``Kind``."""
         return ClusterModel.from_bytes(data)
+
+    def forecasters(self, model: ClusterModel) -> Sequence[Forecaster]:
+        """See ``Kind``: of the jobs that come to each queue."""
+        return model.forecasters()
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""

@@ -58,7 +58,7 @@ def _of_queues(situation: Situation, queues: int, waited: Floats, total: int) ->
     waits = jobs.gpus == 0
 
     def counted(weights: Floats | Integers | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
-        return np.bincount(jobs.queue, np.asarray(weights, np.float64), queues)
+        return np.asarray(np.bincount(jobs.queue, np.asarray(weights, np.float64), queues), np.float64)
 
     number = np.maximum(counted(waits), 1.0)
     columns = [
