@@ -14,6 +14,8 @@ from app.kinds.cluster.live.report import EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
+ENDED, UNKNOWN = -1, -2  # positions of jobs that are not there
+
 
 class Request(NamedTuple):
     """What a job asks for: the number of its queue, GPUs, and their limits."""
@@ -45,8 +47,9 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
         told = records.joined(told, records.of(submitted))
         names += [job.job for job in submitted]
-    if report.progressed:
-        told = records.progressed(told, _positions(names, report), report.progressed, jobs)
+    positions = _positions(names, report)
+    if positions:
+        told = records.progressed(told, [*positions.values()], [report.progressed[at] for at in positions], jobs)
     return ClusterState(report.at, tuple(names), jobs, capacity, told)
 
 
@@ -130,17 +133,20 @@ def _new(state: ClusterState, report: EncodedReport) -> list[int]:
     return sorted(new, key=lambda at: _moment(report.submitted[at], report))
 
 
-def _positions(names: Sequence[str], report: EncodedReport) -> list[int]:
-    """Where the jobs stand that have progressed."""
+def _positions(names: Sequence[str], report: EncodedReport) -> dict[int, int]:
+    """Where the jobs stand that have progressed, by place in the report, but for those that end with it: their last
+    progress is a sample, and nothing else.
+    """
     index = {name: position for position, name in enumerate(names)}
-    found = [index.get(one.job, -1) for one in report.progressed]
-    if -1 in found:
+    index |= dict.fromkeys((job.job for job in report.ended), ENDED)
+    found = [index.get(one.job, UNKNOWN) for one in report.progressed]
+    if UNKNOWN in found:
         accepted = "must be a job that is there"
-        missing = [at for at, position in enumerate(found) if position < 0]
+        missing = [at for at, position in enumerate(found) if position == UNKNOWN]
         raise Contradiction(
             [FieldIssue(f"/progressed/{at}/job", accepted, report.progressed[at].job) for at in missing]
         )
-    return found
+    return {at: position for at, position in enumerate(found) if position != ENDED}
 
 
 def _twice(names: Sequence[str]) -> list[int]:
