@@ -13,8 +13,8 @@ for: that is in its favour. With ``--all`` come the planner with nothing that ad
 smoothed rate), and what else could adapt: no step, three steps (each learned for so many), and a Bayesian filter of one
 pace for all.
 
-Time to adapt is processor time: of ``grbal`` what a decision takes more for it, of ``online`` what learning from a
-window of five minutes takes.
+Time to adapt is processor time that a decision of one run takes for it; what learning from a window takes stands in
+``inference_shifts``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
 from app.kinds.inference.adaptive import AdaptivePlanner
-from app.kinds.inference.dynamics import Dynamics
+from app.kinds.inference.dynamics import Dynamics, nothing
 from app.kinds.inference.heuristics import BASELINES, Composed, Lookahead
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -54,6 +54,7 @@ SPREAD = 0.1  # of the log of a batch's seconds
 PRIOR = 0.3  # standard deviation of the log of a pace, before any batch: what the filter believes
 EPISODES, SEEDS, BUDGET = 32, 2, 60_000
 GRBAL = "grbal"
+TIMED = 200  # adaptations
 RULES = 2  # of the baselines: those that look ahead
 SHARE = 0.6  # of the requests that are the first user's
 DAY = 86_400
@@ -173,6 +174,7 @@ def measured(
 ) -> list[Row]:
     """Rows of parts."""
     scores: dict[str, dict[str, list[Scores]]] = {part: {} for part in parts}
+    adapted = list[float]()
     for seed in range(seeds):
         ready: dict[str, dict[str, Policy]] = {}
         for part in parts:
@@ -180,12 +182,31 @@ def measured(
             made = scene(data, load, SHIFTS[shift], episodes, seed)
             if load not in ready:
                 ready[load] = players(made, budget, seed, every=every)
+                planner = ready[load][GRBAL]
+                assert isinstance(planner, AdaptivePlanner)  # noqa: S101  (narrows the type)
+                adapted.append(adapting(made, planner))
             for name, policy in ready[load].items():
                 scores[part].setdefault(name, []).append(played(made, policy, episodes, seed))
                 last = scores[part][name][-1]
                 quality = last.outcomes[:, 0].mean()
                 print(f"{part}, seed {seed}: {name} {last.returns.mean():+.4f} ({quality:.3f})", flush=True)
-    return [row for part in parts for row in compared(part, scores[part], best_rule(scores))]
+    rows = [row for part in parts for row in compared(part, scores[part], best_rule(scores))]
+    took = {
+        **_row(f"{', '.join(parts)}: processor time of adapting, by decision", float(np.mean(adapted))),
+        "unit": "s",
+    }
+    return [*rows, took]
+
+
+def adapting(made: Scene, policy: AdaptivePlanner) -> float:
+    """Processor time that a decision of one run takes more for adapting, seconds."""
+    layout, recent = made.layout, nothing(made.layout, 1)
+    known = recent._replace(batch=np.zeros_like(recent.batch), pace=np.full_like(recent.pace, 1.2))
+    seconds = made.model.seconds()
+    begin = time.process_time()
+    for _ in range(TIMED):
+        policy.dynamics.predict(layout, seconds, known, 1)
+    return (time.process_time() - begin) / TIMED
 
 
 def best_rule(scores: Mapping[str, Mapping[str, Sequence[Scores]]]) -> str:

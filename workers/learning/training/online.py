@@ -1,10 +1,10 @@
 """A training that goes on: one learner, which after each window of time learns from what was met in it, and is judged.
 
 A window is a ``TrainingProblem`` of its own: what is learned in and what is judged on are parts of it that have nothing
-in common. Parameters and the optimiser's state go on from window to window; remembered transitions do not. In the first
-window two learners begin, one from nothing, and one that imitates the heuristic that would answer: a window has too few
-of the decisions that come seldom to find by trial what they are worth. What goes on is what was best on what was
-learned from: after a window, or before it.
+in common. Parameters and the optimiser's state go on from window to window; remembered transitions do not. Beside the
+learner that goes on another one begins in each window, which imitates the heuristic that would answer: a window has too
+few of the decisions that come seldom to find by trial what they are worth, and a policy may have come to where it sees
+nothing but long queues. What goes on is what was best on what was learned from, each before it or after it.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def learned(
     """
     algorithm = ONLINE if request.start is None else request.start.algorithm
     seed = int(np.random.SeedSequence([request.seed, number]).generate_state(1)[0])
-    anew = not learner and request.start is None
-    experts = (None, next(iter(problem.experts()))) if anew else (None,)
+    wanted = [(replace(request, algorithm=algorithm, imitate=None), learner)]
+    if algorithm == ONLINE:
+        wanted.append((replace(wanted[0][0], start=None, imitate=next(iter(problem.experts()))), b""))
     found = list[Learned]()
-    for expert in experts:
-        wanted = replace(request, algorithm=algorithm, imitate=expert)
-        trial = Trial(problem, wanted, Entry(algorithm, seed), Bracket(1))
+    for asked, begun in wanted:
+        trial = Trial(problem, asked, Entry(algorithm, seed), Bracket(1))
         try:
-            found.append(_learned(trial, learner, told))
+            found.append(_learned(trial, begun, told))
         finally:
             trial.close()
     return max(found, key=lambda one: max(one.report["validation"].values()))

@@ -146,12 +146,14 @@ def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_it
     assert trial.runner.agent.learned.values["averaging"] is False
 
 
-def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(made: tuple[Layout, ServiceModel]) -> None:
+def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
+    made: tuple[Layout, ServiceModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
     on, model = made
     workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
-    scores = iter([0.0, -1.0, -2.0, -2.0, -1.0, 0.0])
-    problem.score = lambda _: next(scores)  # type: ignore[method-assign]
+    scores = iter([0.0, -1.0, -2.0, -2.0, -1.0, 0.0, -2.0, -2.0])
+    monkeypatch.setattr(problem, "score", lambda _: next(scores))
     worse = learned(problem, request, 0, b"", lambda _: None)
     assert worse.report["validation"] == {"before": 0.0, "after": -1.0}
     better = learned(problem, request, 1, worse.learner, lambda _: None)
