@@ -20,7 +20,7 @@ from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import STEPS, Request, Untrainable, configured
 
 ENVIRONMENTS, FEWEST = 512, 16
-"""Environments in lock-step: as many as get through an episode each, for what comes late in one is learned from, too."""
+"""Environments in lock-step: as many as get through an episode each, so that its end is learned from, too."""
 SHORTEST = 64  # steps of each
 CHUNK_STEPS = 1 << 17
 

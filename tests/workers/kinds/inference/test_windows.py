@@ -170,3 +170,15 @@ def test_what_is_learned_from_is_what_learners_are_compared_on(made: tuple[Layou
         world = KIND.world(workload, Conditions(8, 1, options=more))
         world.reset()
         assert set(world.load.origin) <= set(np.asarray(log.begins))
+
+
+@pytest.mark.parametrize("steps", [2_000, 100_000, 2_000_000])
+def test_each_environment_of_a_training_gets_through_an_episode(made: tuple[Layout, ServiceModel], steps: int) -> None:
+    on, model = made
+    problem = KIND.training(Workload(on.spec, model.to_bytes()), Request("ppo", steps))
+    trial = Trial(problem, Request("ppo", steps), Entry("ppo", 0), Bracket(1))
+    runner: Any = trial.runner
+    batch = runner.environment.batch
+    assert batch == 16 or steps / batch >= problem.length
+    assert batch <= 512
+    trial.close()
