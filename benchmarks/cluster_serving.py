@@ -59,25 +59,25 @@ class Launcher:
     """Reports of a thousand jobs: as many come as end."""
 
     def __init__(self) -> None:
-        self.now, self.number, self.jobs = 0.0, 0, dict[str, int]()
+        self.now, self.number, self.running = 0.0, 0, dict[str, int]()
         self._random = np.random.default_rng(0)
 
     def first(self) -> dict[str, Any]:
         """All that run, a GPU or more each, and all that wait: they need more than is left beside those."""
-        running = [self._job(1, 1) for _ in range(RUNNING)]
+        running = [self._urgent() for _ in range(RUNNING)]
         waiting = [self._job(NODES * NODE - RUNNING + 1, 64, "batch") for _ in range(WAITING)]
         return {"at": self._later(), "submitted": running + waiting}
 
     def following(self) -> dict[str, Any]:
         """A tenth of those that run have gone on, a hundredth has ended, and as many came."""
-        names = self._random.permutation([*self.jobs][:RUNNING]).tolist()
+        names = self._random.permutation([*self.running]).tolist()
         ended, on = names[:5], names[5:55]
         for name in ended:
-            del self.jobs[name]
+            del self.running[name]
         for name in on:
-            self.jobs[name] += 1
-        progressed = [{"job": name, "iteration": self.jobs[name], "loss": 1.0} for name in on]
-        came = [self._job(1, 1) for _ in ended]
+            self.running[name] += 1
+        progressed = [{"job": name, "iteration": self.running[name], "loss": 1.0} for name in on]
+        came = [self._urgent() for _ in ended]
         return {
             "at": self._later(),
             "submitted": came,
@@ -89,10 +89,14 @@ class Launcher:
         self.now += 60.0
         return self.now
 
+    def _urgent(self) -> dict[str, Any]:
+        job = self._job(1, 1)
+        self.running[job["job"]] = 0
+        return job
+
     def _job(self, minimum: int, maximum: int, queue: str = "urgent") -> dict[str, Any]:
         name = f"job-{self.number}"
         self.number += 1
-        self.jobs[name] = 0
         told = {"application": APPLICATIONS[self.number % 6], "batch": 64, "iterations": 1_000}
         return {"job": name, "gpus": minimum, "minimum": minimum, "maximum": maximum, "queue": queue, **told}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from app.kinds.cluster.allocation.completion import soonest
 from app.kinds.cluster.allocation.fairness import goodput
 from app.kinds.cluster.allocation.gains import greatest_gain
 from app.kinds.cluster.allocation.levels import in_levels
@@ -20,6 +21,7 @@ WITHOUT_MODEL = "priority"
 """What answers while there is no domain model: it asks nothing of an outlook."""
 WITH_MODEL = "greatest_gain"
 LEVELLED: Mapping[str, Rule] = {
+    "soonest": soonest,
     "srtf": srtf,
     "fifo": fifo,
     "equal_share": equal_share,
