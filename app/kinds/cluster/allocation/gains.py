@@ -36,9 +36,12 @@ def greatest_gain(ageing_seconds: Sequence[float], weights: Sequence[float], pat
         jobs = situation.jobs
         order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing, patience)))
         gpus = admitted_in_order(jobs.minimum, order, situation.gpus)
-        sizes = grid(situation)
-        value = -worth[jobs.queue][:, None] * seconds_on(situation, sizes)
-        grow(gpus, steps(sizes, value), situation.gpus - int(gpus.sum()))
+        free, rows = situation.gpus - int(gpus.sum()), np.flatnonzero((gpus > 0) & (gpus < jobs.maximum))
+        if free and len(rows):
+            sizes = grid(situation)
+            value = -worth[jobs.queue][:, None] * seconds_on(situation, sizes)
+            wanted = steps(sizes[rows], value[rows])
+            grow(gpus, wanted._replace(job=rows[wanted.job]), free)
         return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
     return rule
@@ -61,7 +64,8 @@ def grid(situation: Situation) -> Integers:
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
     sizes = np.broadcast_to(_thinned(situation.capacity), (len(most), len(_thinned(situation.capacity))))
     sizes = np.concatenate([sizes, jobs.gpus[:, None]], axis=1)
-    return np.sort(np.clip(sizes, jobs.minimum[:, None], most[:, None]), axis=1)
+    sizes = np.sort(np.clip(sizes, jobs.minimum[:, None], most[:, None]), axis=1)
+    return sizes[:, np.concatenate([[True], (np.diff(sizes, axis=1) > 0).any(axis=0)])]
 
 
 def _thinned(capacity: Integers) -> Integers:
