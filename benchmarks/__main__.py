@@ -32,6 +32,7 @@ BENCHMARKS = (
     "workflow_live",
     "domain_models",
     "inference_models",
+    "forecasts",
     "sample_upload",
     "api_speed",
     "report_path",
@@ -48,6 +49,8 @@ BENCHMARKS = (
     "cluster_goodput",
     "cluster_agents",
     "cluster_speed",
+    "cluster_convergence",
+    "cluster_models",
     "drift_detection",
 )
 Row = dict[str, Any]

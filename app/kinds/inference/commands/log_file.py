@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.reading import Refused
+from app.kinds.contract.reading import Reader, Refused
 from app.kinds.contract.text import plain
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.samples.codec import CSV, NDJSON
 from app.kinds.inference.samples.content import BATCH, SERVER, VARIANT, batches_of
-from app.kinds.inference.samples.reading import CsvReader, NdjsonReader, StreamedReader
+from app.kinds.inference.samples.reading import csv_reader, ndjson_reader
 
 PIECE = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
-READERS: Mapping[str, tuple[str, type[StreamedReader]]] = {
-    ".csv": (CSV, CsvReader),
-    ".ndjson": (NDJSON, NdjsonReader),
-    ".jsonl": (NDJSON, NdjsonReader),
+READERS: Mapping[str, tuple[str, Callable[[Layout, str | None], Reader]]] = {
+    ".csv": (CSV, csv_reader),
+    ".ndjson": (NDJSON, ndjson_reader),
+    ".jsonl": (NDJSON, ndjson_reader),
 }
 OWN_START = 1e8
 """Seconds; times below count from a start of their own."""

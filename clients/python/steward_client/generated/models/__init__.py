@@ -10,6 +10,7 @@ from .batch_prediction import BatchPrediction
 from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
 from .batch_start import BatchStart
 from .batches_read import BatchesRead
+from .count import Count
 from .criterion import Criterion
 from .decision import Decision
 from .decision_allocation import DecisionAllocation
@@ -46,6 +47,8 @@ from .feature import Feature
 from .finished import Finished
 from .finished_task import FinishedTask
 from .fit_request import FitRequest
+from .forecast import Forecast
+from .forecast_row import ForecastRow
 from .gain_interval import GainInterval
 from .health import Health
 from .held_out import HeldOut
@@ -239,6 +242,7 @@ __all__ = (
     "BatchPrediction",
     "BatchPredictionArrivalsType0",
     "BatchStart",
+    "Count",
     "Criterion",
     "Decision",
     "DecisionAllocation",
@@ -275,6 +279,8 @@ __all__ = (
     "Finished",
     "FinishedTask",
     "FitRequest",
+    "Forecast",
+    "ForecastRow",
     "GainInterval",
     "Health",
     "HeldOut",

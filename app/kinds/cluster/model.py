@@ -1,0 +1,115 @@
+"""The domain model of a ``cluster`` workload: seconds of steps, learning curves, interference and arrivals.
+
+It is a file of arrays with a header of names; workers make it, the service and the simulator read it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.cluster.arrivals import Arrivals
+from app.kinds.cluster.interference import Interference
+from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.learning_curves import LearningCurves
+from app.kinds.cluster.throughput import Throughput
+from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.tensors import read_header, written
+
+FORMAT = "cluster-1"
+PARTS: Mapping[str, Any] = {
+    "throughput": Throughput,
+    "curves": LearningCurves,
+    "interference": Interference,
+    "arrivals": Arrivals,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterModel:
+    """What is known of applications, A of which were measured, and of arrivals.
+
+    Attributes:
+        applications: names; the first A are those of ``throughput``.
+        throughput: seconds of steps, of applications that were measured.
+        noise_scale: gradient noise scale in samples, in each tenth of a job's run; NaN where it isn't known, [A, 10].
+        initial: samples of an update to which its efficiency is told, the fewest that were measured, [A].
+        curves: how applications learn.
+        interference: what they do to one another.
+        arrivals: how jobs come.
+    """
+
+    applications: tuple[str, ...]
+    throughput: Throughput
+    noise_scale: Floats
+    initial: Floats
+    curves: LearningCurves
+    interference: Interference
+    arrivals: Arrivals
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where each application stands."""
+        return {name: position for position, name in enumerate(self.applications)}
+
+    @property
+    def measured(self) -> int:
+        """A, how many applications were measured."""
+        return len(self.throughput.largest)
+
+    def efficiency(self, application: int, batch: float, part: float = 0.5) -> float:
+        """What a sample of a larger batch is worth, against one of the initial batch; NaN where that isn't known.
+
+        (M₀ + φ)/(M + φ), φ being the gradient noise scale (Pollux, section 3.1).
+
+        Args:
+            part: of the job's run that is done, 0 to 1.
+        """
+        scale = self.noise_scale[application, min(int(part * self.noise_scale.shape[1]), self.noise_scale.shape[1] - 1)]
+        return float((self.initial[application] + scale) / (batch + scale))
+
+    def check(self, layout: Layout) -> None:
+        """Make sure that it is of a layout.
+
+        Raises:
+            IncompatibleModel: it is of another one.
+        """
+        if len(self.arrivals.rate) != len(layout.queues):
+            raise IncompatibleModel(f"the model is of {len(self.arrivals.rate)} queues, not {len(layout.queues)}")
+
+    def to_bytes(self) -> bytes:
+        """As safetensors; equal models give equal bytes."""
+        arrays = {
+            f"{part}.{name}": np.asarray(value)
+            for part in PARTS
+            for name, value in getattr(self, part)._asdict().items()
+        }
+        own = {"noise_scale": self.noise_scale, "initial": self.initial}
+        return written({**arrays, **own}, {"format": FORMAT, "applications": json.dumps(self.applications)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What ``to_bytes`` wrote.
+
+        Raises:
+            IncompatibleModel: ``data`` is no such model, or one of another version.
+        """
+        try:
+            header = read_header(data)
+            version = header.get("format")
+            if version != FORMAT:
+                raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
+            arrays = safetensors_numpy.load(data)
+            parts = {name: kind(*(arrays[f"{name}.{field}"] for field in kind._fields)) for name, kind in PARTS.items()}
+            names = tuple(json.loads(header["applications"]))
+            return cls(applications=names, noise_scale=arrays["noise_scale"], initial=arrays["initial"], **parts)
+        except (SafetensorError, ValueError, TypeError, KeyError) as error:
+            raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error
