@@ -44,7 +44,7 @@ from workers.kinds.cluster.simulator.simulator import ClusterSimulator
 
 LOADS = {"half": 0.5, "double": 2.0}
 PARTS = ("published", *LOADS)
-DRAWS = 6
+DRAWS = 4
 FIXED: tuple[Rule, ...] = (equal_share, fifo, srtf, tiresias, optimus)
 KNOWN, DRAWN = WORKLOADS[:2], WORKLOADS[2:]
 Row = dict[str, Any]
