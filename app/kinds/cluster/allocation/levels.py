@@ -38,10 +38,6 @@ class Part(NamedTuple):
         """See ``Outlook``."""
         return self.whole.goodput(gpus)[self.rows]
 
-    def remaining(self) -> Floats:
-        """See ``Outlook``."""
-        return self.whole.remaining()[self.rows]
-
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
