@@ -119,6 +119,7 @@ class ClusterModel:
             arrays = safetensors_numpy.load(data)
             parts = {name: kind(*(arrays[f"{name}.{field}"] for field in kind._fields)) for name, kind in PARTS.items()}
             names = tuple(json.loads(header["applications"]))
-            return cls(applications=names, **parts, **{name: arrays[name] for name in OWN if name in arrays})
+            own: dict[str, Any] = {name: arrays[name] for name in OWN if name in arrays}
+            return cls(applications=names, **parts, **own)
         except (SafetensorError, ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error
