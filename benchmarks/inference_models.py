@@ -176,7 +176,7 @@ def _arrival_rows() -> list[Row]:
         if told := back_test(twitter(control)):
             simpler = {name: told[f"{name}_mae"] for name in ("last_value", "seasonal_naive")}
             peer, value = min(simpler.items(), key=lambda item: item[1])
-            what = f"Twitter, the next {control:g} s"
+            what = f"Twitter {control:g} s ahead, intervals of {control:g} s"
             ratio, goal = told["mae"] / value, "ratio ≤ 1"
             rows += [
                 {
