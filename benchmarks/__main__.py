@@ -49,6 +49,9 @@ BENCHMARKS = (
     "cluster_goodput",
     "cluster_convergence",
     "cluster_models",
+    "cluster_serving",
+    "cluster_agents",
+    "cluster_speed",
     "drift_detection",
 )
 Row = dict[str, Any]

@@ -69,6 +69,15 @@ class ClusterModel:
         """Where each application stands."""
         return {name: position for position, name in enumerate(self.applications)}
 
+    @cached_property
+    def _classes(self) -> Mapping[tuple[str, bool], int]:
+        of = zip(self.curves.application.tolist(), self.curves.rises.tolist(), strict=True)
+        return {(self.applications[one], rises): number for number, (one, rises) in enumerate(of)}
+
+    def curve_class(self, application: str, rises: bool) -> int:
+        """Which class of learning curves an application's are of, −1: none is known."""
+        return self._classes.get((application, rises), -1)
+
     @property
     def measured(self) -> int:
         """A, how many applications were measured."""
@@ -118,8 +127,7 @@ class ClusterModel:
                 raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
             arrays = safetensors_numpy.load(data)
             parts = {name: kind(*(arrays[f"{name}.{field}"] for field in kind._fields)) for name, kind in PARTS.items()}
-            names = tuple(json.loads(header["applications"]))
             own: dict[str, Any] = {name: arrays[name] for name in OWN if name in arrays}
-            return cls(applications=names, **parts, **own)
+            return cls(applications=tuple(json.loads(header["applications"])), **parts, **own)
         except (SafetensorError, ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error

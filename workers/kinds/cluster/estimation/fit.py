@@ -78,7 +78,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
         applications=gathered.applications,
         throughput=throughput,
         noise_scale=noise_scales(gathered),
-        initial=np.array([one.local.min() * one.gpus.min() for one in alone]),
+        initial=np.array([(one.local * one.gpus).min() for one in alone]),
         curves=learned,
         interference=interference,
         arrivals=arrivals,
