@@ -1,10 +1,10 @@
 """Learners on small systems of kind `inference`, beside the exact optimum.
 
-``python -m benchmarks inference_small`` (``inference_small:vtrace`` and so on runs and records one algorithm): one
-server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told first (part
-``rules``): what the best static and the best rule leave of it, for where that is nothing, a high score means nothing;
-and how many decisions ahead must be counted before the choice that is best by them is within ``GOAL`` of the optimum
-(value iteration from nothing, exact: what no learner can do with less).
+``python -m benchmarks inference_small`` (``inference_small:crowded-vtrace`` and so on runs and records one algorithm on
+one system): one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told
+first (parts ``…-rules``): what the best static and the best rule leave of it, for where that is nothing, a high score
+means nothing; and how many decisions must be counted ahead, exactly, by value iteration from nothing, before the choice
+that is best by them stays within ``GOAL`` of the optimum.
 
 Ten seeds of each algorithm, alone: no contest, no validation. Settings of algorithms were chosen on ``balanced``;
 recorded are the other systems.
@@ -51,7 +51,7 @@ STEPS = {
     "tabular_q": 2_000_000,
 }
 """Steps that are learned from; a3c learns here as a2c does."""
-PARTS = (RULES, *STEPS)
+PARTS = tuple(f"{system}-{part}" for system in RECORDED for part in (RULES, *STEPS))
 PLAYED, AHEAD = 300, 400  # decisions of an episode; and the most that are counted ahead
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -68,7 +68,7 @@ def trained(world: InferenceWorld, name: str, steps: int, seed: int, entries: tu
     return policy
 
 
-def system(share: float, first: float, second: float) -> tuple[Layout, ServiceModel]:
+def planted(share: float, first: float, second: float) -> tuple[Layout, ServiceModel]:
     """A system whose fast variant is worth ``share``; users' requests come ``first`` and ``second`` times a second."""
     quality = {"full_until": 300, "zero_at": 600}
     spec = {
@@ -99,7 +99,7 @@ class Judged(NamedTuple):
     @classmethod
     def of(cls, name: str) -> "Judged":
         """The system of this name."""
-        layout, model = system(*SYSTEMS[name])
+        layout, model = planted(*SYSTEMS[name])
         found = cls(name, layout, model, np.zeros(0))
         return found._replace(best=found.returns(solve(layout, model).policy(layout)))
 
@@ -185,23 +185,22 @@ def _row(name: str, value: float, goal: str, unit: str = "") -> Row:
     return {"name": name, "value": value, "unit": unit, "peer": None, "peer_value": None, "ratio": None, "goal": goal}
 
 
-def results(parts: Sequence[str] = PARTS, systems: Sequence[str] = RECORDED, seeds: int = SEEDS) -> list[Row]:
-    """Rows of each system for what is asked: ``rules``, or algorithms."""
+def results(parts: Sequence[str] = PARTS, seeds: int = SEEDS) -> list[Row]:
+    """Rows of each part: a system's name, and ``rules`` or an algorithm."""
     found = []
-    for judged in map(Judged.of, systems):
-        found += rules(judged) if RULES in parts else []
-        found += [learner(judged, name, STEPS[name], seeds) for name in parts if name != RULES]
+    for system, part in (one.split("-", 1) for one in parts):
+        judged = Judged.of(system)
+        found += rules(judged) if part == RULES else [learner(judged, part, STEPS[part], seeds)]
     return found
 
 
 def main() -> None:
-    """Run what is asked for, and record nothing."""
+    """Run what is asked for, of any system, and record nothing."""
     parser = argparse.ArgumentParser(description="Learners on small systems, beside the exact optimum.")
-    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
-    parser.add_argument("--systems", nargs="*", default=list(RECORDED))
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help="such as balanced-vtrace")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     wanted = parser.parse_args()
-    results(wanted.parts, wanted.systems, wanted.seeds)
+    results(wanted.parts, wanted.seeds)
 
 
 if __name__ == "__main__":
