@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.engine import DecisionEngine, Query
 from app.kinds.contract.samples import SampleCodec
+from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
 
 
@@ -70,7 +71,7 @@ class Description(NamedTuple):
 
 
 class TrainingOptions(NamedTuple):
-    """What requests for trainings may say.
+    """What requests for trainings and evaluations may say.
 
     Attributes:
         algorithms: names that apply; None: every registered algorithm.
@@ -78,6 +79,7 @@ class TrainingOptions(NamedTuple):
         experts: what can be imitated.
         own: names of algorithms beside the registered ones that are the kind's own.
         online: whether agents can go on learning from what runs have just reported.
+        held_out: what level L3 of an evaluation can keep back a share of.
     """
 
     algorithms: Sequence[str] | None = None
@@ -85,6 +87,7 @@ class TrainingOptions(NamedTuple):
     experts: Sequence[str] = ()
     own: Sequence[str] = ()
     online: bool = False
+    held_out: Sequence[str] = ("executions",)
 
 
 class Example(NamedTuple):
@@ -169,6 +172,10 @@ class Kind(Protocol):
         Raises:
             IncompatibleModel: they are of another version, or no model.
         """
+        ...
+
+    def forecasters(self, model: Any) -> Sequence[Forecaster]:
+        """What a domain model forecasts, series by series; empty where it forecasts nothing."""
         ...
 
     def artifact(self, data: bytes) -> Artifact:
