@@ -52,7 +52,7 @@ class Compiled:
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
         self.projector = Projector.of(self.layout, model)
         self.heuristic = Chooser(self.projector, self._rule)
-        self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
+        self.version = snapshot.answering
         self.responder = self._responder()
 
     def _responder(self) -> Responder:

@@ -5,7 +5,8 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from app.kinds.cluster.decisions.engine import ClusterEngine, Compiled
+from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.decisions.schemas import ClusterDecision
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.state import ClusterState
@@ -62,7 +63,7 @@ def test_every_answer_is_a_decision_whose_allocations_add_up() -> None:
         assert sum(gpus.values()) + decision.free == int(answered.state.capacity.sum())
         assert (decision.noop, decision.running + decision.waiting) == (not decision.changes, len(gpus))
         assert ClusterDecision.model_validate(decision.model_dump()).wake_at == REPORTS[n]["at"] + 60
-    assert decision.reason.text == "2 jobs run, 0 wait"
+    assert decision.reason.text == "2 jobs run, 0 wait, by priority"
 
 
 def test_a_stored_state_goes_on_as_if_nothing_had_happened() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.kinds.cluster.allocation.situation import seconds_by_table
 from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.measured import Application
 
@@ -57,3 +58,15 @@ class MeasuredOutlook:
             for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
         ]
         return np.asarray(np.array(gains)[:, None] / seconds, np.float64)
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return seconds_by_table(self, gpus)
+
+    def remaining(self) -> Floats:
+        """See ``Outlook``: from the beginning of the epoch that each is in."""
+        ends = [
+            application.ends[-1] - (application.ends[epoch - 1] if epoch else 0.0)
+            for (application, _), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
+        ]
+        return np.array(ends, np.float64)
