@@ -47,10 +47,11 @@ BENCHMARKS = (
     "inference_fairness",
     "cluster_simulator",
     "cluster_goodput",
-    "cluster_agents",
-    "cluster_speed",
     "cluster_convergence",
     "cluster_models",
+    "cluster_serving",
+    "cluster_agents",
+    "cluster_speed",
     "drift_detection",
 )
 Row = dict[str, Any]

@@ -75,15 +75,16 @@ class Ahead(NamedTuple):
 
 def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) -> Ahead:
     """What is left until iteration ``until`` [J], by the family of each job's class; −1: nothing was learned of it."""
-    left = parametric(seen, until)
-    alike = (which >= 0) & (curves.family[which] == ALIKE) if len(curves.family) else np.zeros(len(which), np.bool_)
-    factor = np.where(which >= 0, curves.factor[which, PARAMETRIC], 1.0) if len(curves.family) else np.ones(len(which))
-    left = left._replace(half=left.half * factor)
-    for own in np.unique(which[alike]).tolist():
-        at = np.flatnonzero(alike & (which == own))
-        part = like_others(curves, own, Seen(seen.iteration[at], seen.value[at]), until[at])
-        half = part.half * curves.factor[own, ALIKE]
-        for column, values in zip(left, (part.level, part.gain, half), strict=True):
+    count = len(curves.family)
+    alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
+    factor = np.concatenate([curves.factor.reshape(count, len(FAMILIES)), np.ones((1, len(FAMILIES)))])
+    left = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
+    for own in np.unique(np.where(alike, which, -1)).tolist():
+        at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
+        part = Seen(seen.iteration[at], seen.value[at])
+        found = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
+        half = found.half * factor[which[at], ALIKE if own >= 0 else PARAMETRIC]
+        for column, values in zip(left, (found.level, found.gain, half), strict=True):
             column[at] = values
     return left
 

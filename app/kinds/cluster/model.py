@@ -6,12 +6,13 @@ It is a file of arrays with a header of names; workers make it, the service and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
@@ -22,6 +23,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.learning_curves import LearningCurves
 from app.kinds.cluster.throughput import Throughput
 from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.forecasting.forecaster import Forecaster, read
 from app.kinds.tensors import read_header, written
 
 FORMAT = "cluster-1"
@@ -31,6 +33,7 @@ PARTS: Mapping[str, Any] = {
     "interference": Interference,
     "arrivals": Arrivals,
 }
+OWN = ("noise_scale", "initial", "forecasts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,7 @@ class ClusterModel:
         curves: how applications learn.
         interference: what they do to one another.
         arrivals: how jobs come.
+        forecasts: what ``app.kinds.forecasting.forecaster.written`` made of forecasters by queue; empty without any.
     """
 
     applications: tuple[str, ...]
@@ -54,11 +58,25 @@ class ClusterModel:
     curves: LearningCurves
     interference: Interference
     arrivals: Arrivals
+    forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+    def forecasters(self) -> Sequence[Forecaster]:
+        """Of the jobs that come to each queue; empty where no log lasts long enough."""
+        return read(self.forecasts) if len(self.forecasts) else ()
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
         """Where each application stands."""
         return {name: position for position, name in enumerate(self.applications)}
+
+    @cached_property
+    def _classes(self) -> Mapping[tuple[str, bool], int]:
+        of = zip(self.curves.application.tolist(), self.curves.rises.tolist(), strict=True)
+        return {(self.applications[one], rises): number for number, (one, rises) in enumerate(of)}
+
+    def curve_class(self, application: str, rises: bool) -> int:
+        """Which class of learning curves an application's are of, −1: none is known."""
+        return self._classes.get((application, rises), -1)
 
     @property
     def measured(self) -> int:
@@ -92,7 +110,7 @@ class ClusterModel:
             for part in PARTS
             for name, value in getattr(self, part)._asdict().items()
         }
-        own = {"noise_scale": self.noise_scale, "initial": self.initial}
+        own = {name: getattr(self, name) for name in OWN}
         return written({**arrays, **own}, {"format": FORMAT, "applications": json.dumps(self.applications)})
 
     @classmethod
@@ -109,7 +127,7 @@ class ClusterModel:
                 raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
             arrays = safetensors_numpy.load(data)
             parts = {name: kind(*(arrays[f"{name}.{field}"] for field in kind._fields)) for name, kind in PARTS.items()}
-            names = tuple(json.loads(header["applications"]))
-            return cls(applications=names, noise_scale=arrays["noise_scale"], initial=arrays["initial"], **parts)
+            own: dict[str, Any] = {name: arrays[name] for name in OWN if name in arrays}
+            return cls(applications=tuple(json.loads(header["applications"])), **parts, **own)
         except (SafetensorError, ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error

@@ -139,8 +139,7 @@ def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction
     name = "metric" if "metric" in query else "loss"
     points, until = _points(_one(query, name), name), _number(query, "until")
     rises = name == "metric"
-    own = np.flatnonzero((model.curves.application == application) & (model.curves.rises == rises))
-    which = own[:1] if len(own) else np.array([-1])
+    which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
     found = ahead(model.curves, which, Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until]))
     level, gain, half = (float(part[0]) for part in found)

@@ -64,7 +64,8 @@ FAMILIES = {
     BOOSTING: Family(_boosting, 500),
 }
 
-ALL = (*FAMILIES, DAY_BEFORE, WEEK_BEFORE)
+QUICK = (LAST, DAY_BEFORE, WEEK_BEFORE, ARIMA)
+ALL = (*QUICK, GRU, HYBRID, BOOSTING)
 
 
 def fitted(asked: Asked, counts: int) -> dict[str, Forward]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -78,10 +79,12 @@ class Advice(NamedTuple):
     Attributes:
         rule: who gets how many GPUs.
         outlook: what is expected of the jobs; None: nothing is known.
+        notes: words on jobs that something is particular with, by position.
     """
 
     rule: Rule
     outlook: Outlook | None = None
+    notes: Mapping[int, str] = {}
 
 
 def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
@@ -95,6 +98,10 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
     known = advice.outlook is not None
     changes = _changes(layout, state, held, changed, _left(situation, held, changed) if known else None)
+    changes = [
+        one._replace(text=f"{one.text}; {advice.notes[at]}") if at in advice.notes else one
+        for at, one in zip(changed.tolist(), changes, strict=True)
+    ]
     jobs = table.move(state.jobs, held, restart)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes

@@ -177,7 +177,7 @@ class Collector:
                 *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
                 *[issue for name in ("loss", "metric") for issue in rows.issues(name, wrong & (told == name), FINITE)],
                 *rows.issues("batch", ~(rows.silent("batch") | (batch > 0) & (batch <= LARGEST)), ABOVE_0),
-                *rows.issues("noise_scale", ~(rows.silent("noise_scale") | (noise >= 0)), "must be 0 or more"),
+                *_amounts(rows, "noise_scale", noise),
             ]
         )
         table = np.column_stack([job, application, iteration, value, rises, batch, noise]).astype(np.float64)

@@ -31,32 +31,29 @@ def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
 
 
 def steps(reports: Sequence[Report]) -> list[Row]:
-    """Updates whose seconds were told with the GPUs, of jobs whose application and batch size are known."""
-    known = {name: job for name, (job, _) in first_seen(reports).items() if job.get("application") and job.get("batch")}
-    return [
-        {
-            "application": known[one["job"]]["application"],
-            "batch": known[one["job"]]["batch"],
-            "gpus": one["gpus"],
-            "nodes": one.get("nodes"),
-            "seconds": one["update_seconds"],
-        }
-        for one in _progressed(reports)
-        if one["job"] in known and one.get("update_seconds") and one.get("gpus")
-    ]
+    """Steps whose seconds were told with the GPUs, of jobs whose application and batch size are known."""
+    known, rows = first_seen(reports), list[Row]()
+    for one in _progressed(reports):
+        job = known[one["job"]][0] if one["job"] in known else {}
+        batch = one.get("batch") or job.get("batch")
+        if not (job.get("application") and batch and one.get("seconds") and one.get("gpus")):
+            continue
+        told = {name: one.get(name) for name in ("gpus", "nodes", "seconds", "computing")}
+        rows.append({"application": job["application"], "batch": batch, **told})
+    return rows
 
 
 def curves(reports: Sequence[Report]) -> list[Row]:
-    """Losses by updates; what was done again after a job went on from an earlier checkpoint is left out."""
+    """Losses or metrics by iterations; what was done again after a job went on from a checkpoint is left out."""
     known, last, rows = first_seen(reports), dict[str, float](), list[Row]()
     for one in _progressed(reports):
-        name, updates = one["job"], one["updates"]
-        if one.get("metric") is None or updates <= last.get(name, -1.0):
+        name, iteration = one["job"], one["iteration"]
+        told = {part: one.get(part) for part in ("loss", "metric", "batch", "noise_scale")}
+        if (told["loss"] is None and told["metric"] is None) or iteration <= last.get(name, -1.0):
             continue
-        last[name] = updates
+        last[name] = iteration
         job = known[name][0] if name in known else {}
-        told = {"application": job.get("application"), "batch": job.get("batch")}
-        rows.append({"job": name, "iteration": updates, "loss": one["metric"], **told})
+        rows.append({"job": name, "iteration": iteration, **told, "application": job.get("application")})
     return rows
 
 

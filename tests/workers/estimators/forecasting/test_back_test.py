@@ -8,9 +8,7 @@ import pytest
 from app.kinds.forecasting.series import Series, scaled
 from tests.workers.estimators.forecasting.planted import HOUR, daily, wandering
 from workers.estimators.forecasting.back_test import errors, forecaster
-from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, LAST, WEEK_BEFORE
-
-QUICK = (LAST, DAY_BEFORE, WEEK_BEFORE, ARIMA)
+from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, LAST, QUICK, WEEK_BEFORE
 
 
 def mae(report: dict, horizon: int, family: str) -> float:  # type: ignore[type-arg]

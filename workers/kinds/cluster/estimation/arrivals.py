@@ -43,10 +43,10 @@ def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
     """Jobs in each hour by queue, [h, Q]; parts of it that the log saw, [h]; hour of the day, [h]."""
     start, end = float(log[0, TIME]), float(log[-1, TIME])
     first = int(start // HOUR_SECONDS)
-    number = int(end // HOUR_SECONDS) - first + 1
+    number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1
     where = (log[:, TIME] // HOUR_SECONDS).astype(np.int64) - first
     counts = np.bincount(where * queues + log[:, QUEUE].astype(np.int64), minlength=number * queues)
-    edges = np.clip((first + np.arange(number + 1)) * HOUR_SECONDS, start, max(end, start + 1.0))
+    edges = np.clip((first + np.arange(number + 1)) * HOUR_SECONDS, start, max(end, start + HOUR_SECONDS))
     return (
         counts.reshape(number, queues).astype(np.float64),
         np.diff(edges) / HOUR_SECONDS,

@@ -33,6 +33,7 @@ from app.kinds.cluster.throughput import Place, seconds
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation.arrivals import fit_arrivals
+from workers.kinds.cluster.estimation.forecasts import forecasts
 from workers.kinds.cluster.estimation.interference import Shared, fit_pairs
 from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
 from workers.kinds.cluster.estimation.throughput import FEWEST, Fitted, Measured, fit_steps, tabulated
@@ -72,16 +73,19 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     interference, pairs_report = fit_pairs(shared, gathered.measured, seed)
     learned, curves_report = _learned(gathered, seed)
     arrivals, arrivals_report = fit_arrivals(gathered.arrivals, len(layout.queues), seed)
+    made, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
     model = ClusterModel(
         applications=gathered.applications,
         throughput=throughput,
         noise_scale=noise_scales(gathered),
-        initial=np.array([one.local.min() * one.gpus.min() for one in alone]),
+        initial=np.array([(one.local * one.gpus).min() for one in alone]),
         curves=learned,
         interference=interference,
         arrivals=arrivals,
+        forecasts=made,
     )
     reports = {"learning": curves_report, "interference": pairs_report, "arrivals": arrivals_report}
+    reports["forecasts"] = forecasts_report
     return FittedModel(model.to_bytes(), _report(gathered, fitted, len(contents)) | reports)
 
 

@@ -1,4 +1,4 @@
-"""Forecasts of each user's requests, ten minutes to a day ahead."""
+"""Forecasts of each user's requests."""
 
 from __future__ import annotations
 
@@ -8,33 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.forecasting.forecaster import Forecaster, written
-from app.kinds.forecasting.series import Series
+from app.kinds.contract.rows import MICRO
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.samples.content import Content
-from workers.estimators.forecasting.back_test import FEWEST, forecaster
-from workers.kinds.inference.estimation.counts import counted
-
-SECONDS = 600.0
-HORIZONS = (1, 6, 36, 144)
+from app.kinds.inference.samples.content import Content, Requests
+from workers.estimators.forecasting.several import counted, forecasters
 
 
 def forecasts(
     layout: Layout, contents: Sequence[Content], levels: Sequence[float], seed: int
 ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """What the model keeps of forecasters, and the report of each by user, from the longest log.
+    """What the model keeps of forecasters, and the report of each by user, from the log that lasts longest.
 
     Args:
-        levels: what has become of each user's requests since, as factors.
+        layout: of the workload.
+        contents: of executions.
+        levels: what has become of each user's requests since, as factors, [U].
+        seed: of networks and trees.
     """
-    counts = counted([content.requests for content in contents], len(layout.users), SECONDS)
-    longest = max(counts, key=lambda one: one.counts.shape[1], default=None)
-    if longest is None or longest.counts.shape[1] < FEWEST:
-        return np.zeros(0, np.uint8), {}
-    found: list[Forecaster] = []
-    told: dict[str, Any] = {}
-    for name, own, level in zip(layout.users, longest.counts, levels, strict=True):
-        series = Series(level * own, longest.start, SECONDS)
-        made, told[name] = forecaster(name, series, HORIZONS, seed)
-        found.append(made)
-    return written(found), told
+    log = max((content.requests for content in contents), key=_span)
+    series = counted(log.time / MICRO, log.user, layout.users)
+    shifted = [one._replace(counts=level * one.counts) for one, level in zip(series.values(), levels, strict=False)]
+    return forecasters(dict(zip(series, shifted, strict=True)), seed)
+
+
+def _span(log: Requests) -> int:
+    return int(log.time[-1] - log.time[0]) if len(log.time) else 0

@@ -201,9 +201,9 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
     reports = [
         {"at": 5.0, "submitted": [{"job": "a", "gpus": 4, "queue": "urgent", "application": "r", "batch": 64}]},
         {"at": 9.0, "submitted": [{"job": "b", "gpus": 1, "at": 4.0}]},
-        {"at": 60.0, "progressed": [{"job": "a", "updates": 10, "metric": 2.0, "update_seconds": 0.5, "gpus": 4}]},
-        {"at": 120.0, "progressed": [{"job": "a", "updates": 5, "metric": 9.0}, {"job": "b", "updates": 2}]},
-        {"at": 180.0, "progressed": [{"job": "a", "updates": 20, "metric": 1.0}]},
+        {"at": 60.0, "progressed": [{"job": "a", "iteration": 10, "loss": 2.0, "seconds": 0.5, "gpus": 4}]},
+        {"at": 120.0, "progressed": [{"job": "a", "iteration": 5, "loss": 9.0}, {"job": "b", "iteration": 2}]},
+        {"at": 180.0, "progressed": [{"job": "a", "iteration": 20, "loss": 1.0}]},
     ]
     codec = ClusterSamples(layout())
     sample = codec.of_run("run", reports)

@@ -9,26 +9,26 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.upload_samples_json_body_type_1_samples_item_reports_item_allocation import (
-        UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation,
+    from ..models.upload_samples_json_body_type_2_samples_item_reports_item_allocation import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation,
     )
-    from ..models.upload_samples_json_body_type_1_samples_item_reports_item_features import (
-        UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures,
+    from ..models.upload_samples_json_body_type_2_samples_item_reports_item_features import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures,
     )
-    from ..models.upload_samples_json_body_type_1_samples_item_reports_item_metrics import (
-        UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics,
+    from ..models.upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,
     )
 
 
-T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemReportsItem")
+T = TypeVar("T", bound="UploadSamplesJsonBodyType2SamplesItemReportsItem")
 
 
 @_attrs_define
-class UploadSamplesJsonBodyType1SamplesItemReportsItem:
-    allocation: UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation
-    metrics: UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics
+class UploadSamplesJsonBodyType2SamplesItemReportsItem:
+    allocation: UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation
+    metrics: UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics
     iteration: int | Unset = UNSET
-    features: UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures | Unset = UNSET
+    features: UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,39 +59,39 @@ class UploadSamplesJsonBodyType1SamplesItemReportsItem:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.upload_samples_json_body_type_1_samples_item_reports_item_allocation import (
-            UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_2_samples_item_reports_item_allocation import (
+            UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation,  # noqa: PLC0415
         )
-        from ..models.upload_samples_json_body_type_1_samples_item_reports_item_features import (
-            UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_2_samples_item_reports_item_features import (
+            UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures,  # noqa: PLC0415
         )
-        from ..models.upload_samples_json_body_type_1_samples_item_reports_item_metrics import (
-            UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
+            UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,  # noqa: PLC0415
         )
 
         d = dict(src_dict)
-        allocation = UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation.from_dict(d.pop("allocation"))
+        allocation = UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation.from_dict(d.pop("allocation"))
 
-        metrics = UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics.from_dict(d.pop("metrics"))
+        metrics = UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics.from_dict(d.pop("metrics"))
 
         iteration = d.pop("iteration", UNSET)
 
         _features = d.pop("features", UNSET)
-        features: UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures | Unset
+        features: UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures | Unset
         if isinstance(_features, Unset):
             features = UNSET
         else:
-            features = UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures.from_dict(_features)
+            features = UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures.from_dict(_features)
 
-        upload_samples_json_body_type_1_samples_item_reports_item = cls(
+        upload_samples_json_body_type_2_samples_item_reports_item = cls(
             allocation=allocation,
             metrics=metrics,
             iteration=iteration,
             features=features,
         )
 
-        upload_samples_json_body_type_1_samples_item_reports_item.additional_properties = d
-        return upload_samples_json_body_type_1_samples_item_reports_item
+        upload_samples_json_body_type_2_samples_item_reports_item.additional_properties = d
+        return upload_samples_json_body_type_2_samples_item_reports_item
 
     @property
     def additional_keys(self) -> list[str]:

@@ -8,11 +8,11 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-T = TypeVar("T", bound="UploadSamplesJsonBodyType0SamplesItemRequestsItem")
+T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemRequestsItem")
 
 
 @_attrs_define
-class UploadSamplesJsonBodyType0SamplesItemRequestsItem:
+class UploadSamplesJsonBodyType1SamplesItemRequestsItem:
     time: float | str
     """ Seconds, since 1970 or a start; or RFC 3339, UTC. """
     user: str | Unset = UNSET
@@ -55,14 +55,14 @@ class UploadSamplesJsonBodyType0SamplesItemRequestsItem:
 
         size = d.pop("size", UNSET)
 
-        upload_samples_json_body_type_0_samples_item_requests_item = cls(
+        upload_samples_json_body_type_1_samples_item_requests_item = cls(
             time=time,
             user=user,
             size=size,
         )
 
-        upload_samples_json_body_type_0_samples_item_requests_item.additional_properties = d
-        return upload_samples_json_body_type_0_samples_item_requests_item
+        upload_samples_json_body_type_1_samples_item_requests_item.additional_properties = d
+        return upload_samples_json_body_type_1_samples_item_requests_item
 
     @property
     def additional_keys(self) -> list[str]:

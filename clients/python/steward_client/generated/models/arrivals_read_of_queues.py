@@ -6,12 +6,14 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures")
+T = TypeVar("T", bound="ArrivalsReadOfQueues")
 
 
 @_attrs_define
-class UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures:
-    additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
+class ArrivalsReadOfQueues:
+    """How many of each queue."""
+
+    additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
 
@@ -23,19 +25,19 @@ class UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        upload_samples_json_body_type_1_samples_item_reports_item_features = cls()
+        arrivals_read_of_queues = cls()
 
-        upload_samples_json_body_type_1_samples_item_reports_item_features.additional_properties = d
-        return upload_samples_json_body_type_1_samples_item_reports_item_features
+        arrivals_read_of_queues.additional_properties = d
+        return arrivals_read_of_queues
 
     @property
     def additional_keys(self) -> list[str]:
         return list(self.additional_properties.keys())
 
-    def __getitem__(self, key: str) -> float:
+    def __getitem__(self, key: str) -> int:
         return self.additional_properties[key]
 
-    def __setitem__(self, key: str, value: float) -> None:
+    def __setitem__(self, key: str, value: int) -> None:
         self.additional_properties[key] = value
 
     def __delitem__(self, key: str) -> None:

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
-T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics")
+T = TypeVar("T", bound="UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures")
 
 
 @_attrs_define
-class UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics:
+class UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures:
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -23,10 +23,10 @@ class UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
-        upload_samples_json_body_type_1_samples_item_reports_item_metrics = cls()
+        upload_samples_json_body_type_2_samples_item_reports_item_features = cls()
 
-        upload_samples_json_body_type_1_samples_item_reports_item_metrics.additional_properties = d
-        return upload_samples_json_body_type_1_samples_item_reports_item_metrics
+        upload_samples_json_body_type_2_samples_item_reports_item_features.additional_properties = d
+        return upload_samples_json_body_type_2_samples_item_reports_item_features
 
     @property
     def additional_keys(self) -> list[str]:

@@ -8,11 +8,11 @@ from attrs import field as _attrs_field
 
 from ..types import UNSET, Unset
 
-T = TypeVar("T", bound="UploadSamplesJsonBodyType0SamplesItemBatchesItem")
+T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemBatchesItem")
 
 
 @_attrs_define
-class UploadSamplesJsonBodyType0SamplesItemBatchesItem:
+class UploadSamplesJsonBodyType1SamplesItemBatchesItem:
     variant: str
     batch: int
     seconds: float
@@ -62,7 +62,7 @@ class UploadSamplesJsonBodyType0SamplesItemBatchesItem:
 
         cores = d.pop("cores", UNSET)
 
-        upload_samples_json_body_type_0_samples_item_batches_item = cls(
+        upload_samples_json_body_type_1_samples_item_batches_item = cls(
             variant=variant,
             batch=batch,
             seconds=seconds,
@@ -70,8 +70,8 @@ class UploadSamplesJsonBodyType0SamplesItemBatchesItem:
             cores=cores,
         )
 
-        upload_samples_json_body_type_0_samples_item_batches_item.additional_properties = d
-        return upload_samples_json_body_type_0_samples_item_batches_item
+        upload_samples_json_body_type_1_samples_item_batches_item.additional_properties = d
+        return upload_samples_json_body_type_1_samples_item_batches_item
 
     @property
     def additional_keys(self) -> list[str]:
