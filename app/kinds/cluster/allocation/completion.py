@@ -7,20 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.kinds.cluster.allocation.fairness import fitting
-from app.kinds.cluster.allocation.gains import grid
 from app.kinds.cluster.allocation.marginal import marginal
 from app.kinds.cluster.allocation.priority import urgency
 from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
+from app.kinds.cluster.allocation.sizes import grid
 from app.kinds.cluster.jobs import Floats, Integers
 
 SCALING, DAMPING, HORIZON_SECONDS = 0.75, 0.8, 1000.0
 TINY = 1e-9
 
 
-def completing(weights: Sequence[float], ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
+def completing(weights: Sequence[float], ageing_seconds: Sequence[float]) -> Rule:
     """Jobs of several queues, the most urgent first: of each its weight, and the seconds after which its jobs rise.
-
-    ``patience``: seconds of waiting after which a job comes first, whatever its queue.
 
     While a job waits, nobody who is less urgent starts or goes on; beyond that GPUs go where they shorten the weighted
     mean completion time most.
@@ -28,10 +26,9 @@ def completing(weights: Sequence[float], ageing_seconds: Sequence[float], patien
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
-        jobs, none = situation.jobs, np.zeros((len(situation.jobs.asked), 1), np.int64)
-        sizes = np.concatenate([none, grid(situation)], axis=1)
+        jobs, sizes = situation.jobs, grid(situation)
         value = values(situation, sizes, weight[jobs.queue])
-        level = urgency(jobs, situation.now, ageing, patience)
+        level = urgency(jobs, situation.now, ageing)
         begin = _admitted(situation.gpus, sizes, value, level)
         has = np.take_along_axis(sizes, np.maximum(begin, 0)[:, None], axis=1)
         at = np.maximum(marginal(value, sizes, begin, situation.gpus - int(has.sum())), 0)
