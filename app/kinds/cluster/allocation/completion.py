@@ -10,6 +10,7 @@ from app.kinds.cluster.allocation.fairness import fitting
 from app.kinds.cluster.allocation.marginal import marginal
 from app.kinds.cluster.allocation.priority import urgency
 from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
+from app.kinds.cluster.allocation.sizes import grid
 from app.kinds.cluster.jobs import Floats, Integers
 
 SCALING, DAMPING, HORIZON_SECONDS = 0.75, 0.8, 1000.0
@@ -25,10 +26,13 @@ def completing(weights: Sequence[float], ageing_seconds: Sequence[float]) -> Rul
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
-        jobs, sizes = situation.jobs, fitting(situation.capacity)
+        jobs, sizes = situation.jobs, grid(situation)
         value = values(situation, sizes, weight[jobs.queue])
-        begin = _admitted(situation, sizes, value, urgency(jobs, situation.now, ageing))
-        gpus = sizes[marginal(value, sizes, begin, situation.gpus - int(sizes[np.maximum(begin, 0)].sum()))]
+        level = urgency(jobs, situation.now, ageing)
+        begin = _admitted(situation.gpus, sizes, value, level)
+        has = np.take_along_axis(sizes, np.maximum(begin, 0)[:, None], axis=1)
+        at = np.maximum(marginal(value, sizes, begin, situation.gpus - int(has.sum())), 0)
+        gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
         return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
     return rule
@@ -38,28 +42,33 @@ soonest = completing([1.0], [np.inf])
 """Of one queue: GPUs shorten the mean completion time."""
 
 
-def _admitted(situation: Situation, sizes: Integers, value: Floats, level: Integers) -> Integers:
-    """Where jobs begin, [J]: all but the least urgent ones with the fewest GPUs that they can use; −1: not at all."""
-    least = np.where(np.isfinite(value[:, 1:]), sizes[1:], situation.gpus + 1).min(axis=1, initial=situation.gpus + 1)
-    possible = least <= situation.gpus
-    first = possible & (level < level.max(initial=0))
-    order = np.lexsort((situation.jobs.submitted, level))
-    wanted = np.where(first, least, 0)[order]
+def _admitted(free: int, sizes: Integers, value: Floats, level: Integers) -> Integers:
+    """Where jobs begin, [J]: with the fewest GPUs that they can use, in order of urgency; −1: not at all.
+
+    The least urgent begin with nothing.
+    """
+    early, legal = level < level.max(initial=0), np.isfinite(value) & (sizes > 0)
+    first = legal.argmax(axis=1)
+    at = np.where(early & legal.any(axis=1), first, 0)
+    order = np.lexsort((-np.take_along_axis(value, first[:, None], axis=1)[:, 0], level))
+    wanted = np.take_along_axis(sizes, at[:, None], axis=1)[order, 0]
     fits = np.empty(len(order), np.bool_)
-    fits[order] = wanted.cumsum() <= situation.gpus
-    return np.where(fits, np.searchsorted(sizes, np.where(first, least, 0)), -1)
+    fits[order] = wanted.cumsum() <= free
+    return np.where(fits, at, -1)
 
 
 def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
-    """What numbers of GPUs are worth to each job, −∞ where it can't use so many, [J, R].
+    """What numbers of GPUs are worth to each job, −∞ where it can't use so many, [J, K] as ``sizes``.
 
     Speeds are relative to that on an equal share, and count by ``places``. A change of nodes takes away what is lost by
     a restart, if the next comes after ``HORIZON_SECONDS``, or after the job.
     """
     jobs = situation.jobs
-    each = situation.outlook.seconds_left(np.broadcast_to(sizes, (len(jobs.asked), len(sizes))))
-    fair = sizes <= max(1, situation.gpus // max(1, len(jobs.asked)))
-    seconds = each[:, fair].min(axis=1)
+    each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
+    shares = fitting(situation.capacity)
+    shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, len(jobs.asked))))]
+    usual = situation.outlook.seconds_left(np.broadcast_to(shares, (len(jobs.asked), len(shares))))
+    seconds = usual.min(axis=1, initial=np.inf)
     seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
     seconds = np.where(np.isfinite(seconds), seconds, 0.0)
     count = weight * places(seconds)

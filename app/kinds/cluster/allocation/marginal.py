@@ -16,32 +16,32 @@ def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Inte
     that a size which is worth little by itself can be passed. Of equal ones the first job, and the smaller size, wins.
 
     Args:
-        value: what each size is worth to each job, −∞ where it can't use so many, [J, R].
-        sizes: numbers of GPUs, ascending from 0, [R].
-        begin: positions that jobs have already, [J]; −1 where nothing is given.
+        value: what each size is worth to each job, −∞ where it can't have it, [J, K].
+        sizes: numbers of GPUs, not descending, [J, K].
+        begin: positions of what jobs have already, [J]; −1 of those that get nothing.
         free: GPUs that are left beside those.
     """
     at, steps = begin.copy(), list[tuple[float, int, int]]()
-    rows: list[Floats] = list(value)
+    rows = list(zip(value, sizes, strict=True))
     for job in np.flatnonzero(at >= 0).tolist():
-        _offer(steps, rows[job], sizes, (job, int(at[job])), free)
+        _offer(steps, rows[job], (job, int(at[job])), free)
     while steps:
         _, job, target = heapq.heappop(steps)
-        needed = int(sizes[target] - sizes[at[job]])
+        needed = int(sizes[job, target] - sizes[job, at[job]])
         if needed <= free:
             at[job] = target
             free -= needed
-        _offer(steps, rows[job], sizes, (job, int(at[job])), free)
-    return np.maximum(at, 0)
+        _offer(steps, rows[job], (job, int(at[job])), free)
+    return at
 
 
-def _offer(steps: list[tuple[float, int, int]], row: Floats, sizes: Integers, of: tuple[int, int], free: int) -> None:
+def _offer(steps: list[tuple[float, int, int]], row: tuple[Floats, Integers], of: tuple[int, int], free: int) -> None:
     """The best next step of one job among those that fit, if any is worth something."""
-    job, at = of
-    end = int(np.searchsorted(sizes, sizes[at] + free, side="right"))
-    if end <= at + 1:
+    (value, sizes), (job, at) = row, of
+    start, end = np.searchsorted(sizes, [sizes[at], sizes[at] + free], side="right").tolist()
+    if end <= start:
         return
-    slope = (row[at + 1 : end] - row[at]) / (sizes[at + 1 : end] - sizes[at])
+    slope = (value[start:end] - value[at]) / (sizes[start:end] - sizes[at])
     best = int(slope.argmax())
     if slope[best] > 0:
-        heapq.heappush(steps, (-float(slope[best]), job, at + 1 + best))
+        heapq.heappush(steps, (-float(slope[best]), job, start + best))
