@@ -20,7 +20,8 @@ Mean quality is over all requests, which is what the utilitarian is paid for; wh
 Beside it stands the mean over users.
 
 All learn for as many steps, and every agent of every seed is counted, none is chosen. Figures are of other episodes
-than those that choose, the same for all players: means over seeds, 95 % by Student's t over the seeds' means.
+than those that choose, the same for all players: means over seeds, 95 % by Student's t over the seeds' means; of the
+rule, which has no seed, over episodes.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def compared(name: str, seeds: int, steps: int, fairness: float) -> list[Row]:
         _row(f"{name}: mean quality of the best rule, {_told(ruled)}", float(ruled[:, MEAN].mean()), ""),
     ]
     offers = counted(users, offered(users, fairness), TEST_SEED, EPISODES, fairness)
-    rows += _beside(f"{name}: offers of a rule", offers[None], tested)
+    rows += _beside(f"{name}: offers of a rule", offers[:, None], tested)
     for player, make in (("global term", alone), ("agents of users", together)):
         each = [
             counted(users, make(users, fairness, steps, seed), TEST_SEED, EPISODES, fairness) for seed in range(seeds)
