@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from app.kinds.forecasting.forecaster import Forecaster, Forward
-from app.kinds.forecasting.series import DAY, Floats, Series, calendar, scaled, seasons, unscaled
+from app.kinds.forecasting.series import DAY, Floats, Series, calendar, seasons, unscaled
 from benchmarks.problems import data
 from workers.estimators.forecasting.back_test import back_test, chosen, played
 from workers.estimators.forecasting.families import (
@@ -49,7 +49,7 @@ class Task(NamedTuple):
     @property
     def course(self) -> float:
         """Share of the variance of scaled counts that the calendar explains, of what is fitted."""
-        values, times = scaled(self.series.counts[: self.known]), self.series.times[: self.known]
+        values, times = self.series.scaled[: self.known], self.series.times[: self.known]
         dated = calendar(times, seasons(self.known, self.series.seconds))
         rest = values - dated @ np.linalg.lstsq(dated, values, rcond=None)[0]
         return float(1 - rest.var() / values.var())
@@ -94,7 +94,8 @@ def nasa() -> Task:
 def _task(counts: Floats, of: float, start: datetime, seconds: float, days: int) -> Task:
     each = round(seconds / of)
     whole = np.asarray(counts[: len(counts) // each * each], np.float64).reshape(-1, each).sum(axis=1)
-    return Task(Series(whole, start.timestamp(), seconds), round(days * DAY / seconds))
+    series, known = Series(whole, start.timestamp(), seconds), round(days * DAY / seconds)
+    return Task(series._replace(unit=series.until(known).sized().unit), known)
 
 
 TASKS: dict[str, Callable[[], Task]] = {
@@ -126,7 +127,7 @@ def errors(task: Task, families: dict[str, Forward]) -> dict[str, float]:
     found = {}
     for name, family in families.items():
         ((medians, came),) = played(family, asked, task.known, len(task.series.counts))
-        found[name] = float(np.abs(unscaled(medians) - unscaled(came)).mean())
+        found[name] = float(np.abs(unscaled(medians, task.series.unit) - unscaled(came, task.series.unit)).mean())
     return found
 
 

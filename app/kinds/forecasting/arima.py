@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from app.kinds.forecasting.series import Floats, Integers, Series, calendar, scaled
+from app.kinds.forecasting.series import Floats, Integers, Series, calendar
 
 
 class Arima(Struct, frozen=True, eq=False, tag=True):
@@ -40,7 +40,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """See ``Forecasting``."""
-        most, values = max(self.horizons), scaled(series.counts)
+        most, values = max(self.horizons), series.scaled
         usual = self.usual(series, most)
         rest = values - usual[: len(values)]
         ahead = self._ahead(rest, self.innovations(rest), origins, most)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from app.kinds.forecasting.series import DAY, WEEK, Floats, Integers, Series, about, lately, scaled
+from app.kinds.forecasting.series import DAY, WEEK, Floats, Integers, Series, about, lately
 
 LAGS, SPANS = 12, (3, 6, 12, 24, 72)
 LEAF = -1
@@ -59,7 +59,7 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
 
 def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, ...]) -> Floats:
     """What trees read, [m, F]; in single precision, as scikit-learn's do."""
-    values = scaled(series.counts)
+    values = series.scaled
     then = series.start + series.seconds * (origins + ahead)
     dated = np.stack([then % DAY / DAY, then % WEEK // DAY], axis=1)
     columns = [lately(values, origins, LAGS, SPANS), about(values, origins, ahead, seasons), dated]

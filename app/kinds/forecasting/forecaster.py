@@ -61,9 +61,10 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
 
     def expected(self, series: Series, origins: Integers) -> Expected:
         """What comes after origins, [m, H]."""
+        series = series._replace(unit=self.history.unit)
         told = [family.medians(series, origins) for family in self.families]
         columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
-        return bounded(np.stack(columns, axis=1), self.errors)
+        return bounded(np.stack(columns, axis=1), self.errors, series.unit)
 
     def ahead(self, since: ArrayLike = ()) -> Expected:
         """What comes after its history, and what was counted since in intervals that follow it, [H]."""
@@ -74,10 +75,10 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
 Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
-def bounded(medians: Floats, errors: Floats) -> Expected:
+def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
     """Medians in scaled terms [..., H] with all that errors [H, 3] say of them."""
-    told = unscaled(medians)
-    low, high = unscaled(medians + errors[:, 0]), unscaled(medians + errors[:, 1])
+    told = unscaled(medians, unit)
+    low, high = unscaled(medians + errors[:, 0], unit), unscaled(medians + errors[:, 1], unit)
     return Expected(told, errors[:, 2] * told, np.minimum(low, told), np.maximum(high, told))
 
 

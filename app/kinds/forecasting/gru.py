@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from app.kinds.forecasting.arima import Arima
-from app.kinds.forecasting.series import Floats, Integers, Series, about, calendar, scaled
+from app.kinds.forecasting.series import Floats, Integers, Series, about, calendar
 
 WINDOW = 48  # intervals that it reads before each forecast
 AT_ONCE = 2_000
@@ -82,7 +82,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
 
 def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
     """Of every interval what is read, and at ``origins`` what is corrected."""
-    values, every = scaled(series.counts), np.arange(len(series.counts))
+    values, every = series.scaled, np.arange(len(series.counts))
     dated = calendar(series.times, gru.seasons)[:, 1:]
     columns = [values[:, None], *(about(values, every, ahead, gru.seasons) for ahead in gru.horizons)]
     base = np.full((len(values), len(gru.horizons)), gru.middle)

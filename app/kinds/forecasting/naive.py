@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from app.kinds.forecasting.series import Floats, Integers, Series, scaled, seasonal
+from app.kinds.forecasting.series import Floats, Integers, Series, seasonal
 
 
 class Last(Struct, frozen=True, eq=False, tag=True):
@@ -15,7 +15,7 @@ class Last(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """See ``Forecasting``."""
-        return np.repeat(scaled(series.counts)[origins, None], len(self.horizons), axis=1)
+        return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
 
 
 class Seasonal(Struct, frozen=True, eq=False, tag=True):
@@ -26,5 +26,5 @@ class Seasonal(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """See ``Forecasting``."""
-        values = scaled(series.counts)
+        values = series.scaled
         return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)

@@ -17,6 +17,7 @@ Integers = NDArray[np.int64]
 DAY, WEEK = 86_400.0, 604_800.0
 DAILY, WEEKLY = 4, 3  # harmonics of the calendar
 DAYS = 7  # that are averaged over
+MEDIAN = 20.0  # counts, in units of a series of many
 
 
 class Series(NamedTuple):
@@ -26,11 +27,18 @@ class Series(NamedTuple):
         counts: of each, [n].
         start: seconds since some Thursday's 0:00 UTC, such as 1970, at which the first begins.
         seconds: of each.
+        unit: counts that are few, to which others are scaled; at least 1.
     """
 
     counts: Floats
     start: float
     seconds: float
+    unit: float = 1.0
+
+    @property
+    def scaled(self) -> Floats:
+        """The counts in scaled terms, [n]."""
+        return np.log1p(self.counts / self.unit)
 
     @property
     def times(self) -> Floats:
@@ -41,6 +49,10 @@ class Series(NamedTuple):
     def end(self) -> float:
         """When the last one ends."""
         return self.start + self.seconds * len(self.counts)
+
+    def sized(self) -> Series:
+        """With its unit: a logarithm must not make an hour without anything the greatest event of all."""
+        return self._replace(unit=max(float(np.median(self.counts)) / MEDIAN, 1.0))
 
     def until(self, last: int) -> Series:
         """The first intervals."""
@@ -55,14 +67,9 @@ class Series(NamedTuple):
         return self._replace(counts=np.append(self.counts, np.asarray(counts, np.float64)))
 
 
-def scaled(counts: ArrayLike) -> Floats:
-    """Counts in scaled terms."""
-    return np.log1p(np.asarray(counts, np.float64))
-
-
-def unscaled(values: ArrayLike) -> Floats:
-    """The counts, at least 0."""
-    return np.maximum(np.expm1(np.asarray(values, np.float64)), 0.0)
+def unscaled(values: ArrayLike, unit: float) -> Floats:
+    """The counts of values in scaled terms, at least 0."""
+    return np.maximum(unit * np.expm1(np.asarray(values, np.float64)), 0.0)
 
 
 def seasons(count: int, seconds: float) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from app.kinds.forecasting.arima import Arima
-from app.kinds.forecasting.series import Floats, Series, calendar, scaled, seasons
+from app.kinds.forecasting.series import Floats, Series, calendar, seasons
 
 ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
 
@@ -15,7 +15,7 @@ ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
 def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
     """The order of the least AIC; the course by least squares first."""
     known = seasons(len(series.counts), series.seconds)
-    dated, values = calendar(series.times, known), scaled(series.counts)
+    dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
     ar, ma = _fitted(values - dated @ course)
     return Arima(horizons, known, course, ar, ma)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.kinds.forecasting.forecaster import LEVEL, Forecaster, Forward, bounded
-from app.kinds.forecasting.series import DAY, DAYS, WEEK, Floats, Series, scaled, unscaled
+from app.kinds.forecasting.series import DAY, DAYS, WEEK, Floats, Series, unscaled
 from workers.estimators.forecasting.families import ALL, Asked, fitted
 
 HELD_OUT, FOLDS = 0.25, 3
@@ -27,10 +27,17 @@ class Told(NamedTuple):
 
     medians: list[Floats]
     came: list[Floats]
+    unit: float
 
     def error(self) -> float:
         """Mean absolute error in counts."""
-        return float(np.abs(unscaled(np.concatenate(self.medians)) - unscaled(np.concatenate(self.came))).mean())
+        medians, came = (unscaled(np.concatenate(part), self.unit) for part in (self.medians, self.came))
+        return float(np.abs(medians - came).mean())
+
+    def errors(self, folds: Sequence[int]) -> Floats:
+        """See ``Forecaster.errors``: of some folds, [3]."""
+        medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
+        return errors(medians, came, self.unit)
 
 
 def forecaster(
@@ -45,7 +52,7 @@ def forecaster(
         seed: of networks and trees.
         names: of the families that are tried; an ARIMA is needed for the hybrid.
     """
-    asked = Asked(series, tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
+    asked = Asked(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
     return chosen(name, asked, back_test(asked), fitted(asked, len(series.counts)))
 
 
@@ -69,7 +76,7 @@ def chosen(
         tuple(used.index(one) for one in names),
         tuple(used),
         tuple(every[one] for one in used),
-        np.stack([errors(np.concatenate(one.medians), np.concatenate(one.came)) for one in best]),
+        np.stack([one.errors(range(FOLDS)) for one in best]),
         series.since(max(len(series.counts) - kept(series), 0)),
     )
     return made, _report(asked, told, names)
@@ -90,7 +97,7 @@ def back_test(asked: Asked) -> list[dict[str, Told]]:
         families = fitted(asked._replace(series=asked.series.until(first)), cuts[0])
         for name, family in families.items():
             for families_of, (medians, came) in zip(found, played(family, asked, first, last), strict=True):
-                told = families_of.setdefault(name, Told([], []))
+                told = families_of.setdefault(name, Told([], [], asked.series.unit))
                 told.medians.append(medians)
                 told.came.append(came)
     return found
@@ -98,7 +105,7 @@ def back_test(asked: Asked) -> list[dict[str, Told]]:
 
 def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[Floats, Floats]]:
     """By horizon, what a family told of the intervals from ``first`` to ``last``, and what came; in scaled terms."""
-    series, values = asked.series.until(last), scaled(asked.series.counts)
+    series, values = asked.series.until(last), asked.series.scaled
     origins = np.arange(max(first - max(asked.horizons), 0), last - 1)
     medians = family.medians(series, origins)
     found = []
@@ -108,12 +115,12 @@ def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[F
     return found
 
 
-def errors(medians: Floats, came: Floats) -> Floats:
+def errors(medians: Floats, came: Floats, unit: float) -> Floats:
     """What is added to medians to reach the bounds, and what came over what was told: see ``Forecaster.errors``."""
     apart, count = np.sort(came - medians), len(came)
     outside = (1 - LEVEL) / 2 * (count + 1)
     low, high = apart[max(int(np.floor(outside)) - 1, 0)], apart[min(int(np.ceil(count + 1 - outside)) - 1, count - 1)]
-    return np.array([low, high, unscaled(came).mean() / max(unscaled(medians).mean(), 1e-9)])
+    return np.array([low, high, unscaled(came, unit).mean() / max(unscaled(medians, unit).mean(), 1e-9)])
 
 
 def coverage(told: Told) -> float:
@@ -121,9 +128,8 @@ def coverage(told: Told) -> float:
     inside = []
     for fold, (medians, came) in enumerate(zip(told.medians, told.came, strict=True)):
         others = [place for place in range(len(told.came)) if place != fold]
-        known = errors(*(np.concatenate([part[place] for place in others]) for part in told))
-        bounds = bounded(medians[:, None], known[None])
-        counts = unscaled(came)
+        bounds = bounded(medians[:, None], told.errors(others)[None], told.unit)
+        counts = unscaled(came, told.unit)
         inside.append((bounds.low[:, 0] <= counts + 1e-9) & (counts <= bounds.high[:, 0] + 1e-9))
     return float(np.concatenate(inside).mean())
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
 
 from app.kinds.forecasting.boosting import LEAF, Boosting, Trees, features
-from app.kinds.forecasting.series import Series, scaled, seasons
+from app.kinds.forecasting.series import Series, seasons
 
 ROUNDS, DEPTH, RATE, SUBSAMPLE, FEWEST = 200, 4, 0.05, 0.5, 20
 MOST_ROWS = 10_000
@@ -31,7 +31,7 @@ def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Tre
         max_features=0.5,
         random_state=seed,
     )
-    model.fit(features(series, origins, ahead, known), scaled(series.counts)[origins + ahead])
+    model.fit(features(series, origins, ahead, known), series.scaled[origins + ahead])
     return exported(model)
 
 

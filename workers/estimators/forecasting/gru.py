@@ -11,7 +11,7 @@ from torch import nn
 
 from app.kinds.forecasting.arima import Arima
 from app.kinds.forecasting.gru import WINDOW, Gru, Weights, read
-from app.kinds.forecasting.series import Series, scaled, seasons
+from app.kinds.forecasting.series import Series, seasons
 
 UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
 MEMBERS = 4
@@ -23,7 +23,7 @@ LEAST_UPDATES = 8  # of a round
 
 def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima | None = None) -> Gru:
     """Networks that stop where the end of the series, which they don't learn from, is told best."""
-    values = scaled(series.counts)
+    values = series.scaled
     known = seasons(len(values), series.seconds)
     gru = Gru(horizons, known, float(values.mean()), float(values.std()) or 1.0, (), arima)
     return replace(gru, members=tuple(_trained(gru, series, MEMBERS * seed + member) for member in range(MEMBERS)))
@@ -108,7 +108,7 @@ def _held_out(network: Network, sequence: Sequence) -> float:
 
 
 def _prepared(gru: Gru, series: Series) -> Sequence:
-    values = scaled(series.counts)
+    values = series.scaled
     inputs, base = read(gru, series, np.arange(len(values)))
     wanted = np.full(base.shape, np.nan)
     for column, ahead in enumerate(gru.horizons):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.kinds.forecasting.series import Series, scaled
+from app.kinds.forecasting.series import Series
 from tests.workers.estimators.forecasting.planted import HOUR, daily, wandering
 from workers.estimators.forecasting.back_test import errors, forecaster
 from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, LAST, QUICK, WEEK_BEFORE
@@ -62,8 +62,8 @@ def test_bounds_hold_nine_of_ten_of_new_errors() -> None:
     rng = np.random.default_rng(0)
     inside = []
     for _ in range(400):
-        came = scaled(rng.poisson(20, 60))
-        low, high, _ = errors(np.full(59, 3.0), came[:59])
+        came = np.log1p(rng.poisson(20, 60))
+        low, high, _ = errors(np.full(59, 3.0), came[:59], 1.0)
         inside.append(low <= came[59] - 3.0 <= high)
 
     assert np.mean(inside) >= 0.9 - 3 * np.sqrt(0.09 / 400)

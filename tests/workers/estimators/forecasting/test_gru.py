@@ -26,7 +26,7 @@ def tent(count: int) -> Series:
 def mae(family: Forward, series: Series) -> float:
     """One step ahead, of what was not fitted."""
     origins: Integers = np.arange(KNOWN, COUNT - 1)
-    told: Floats = unscaled(family.medians(series, origins)[:, 0])
+    told: Floats = unscaled(family.medians(series, origins)[:, 0], series.unit)
     return float(np.abs(told - series.counts[origins + 1]).mean())
 
 

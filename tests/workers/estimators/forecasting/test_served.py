@@ -9,7 +9,7 @@ from statsmodels.tsa.arima import model as statsmodels
 
 from app.kinds.forecasting.arima import Arima
 from app.kinds.forecasting.forecaster import read, written
-from app.kinds.forecasting.series import calendar, scaled
+from app.kinds.forecasting.series import calendar
 from tests.workers.estimators.forecasting.planted import daily, wandering
 from workers.estimators.forecasting.back_test import forecaster
 from workers.estimators.forecasting.boosting import exported
@@ -19,7 +19,7 @@ from workers.estimators.forecasting.gru import Network
 
 def test_an_arima_forecasts_as_statsmodels_does() -> None:
     series = daily(30)
-    dated, values = calendar(series.times, (24, 168)), scaled(series.counts)
+    dated, values = calendar(series.times, (24, 168)), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
     fitted = statsmodels.ARIMA((values - dated @ course)[:600], order=(2, 0, 1), trend="n").fit()
     served = Arima((1, 2, 7), (24, 168), course, fitted.arparams, fitted.maparams)

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from app.kinds.cluster.interference import slowdown
+from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.prediction import predict
@@ -19,10 +20,12 @@ from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
 from app.kinds.contract.reading import Sample
+from app.kinds.forecasting.forecaster import read
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation.arrivals import fit_arrivals
 from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.estimation.forecasts import forecasts
 from workers.kinds.cluster.estimation.interference import Shared, fit_pairs
 from workers.kinds.contract import Fitted
 
@@ -189,3 +192,17 @@ def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None
     assert found.variation[0] == pytest.approx(0.1, rel=0.4)
     assert report is not None
     assert report["jobs"] == len(rows)
+
+
+def test_jobs_of_each_queue_are_forecast_from_the_longest_log() -> None:
+    def log(hours: float, paces: tuple[float, float]) -> Floats:
+        each = [np.arange(0.0, hours * 3600, pace) for pace in paces]
+        queue = np.repeat([0.0, 1.0], [len(times) for times in each])
+        rows = np.column_stack([np.concatenate(each), queue, np.zeros((len(queue), 4))])
+        return rows[np.argsort(rows[:, 0], kind="stable")]
+
+    made, report = forecasts([log(1, (1, 1)), np.zeros((0, 6)), log(5, (60, 200))], ["high", "low"], 0)
+    assert {one.name: one.ahead().median.item() for one in read(made)} == pytest.approx({"high": 10, "low": 3})
+    assert [one["family"] for one in report["low"]["horizons"]] == ["last_value"]
+    nothing, report = forecasts([log(3, (60, 60))], ["high", "low"], 0)
+    assert (len(nothing), report) == (0, {})

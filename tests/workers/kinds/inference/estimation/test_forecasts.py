@@ -1,0 +1,46 @@
+"""Forecasts of users' requests, out of logs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.kinds.contract.rows import MICRO
+from app.kinds.forecasting.forecaster import Expected
+from app.kinds.inference.kind import KIND
+from app.kinds.inference.samples.content import Content, Requests
+from tests.app.kinds.inference.workloads import spec
+from tests.workers.kinds.inference.estimation.test_fit import batches
+from workers.inputs import Shift, Workload
+from workers.kinds.inference.estimation.fit import fit
+
+
+def log(hours: float, every: tuple[float, float] = (10.0, 30.0)) -> Requests:
+    """Requests of two users, each at its pace in seconds."""
+    each = [np.arange(0.0, hours * 3600, pace) for pace in every]
+    user = np.repeat([0, 1], [len(times) for times in each])
+    time = np.concatenate(each)
+    order = np.argsort(time, kind="stable")
+    return Requests((time[order] * MICRO).astype(np.int64), user[order].astype(np.uint8), np.full(len(time), np.nan))
+
+
+def expected(drift: Shift | None = None, *logs: Requests) -> dict[str, Expected]:
+    """What a fitted model tells, by user."""
+    samples = [(str(number), Content(batches(), one)) for number, one in enumerate(logs)]
+    made = fit(Workload(spec(), samples=samples, drift=drift), 0)
+    return {one.name: one.ahead() for one in KIND.forecasters(KIND.model(made.model))}
+
+
+def test_each_user_is_forecast_from_the_longest_log() -> None:
+    told = expected(None, log(1, (1.0, 1.0)), log(5))
+    assert {name: one.median.item() for name, one in told.items()} == pytest.approx({"web": 60, "mobile": 20})
+
+
+def test_a_drift_of_the_load_is_in_the_forecast() -> None:
+    told = expected(Shift({"arrivals.web": 2.0}, []), log(5))
+    assert told["web"].median == pytest.approx([120.0])
+    assert told["mobile"].median == pytest.approx([20.0])
+
+
+def test_a_short_log_gives_none() -> None:
+    assert expected(None, log(3)) == {}
