@@ -129,11 +129,11 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
 
 def _advanced(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
     """A stream after a residual, and the mean of its statistics."""
-    statistics = tuple(
+    found = [
         (one + 1) * (exp(evidence) if evidence < _LARGEST_LOG else LARGEST)
         for one, evidence in zip(before.statistics, residual.evidence, strict=True)
-    )
-    statistic = sum(statistics) / len(statistics)
+    ]
+    statistics, statistic = tuple(found), sum(found) / len(found)
     if statistic <= CALM:
         return Stream(statistics, iteration, residual.measured, residual.expected), statistic
     sums = before.measured + residual.measured, before.expected + residual.expected

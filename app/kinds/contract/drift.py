@@ -88,5 +88,5 @@ def measured(stream: str, logs: float, number: int, spread: float, tolerated: fl
         ratio: sum of what was measured over what was expected.
     """
     precision, up, down = 1 / spread**2, logs - number * tolerated, logs + number * tolerated
-    evidence = tuple(precision * own * ((up if own > 0 else down) - number * own / 2) for own in _LOGS)
-    return Residual(stream, evidence, ratio, float(number))
+    evidence = [precision * own * ((up if own > 0 else down) - number * own / 2) for own in _LOGS]
+    return Residual(stream, tuple(evidence), ratio, float(number))
