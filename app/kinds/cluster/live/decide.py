@@ -111,7 +111,7 @@ def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
 def _changes(
     layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats | None
 ) -> list[Change]:
-    gone = (state.jobs.held[changed] > state.capacity).any(axis=1).tolist()
+    gone: list[bool] = (state.jobs.held[changed] > state.capacity).any(axis=1).tolist()
     moves = trades(state.jobs.held[changed], held[changed])
     before, after = state.jobs.gpus[changed].tolist(), held[changed].sum(axis=1).tolist()
     waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()
