@@ -89,8 +89,10 @@ class HoldOut:
         executions: by name; None: a share of all.
         share: 0 to 1.
         unseen: names of those that nothing that is judged has learned from.
+        of: what a share is kept back of: executions, or what else the kind can hold out.
     """
 
     executions: Sequence[str] | None = None
     share: float = 0.25
     unseen: Collection[str] = field(default_factory=frozenset)
+    of: str = "executions"

@@ -96,7 +96,9 @@ class TrainRequest(BaseModel):
     seconds: SkipJsonSchema[Annotated[None, BeforeValidator(_no_seconds)]] = Field(default=None, exclude=True)
     backend: SkipJsonSchema[Annotated[None, BeforeValidator(_gone)]] = Field(default=None, exclude=True)
     start_from: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
-        default=None, description="Version of an agent to go on training; what comes of it is a new version."
+        default=None,
+        description="Version of an agent to go on training; what comes of it is a new version. Its policy is gone on "
+        "from; what is not published with it, such as a critic, begins anew.",
     )
     imitate: Expert | None = Field(
         default=None, description="Begin by imitating a heuristic, or the planner, in the simulator."

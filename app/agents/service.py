@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -371,6 +371,11 @@ def rivals(workload: Workload) -> dict[str, int | None]:
     """Who answers now where an agent that is trained would: by role, versions; None: a heuristic."""
     known = roles(workload)
     return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
+
+
+def newest(versions: Mapping[str, int | None]) -> int | None:
+    """The newest of some roles' agents; None where heuristics answer in all of them."""
+    return max((version for version in versions.values() if version is not None), default=None)
 
 
 def answering(session: Session, workload: Workload) -> bytes | None:

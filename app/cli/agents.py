@@ -83,6 +83,15 @@ def train(
     imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
     promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
+    window: Annotated[
+        float | None, typer.Option(min=1, help="With algorithm online: seconds of a window. [default: 300]")
+    ] = None,
+    window_steps: Annotated[
+        int | None, typer.Option(min=1_000, help="With algorithm online: environment steps after each window.")
+    ] = None,
+    windows: Annotated[
+        int | None, typer.Option(min=1, help="With algorithm online: after how many it ends. [default: never]")
+    ] = None,
     margin: Margin = None,
     plot: Plot = None,
     url: Url = SERVICE,
@@ -90,6 +99,8 @@ def train(
     require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
 ) -> None:
     """Train an agent for a workload: several learners compete, losers stop early, and the best one is judged.
+
+    With algorithm online the training goes on, window by window, until it is interrupted or --windows have passed.
 
     Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 not promoted though required,
     130 interrupted.
@@ -104,5 +115,7 @@ def train(
         "executor": executor,
     }
     request |= {"device": device, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
-    request |= {"equivalence_margin": margin}
+    online = {"window_seconds": window, "steps": window_steps, "windows": windows}
+    settings = {name: value for name, value in online.items() if value is not None}
+    request |= {"equivalence_margin": margin, "online": settings or None}
     raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

@@ -31,6 +31,7 @@ def register(cli: typer.Typer) -> None:
         episodes: Annotated[int, typer.Option(min=8, max=16_384, help="Runs per seed and level.")] = 256,
         seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
         held_out: Annotated[float, typer.Option(help="Share of the executions that L3 holds out.")] = 0.25,
+        held_out_of: Annotated[str, typer.Option(help="Of what it does: executions, or users.")] = "executions",
         margin: Margin = None,
         out: Annotated[Path, typer.Option(help="File for the report.")] = Path("evaluation.html"),
         json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, not a table.")] = False,
@@ -46,6 +47,6 @@ def register(cli: typer.Typer) -> None:
 
         agents = [int(name) if name.isdigit() else name for name in agent or ["champion"]]
         request = {"workload": workload, "agents": agents, "level": level, "seeds": seeds, "episodes": episodes}
-        request |= {"seed": seed, "held_out": {"share": held_out}}
+        request |= {"seed": seed, "held_out": {"share": held_out, "of": held_out_of}}
         request |= {} if margin is None else {"equivalence_margin": margin}
         raise typer.Exit(run(Options(url, request, out, json, require)))

@@ -6,7 +6,6 @@ import logging
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.database.clock import Clock, database_time
 from app.database.engine import Database
@@ -14,7 +13,6 @@ from app.database.tables import Adaptation, Workload
 from app.drift import repository, steps
 from app.drift.schemas import AdaptationRead, DriftRead, DriftResponse
 from app.errors import FieldError, Invalid
-from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
@@ -59,8 +57,7 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
     """Say how drifts are to be answered from now on; an answer that goes on goes on as it began.
 
     Raises:
-        Invalid: the workload has no default role, in which an agent could be promoted, or its kind watches nothing
-            that an agent could be trained anew for.
+        Invalid: the workload's kind watches nothing that an agent could be trained anew for.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -71,15 +68,11 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
 
 
 def _check(workload: Workload, response: DriftResponse) -> None:
-    lacks = ""
-    if DEFAULT_ROLE not in agents.roles(workload):
-        lacks = f"{workload.name!r} has a policy for each of several roles"
-    elif not KINDS[workload.kind].simulated:
-        lacks = f"workloads of kind {workload.kind} have no domain model to leave"
     if response.algorithm == ONLINE:
         message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
         raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
-    if lacks:
+    if not KINDS[workload.kind].simulated:
+        lacks = f"workloads of kind {workload.kind} have no domain model to leave"
         raise Invalid(f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")])
 
 

@@ -6,7 +6,7 @@ however often it is tried, it is taken once, and what it makes (a sample, a job,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from app.drift.detector import Notice, restored
 from app.drift.realised import BLOCK, Comparison, compared, means
 from app.drift.schemas import DriftResponse
 from app.jobs import service as jobs
-from app.kinds.contract.engine import DEFAULT_ROLE
 from app.samples import service as samples
 from app.workloads import repository as workload_rows
 
@@ -45,6 +44,13 @@ class Context(NamedTuple):
     def response(self) -> DriftResponse:
         """What was asked for when it began."""
         return DriftResponse.model_validate(self.adaptation.request)
+
+    @property
+    def answering(self) -> Mapping[str, int | None]:
+        """Who answered when the training began: by role, versions; None for a heuristic."""
+        figures = next(step["figures"] for step in self.adaptation.steps if step["state"] == "training")
+        found: dict[str, int | None] = figures["answering"]
+        return found
 
     def go_on(self, state: str, why: str, **figures: Any) -> None:
         """Enter a state."""
@@ -81,7 +87,7 @@ def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | N
         request=response.model_dump(mode="json"),
         run_id=first.run.id,
         notice=_plain(first.notice),
-        predecessor=workload.champion(DEFAULT_ROLE),
+        predecessor=agents.newest(agents.rivals(workload)),
         marks={},
         steps=[],
         created_at=now,
@@ -112,7 +118,7 @@ def _new(session: Session, workload: Workload, response: DriftResponse) -> list[
 
 def _model_version(session: Session, workload: Workload) -> int | None:
     """Of the domain model that decisions go by: the champion's, else the newest."""
-    champion = workload.champion(DEFAULT_ROLE)
+    champion = agents.newest(agents.rivals(workload))
     agent = None if champion is None else agent_rows.find(session, workload.id, champion)
     return models.latest_version(session, workload.id) if agent is None else agent.model_version
 
@@ -157,7 +163,8 @@ def fitted(on: Context) -> None:
     if result is None:
         return
     model, response = int(result["model"]), on.response
-    champion = on.workload.champion(DEFAULT_ROLE)
+    answering = agents.rivals(on.workload)
+    champion = agents.newest(answering)
     agent = None if champion is None else agent_rows.find(on.session, on.workload.id, champion)
     request = TrainRequest(
         algorithm=response.algorithm or ("auto" if agent is None or agent.algorithm == ONLINE else agent.algorithm),
@@ -169,7 +176,8 @@ def fitted(on: Context) -> None:
     )
     on.adaptation.model_version, on.adaptation.predecessor = model, champion
     job = _queue(on, "train", request.model_dump(mode="json"))
-    on.go_on("training", f"domain model {model} was fitted", algorithm=request.algorithm, job=job.id)
+    why = f"domain model {model} was fitted"
+    on.go_on("training", why, algorithm=request.algorithm, job=job.id, answering=answering)
 
 
 def trained(on: Context) -> None:
@@ -193,7 +201,7 @@ def trained(on: Context) -> None:
 def shadowed(on: Context) -> None:
     """Enough decisions as a shadow, none of which failed or lost: the agent answers from now on."""
     version, needed = on.adaptation.agent_version, on.response.shadow_decisions
-    if on.workload.champion(DEFAULT_ROLE) != on.adaptation.predecessor:
+    if agents.rivals(on.workload) != on.answering:
         on.end("superseded", "another agent was promoted meanwhile")
         workload_rows.bump(on.session, on.workload.id)
         return
@@ -218,7 +226,8 @@ def shadowed(on: Context) -> None:
         on.end("rejected", f"agent {version}: {why}", **figures)
         return
     why = f"drift of {on.adaptation.notice['stream']}: agent {version} decided {len(seen)} times as a shadow"
-    agents.install(on.session, on.workload, Change(version, on.adaptation.predecessor, why, "drift", figures))
+    for role, before in on.answering.items():
+        agents.install(on.session, on.workload, Change(version, before, why, "drift", figures), role)
     on.go_on("watched", why, **figures)
 
 
@@ -242,7 +251,7 @@ def _lost(on: Context, found: list[list[Any]]) -> str:
 def watched(on: Context) -> None:
     """The agent has answered for the window: it is kept, or what was before it answers again."""
     version, before = on.adaptation.agent_version, on.adaptation.predecessor
-    if on.workload.champion(DEFAULT_ROLE) != version:
+    if set(agents.rivals(on.workload).values()) != {version}:
         on.end("superseded", "another agent was promoted, or this one taken back, by hand")
         return
     blocks = [block for run in repository.runs(on.session, on.workload.id) for block in restored(run.drift).blocks]
@@ -261,8 +270,9 @@ def watched(on: Context) -> None:
         on.end("kept", f"agent {version} reaches what was expected", **figures)
         return
     why = f"agent {version} is taken back: {why}"
-    earlier_champion = None if before is None else agents.before(on.session, on.workload, DEFAULT_ROLE, before)
-    agents.install(on.session, on.workload, Change(before, earlier_champion, why, "drift", figures))
+    for role, previous in on.answering.items():
+        rollback_to = None if previous is None else agents.before(on.session, on.workload, role, previous)
+        agents.install(on.session, on.workload, Change(previous, rollback_to, why, "drift", figures), role)
     on.end("rolled_back", why, **figures)
 
 

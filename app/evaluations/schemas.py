@@ -55,12 +55,18 @@ EquivalenceMargin = Annotated[
 
 
 class HeldOut(BaseModel):
-    """Executions that the held-out domain model of level L3 is fitted on, and the first one is not."""
+    """What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload."""
 
     model_config = ConfigDict(extra="forbid")
 
     share: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.25, description="Share of the executions; those that came after the agents' model are taken first."
+    )
+    of: str = Field(
+        default="executions",
+        max_length=40,
+        description="Of what a share is kept back: `executions`, or what else the workload's kind can hold out "
+        "(`users` of kind `inference`).",
     )
     executions: Executions | None = Field(default=None, description="Names of executions, instead of a share.")
 

@@ -15,7 +15,15 @@ from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.evaluations import repository
-from app.evaluations.schemas import CHAMPION, NEWEST, EvaluationRead, EvaluationReport, EvaluationRequest, Verdict
+from app.evaluations.schemas import (
+    CHAMPION,
+    NEWEST,
+    EvaluationRead,
+    EvaluationReport,
+    EvaluationRequest,
+    HeldOut,
+    Verdict,
+)
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import listing
@@ -45,7 +53,7 @@ def request_evaluation(
             "agents": _versions(session, workload, request.agents),
             "model": _model(session, workload, request.model),
         }
-        _check_executions(session, workload, request.held_out.executions)
+        _check_held_out(session, workload, request.held_out)
         job = jobs.create(session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=tenant)
         answer = jobs.read(job, workload.name)
         record(session, answer)
@@ -96,9 +104,16 @@ def _model(session: Session, workload: Workload, requested: int | None) -> int |
     return newest if requested is None else requested
 
 
-def _check_executions(session: Session, workload: Workload, names: Sequence[str] | None) -> None:
+def _check_held_out(session: Session, workload: Workload, request: HeldOut) -> None:
+    names, possible = request.executions, KINDS[workload.kind].training.held_out
+    if request.of not in possible:
+        message = f"must be one of {', '.join(possible)} for workloads of kind {workload.kind!r}"
+        raise Invalid(f"what is held out {message}", errors=[FieldError("/held_out/of", message, request.of)])
     if names is None:
         return
+    if request.of != "executions":
+        message = f"names executions, and {request.of} are to be held out: give a share"
+        raise Invalid(f"held_out.executions {message}", errors=[FieldError("/held_out/executions", message, names[0])])
     known = repository.known(session, workload.id, names)
     message = f"must be the name of an execution of {workload.name!r}"
     unknown = [

@@ -108,7 +108,8 @@ class Reporter:
         self._pending: list[Item] = []
         self._moving: set[str] = set()
         self._writers = [database.writer() for _ in range(1 if database.is_sqlite else CONCURRENT)]
-        self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH)
+        self._in_flight, self._sharing = 0, len(self._writers)
+        self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH, self._share)
         sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
         self._resting: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(len(self._writers), thread_name_prefix="report-writer")
@@ -204,6 +205,10 @@ class Reporter:
         if self._writers and any(item.live.id not in self._moving for item in self._pending):
             self._gathering.arrived()
 
+    def _share(self) -> int:
+        """How many reports a batch is to have, so that each writer has one and none waits for company."""
+        return -(-self._in_flight // self._sharing)
+
     def _flush(self) -> None:
         if not self._writers:
             return
@@ -250,6 +255,7 @@ class Reporter:
         if self._resting is not None:
             self._resting.cancel()
         self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+        self._in_flight = len(self._pending) + len(self._moving)
         self._moving.difference_update(item.live.id for item in ready)
         failure = done.exception()
         outcome = {} if failure else done.result()
@@ -358,7 +364,7 @@ def _watch(item: Item, now: datetime) -> None:
         item.drift = before
         return
     snapshot = item.compiled.snapshot
-    report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.agent_version)
+    report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.answering)
     item.drift = observed(before, residuals, report)
     notices = new_notices(before, item.drift)
     if notices:

@@ -150,7 +150,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
     spec = read_spec(workload.spec)
     with database.reading() as session:
         stored = {role: agents.artifact(session, workload.id, one.version) for role, one in workload.champions.items()}
-        agent = stored.get(DEFAULT_ROLE)
+        agent = max((one for one in stored.values() if one is not None), key=lambda one: one.version, default=None)
         version = adaptations.shadow(session, workload.id)
         tried = None if version is None else agents.artifact(session, workload.id, version)
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)

@@ -12,15 +12,17 @@ NOT_REQUESTED = "not asked for"
 
 
 class Chosen(NamedTuple):
-    """Names of the executions that are held out, and how many of them nothing that is judged has learned from."""
+    """Names of the executions (or ``of`` what else) that are held out, and how many nothing judged has learned from."""
 
     names: tuple[str, ...]
     unseen: int
+    of: str = "executions"
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
         """The evaluation's report of them; ``reason``: why L3 is unavailable all the same, ``note``: a remark."""
         names = list(self.names[:MOST_NAMES])
-        return {"executions": len(self.names), "unseen": self.unseen, "names": names, "reason": reason, "note": note}
+        count = {"of": self.of, self.of: len(self.names)}
+        return {**count, "unseen": self.unseen, "names": names, "reason": reason, "note": note}
 
 
 class KeptBack(NamedTuple):

@@ -103,7 +103,7 @@ def held_out(
     seen_until = max(moments, default=None)
     stored = evaluations.stored(session, row.id)
     unseen = frozenset(one.name for one in stored if seen_until is None or one.created_at > seen_until)
-    return HoldOut(request.executions, request.share, unseen)
+    return HoldOut(request.executions, request.share, unseen, request.of)
 
 
 def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:

@@ -34,13 +34,17 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
-            agent = _trained(service, options, notes)
+            result = _ended(service, options, notes)
+            agent = _agent(service, options, result)
     except KeyboardInterrupt:
         notes.print("interrupted: the training is cancelled")
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"))
         return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+    if agent is None:
+        notes.print(Text(f"no window brought a better agent; of the last one: {result['last']['reason']}"))
+        return UNMET if options.require_promoted else DONE
     if options.as_json:
         output.print(json.dumps(agent, indent=1), soft_wrap=True, markup=False, highlight=False)
     else:
@@ -60,18 +64,27 @@ def drawn(agent: Json, file: Path | None, notes: Console) -> bool:
     return True
 
 
-def _trained(service: Service, options: Options, notes: Console) -> Json:
-    """The agent, once it is trained; the training is cancelled where nobody waits for it any more."""
+def _ended(service: Service, options: Options, notes: Console) -> Json:
+    """What came of the training; it is cancelled where nobody waits for it any more."""
     request = {name: value for name, value in options.request.items() if value is not None}
-    path = f"/workloads/{options.workload}/agents"
-    job = service.call("POST", path, json=request)
+    job = service.call("POST", _agents(options), json=request)
     try:
-        ended = bar.follow(notes, "train", service.follow(job["id"]), words)
+        result: Json = bar.follow(notes, "train", service.follow(job["id"]), words)["result"]
     except KeyboardInterrupt:
         with suppress(RefusedError):  # it has ended meanwhile
             service.call("POST", f"/jobs/{job['id']}/cancel")
         raise
-    return service.call("GET", f"{path}/{ended['result']['agent']}")
+    return result
+
+
+def _agent(service: Service, options: Options, result: Json) -> Json | None:
+    """The agent, of a training that went on the last one; None where no window brought one."""
+    version = result["agent"]
+    return None if version is None else service.call("GET", f"{_agents(options)}/{version}")
+
+
+def _agents(options: Options) -> str:
+    return f"/workloads/{options.workload}/agents"
 
 
 def words(event: Json) -> str:
@@ -81,6 +94,8 @@ def words(event: Json) -> str:
         several = event.get("trials", 1) > 1
         parts[1] = f"{event['algorithm']} seed {event['seed']}" if several else event["algorithm"]
         parts += [text.format(event[name]) for name, text in FIGURES.items() if event.get(name) is not None]
+    if event.get("last"):
+        parts.append(f"window {event['windows']}: {event['last']['verdict']}")
     return ", ".join(part for part in parts if part)
 
 

@@ -34,6 +34,11 @@ class Layout:
         """Where each node stands."""
         return {name: position for position, name in enumerate(self.nodes)}
 
+    @cached_property
+    def queue_index(self) -> dict[str, int]:
+        """Where each queue stands."""
+        return {name: position for position, name in enumerate(self.queues)}
+
     @property
     def known_nodes(self) -> str:
         """What the name of a node must be, in words."""

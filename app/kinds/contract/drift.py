@@ -15,6 +15,7 @@ from typing import NamedTuple
 FACTORS = (1.2, 2.0, 1 / 1.2, 1 / 2.0)
 """By which quantities may have drifted beyond what is tolerated: up, and down."""
 _LOGS = tuple(log(factor) for factor in FACTORS)
+_LITTLE_UP, _MUCH_UP, _LITTLE_DOWN, _MUCH_DOWN = _LOGS
 LEAST_VARIATION = 1e-9
 
 
@@ -28,7 +29,7 @@ class Residual(NamedTuple):
     """
 
     stream: str
-    evidence: tuple[float, ...]
+    evidence: tuple[float, float, float, float]
     measured: float
     expected: float
 
@@ -69,12 +70,14 @@ def counted(stream: str, count: float, expected: float, variation: float, tolera
         tolerated: factor by which the mean may be off, either way, at least 1.
     """
     spread = max(variation, LEAST_VARIATION)
-    evidence = []
-    for factor, logs in zip(FACTORS, _LOGS, strict=True):
+
+    def of(factor: float, logs: float) -> float:
         bound = expected * (tolerated if factor > 1 else 1 / tolerated)
         wider = log1p((factor - 1) * bound * spread / (1 + bound * spread))
-        evidence.append(count * (logs - wider) - wider / spread)
-    return Residual(stream, tuple(evidence), count, expected)
+        return count * (logs - wider) - wider / spread
+
+    little_up, much_up, little_down, much_down = map(of, FACTORS, _LOGS)
+    return Residual(stream, (little_up, much_up, little_down, much_down), count, expected)
 
 
 def measured(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
@@ -87,6 +90,11 @@ def measured(stream: str, logs: float, number: int, spread: float, tolerated: fl
         tolerated: natural log of the factor by which all may be off together, either way, at least 0.
         ratio: sum of what was measured over what was expected.
     """
-    precision, up, down = 1 / spread**2, logs - number * tolerated, logs + number * tolerated
-    evidence = [precision * own * ((up if own > 0 else down) - number * own / 2) for own in _LOGS]
-    return Residual(stream, tuple(evidence), ratio, float(number))
+    precision, up, down, half = 1 / (spread * spread), logs - number * tolerated, logs + number * tolerated, number / 2
+    evidence = (
+        precision * _LITTLE_UP * (up - half * _LITTLE_UP),
+        precision * _MUCH_UP * (up - half * _MUCH_UP),
+        precision * _LITTLE_DOWN * (down - half * _LITTLE_DOWN),
+        precision * _MUCH_DOWN * (down - half * _MUCH_DOWN),
+    )
+    return Residual(stream, evidence, ratio, float(number))

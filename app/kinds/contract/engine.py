@@ -61,6 +61,11 @@ class Snapshot:
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     shadow: "Shadow | None" = None
 
+    @property
+    def answering(self) -> int | None:
+        """Version of the champion, of several roles' the newest; None when heuristics answer in all of them."""
+        return max((one.version for one in self.policies.values()), default=self.agent_version)
+
 
 @dataclass(frozen=True, eq=False)
 class Shadow:

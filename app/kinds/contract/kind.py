@@ -70,7 +70,7 @@ class Description(NamedTuple):
 
 
 class TrainingOptions(NamedTuple):
-    """What requests for trainings may say.
+    """What requests for trainings and evaluations may say.
 
     Attributes:
         algorithms: names that apply; None: every registered algorithm.
@@ -78,6 +78,7 @@ class TrainingOptions(NamedTuple):
         experts: what can be imitated.
         own: names of algorithms beside the registered ones that are the kind's own.
         online: whether agents can go on learning from what runs have just reported.
+        held_out: what level L3 of an evaluation can keep back a share of.
     """
 
     algorithms: Sequence[str] | None = None
@@ -85,6 +86,7 @@ class TrainingOptions(NamedTuple):
     experts: Sequence[str] = ()
     own: Sequence[str] = ()
     online: bool = False
+    held_out: Sequence[str] = ("executions",)
 
 
 class Example(NamedTuple):

@@ -25,6 +25,7 @@ WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public
 REACHED = "response_quality"
 SECONDS_OF, ARRIVALS_OF = "seconds.", "arrivals."
 LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks have a say in what is measured
+_NOTHING = (0.0, 0, 0.0, 0.0)
 LARGEST_LOG = 3.0  # a batch that took twenty times as long tells no more than that
 
 
@@ -54,7 +55,7 @@ class Watch:
         return Residuals(self.streams, found, Reached(REACHED, ledger.worth, ledger.judged))
 
     def _seconds(self, ledger: Ledger, report: EncodedReport) -> list[Residual]:
-        sums = dict[int, list[float]]()
+        sums = dict[int, tuple[float, int, float, float]]()
         for (place, batch), told in zip(ledger.ended, report.finished, strict=True):
             own = told.variant is None or told.variant == self._layout.variants[batch.variant]
             if not own or batch.until <= batch.started or told.at <= batch.started:
@@ -66,11 +67,10 @@ class Watch:
             else:
                 one = log(told.seconds) - centre
             one = min(max(one, -LARGEST_LOG), LARGEST_LOG)
-            total = sums.setdefault(batch.variant, [0.0, 0.0, 0.0, 0.0])
-            for i, value in enumerate((one, 1.0, exp(one), off)):
-                total[i] += value
+            logs, number, ratio, tolerated = sums.get(batch.variant, _NOTHING)
+            sums[batch.variant] = logs + one, number + 1, ratio + exp(one), tolerated + off
         return [
-            measured(self._names[variant], logs, int(number), self._spread[variant], off / number, ratio)
+            measured(self._names[variant], logs, number, self._spread[variant], off / number, ratio)
             for variant, (logs, number, ratio, off) in sums.items()
         ]
 

@@ -27,7 +27,7 @@ class InferenceKind:
     samples, engine = InferenceSamples, InferenceEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, BatchPrediction, predict)
-    training = TrainingOptions(own=(ALGORITHM,), online=True)
+    training = TrainingOptions(own=(ALGORITHM,), online=True, held_out=("executions", "users"))
     simulated = True
     example = EXAMPLE
 

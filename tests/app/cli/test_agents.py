@@ -1,12 +1,16 @@
 """`steward agent show` starts what learns as a child, and hands its answer on; what can't be drawn is refused."""
 
+from __future__ import annotations
+
 import subprocess
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
 
 import pytest
 from typer.testing import CliRunner
 
 from app.cli.main import cli
-from app.cli.options import SUFFIXES
+from app.cli.options import DONE, SUFFIXES, UNMET
 from workers.evaluation.report import plot
 
 
@@ -41,3 +45,44 @@ def test_what_may_be_asked_for_is_what_can_be_drawn() -> None:
 def test_a_version_is_a_number_or_a_role() -> None:
     found = CliRunner().invoke(cli, ["agent", "report", "w", "best"])
     assert (found.exit_code, "champion or newest" in found.output) == (2, True)
+
+
+class Trained:
+    """A service that trains at once: what it was asked for, and that no window brought an agent."""
+
+    asked: ClassVar[list[Any]] = []
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def call(self, method: str, path: str, json: Any) -> dict[str, str]:
+        self.asked.append((method, path, json))
+        return {"id": "j1"}
+
+    def follow(self, job: str) -> Iterator[dict[str, Any]]:
+        yield {"id": job, "state": "succeeded", "result": {"agent": None, "last": {"reason": "nothing was better"}}}
+
+
+@pytest.mark.parametrize(("required", "status"), [([], DONE), (["--require-promoted"], UNMET)])
+def test_a_training_that_goes_on_is_asked_for_window_by_window(
+    required: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.cli.remote.train.Service", Trained)
+    windows = ["--window", "60", "--window-steps", "9000", "--windows", "4"]
+    found = CliRunner().invoke(cli, ["train", "w", "--algorithm", "online", *windows, *required])
+    method, path, request = Trained.asked[-1]
+    assert (method, path, request["algorithm"]) == ("POST", "/workloads/w/agents", "online")
+    assert request["online"] == {"window_seconds": 60.0, "steps": 9_000, "windows": 4}
+    assert (found.exit_code, "nothing was better" in found.output) == (status, True)
+
+
+def test_windows_are_not_spoken_of_where_they_were_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.remote.train.Service", Trained)
+    CliRunner().invoke(cli, ["train", "w"])
+    assert "online" not in Trained.asked[-1][2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from app.database.tables import Job
 from app.domain_models import service as domain_models
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import ServiceModel
-from app.policies.artifact import save
+from app.kinds.inference.per_user import clients
+from app.kinds.inference.spec import InferenceSpec
+from app.policies.artifact import save, save_roles
 from app.policies.network import NetworkPolicy
 from app.workloads import service as workloads
 from tests.app.kinds.inference.runs import model
@@ -30,18 +33,22 @@ SPEC = spec(
     users=[{"name": "web", "quality": QUALITY}],
 )
 LAYOUT = Layout(SPEC)
+EACH = SPEC.model_copy(
+    update={"policies": "per_user", "users": (*SPEC.users, SPEC.users[0].model_copy(update={"name": "mobile"}))}
+)
+"""The same for two users, each with an agent of its own; the second one asks for nothing."""
 
 
-def registered(database: Database) -> str:
+def registered(database: Database, given: InferenceSpec = SPEC) -> str:
     """The workload, and a model that says that batches take 20 ms."""
-    workloads.register(database, TENANT, SPEC)
-    publish_model(database, 1.0)
+    workloads.register(database, TENANT, given)
+    publish_model(database, 1.0, given)
     return NAME
 
 
-def publish_model(database: Database, slower: float) -> int:
+def publish_model(database: Database, slower: float, given: InferenceSpec = SPEC) -> int:
     """A model by which batches take so much longer; its version."""
-    known = model(LAYOUT)
+    known = model(Layout(given))
     seconds = known.log_seconds + np.log(slower)
     belief = ServiceModel(seconds, np.full(1, 0.1), known.rate, known.variation, known.measured)
     with database.session() as session:
@@ -49,21 +56,34 @@ def publish_model(database: Database, slower: float) -> int:
         return domain_models.publish(session, row.id, 1, {}, belief.to_bytes())
 
 
-def artifact(*, waits: bool) -> bytes:
-    """A policy that starts whatever it can, or nothing."""
-    bias = np.arange(LAYOUT.actions, dtype=np.float32)
+def artifact(*, waits: bool, given: InferenceSpec = SPEC) -> bytes:
+    """A policy that starts whatever it can, or nothing; one for each user where each has its own."""
+    if given.policies == "one":
+        return _saved(LAYOUT.entries, LAYOUT.actions, waits)
+    each = clients(Layout(given))
+    return save_roles({name: _saved(own.entries, own.actions, waits) for name, own in each.items()})
+
+
+def _saved(entries: Sequence[str], actions: int, waits: bool) -> bytes:
+    bias = np.arange(actions, dtype=np.float32)
     bias[WAIT] = 99.0 if waits else -99.0
-    arrays = {"advantage.weight": np.zeros((LAYOUT.actions, len(LAYOUT.entries)), np.float32), "advantage.bias": bias}
+    arrays = {"advantage.weight": np.zeros((actions, len(entries)), np.float32), "advantage.bias": bias}
     config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
-    return save(NetworkPolicy.build(config, {**arrays}), "inference", LAYOUT.entries, LAYOUT.actions, {})
+    return save(NetworkPolicy.build(config, {**arrays}), "inference", entries, actions, {})
 
 
 def publish_agent(
-    database: Database, model_version: int, *, waits: bool = False, good: bool = True, **more: Any
+    database: Database,
+    model_version: int,
+    *,
+    waits: bool = False,
+    good: bool = True,
+    given: InferenceSpec = SPEC,
+    **more: Any,
 ) -> int:
     """An agent as a worker publishes it that was asked not to promote it; its version."""
     report = {"algorithm": "dqn", "good_enough": good, "reason": "as planted", **more}
-    trained = Trained(1, model_version, "dqn", 0, report, artifact(waits=waits), False, "as planted")
+    trained = Trained(1, model_version, "dqn", 0, report, artifact(waits=waits, given=given), False, "as planted")
     with database.session() as session:
         return agents.publish(session, workloads.require(session, TENANT, NAME).id, trained)
 

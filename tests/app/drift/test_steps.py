@@ -12,8 +12,9 @@ from sqlalchemy import select
 from app.database.engine import Database
 from app.database.tables import Adaptation, Execution, Job
 from app.drift import service, steps
+from app.kinds.inference.spec import InferenceSpec
 from tests.app.both import on_both
-from tests.app.drift.serving import NAME, SPEC, Served, finish, publish_agent, publish_model, registered
+from tests.app.drift.serving import EACH, NAME, SPEC, Served, finish, publish_agent, publish_model, registered
 from tests.app.runs.reporting import start
 
 RESPONSE = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
@@ -22,9 +23,9 @@ PROMISED = [
 ]
 
 
-def noticed(client: TestClient, database: Database, **changed: Any) -> Served:
+def noticed(client: TestClient, database: Database, given: InferenceSpec = SPEC, **changed: Any) -> Served:
     """A run of a workload that answers drifts, which has noticed one."""
-    registered(database)
+    registered(database, given)
     assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE | changed).status_code == 200
     served = Served(database, start(database, NAME))
     served.go(130)
@@ -38,12 +39,14 @@ def state(client: TestClient) -> dict[str, Any]:
     return found
 
 
-def tried(client: TestClient, database: Database, *, waits: bool = False, **more: Any) -> None:
+def tried(
+    client: TestClient, database: Database, *, waits: bool = False, given: InferenceSpec = SPEC, **more: Any
+) -> None:
     """From the notice to an agent that is a shadow."""
     assert service.step(database) == 1
-    finish(database, state(client)["job"], model=publish_model(database, 1.8))
+    finish(database, state(client)["job"], model=publish_model(database, 1.8, given))
     assert service.step(database) == 1
-    finish(database, state(client)["job"], agent=publish_agent(database, 2, waits=waits, **more))
+    finish(database, state(client)["job"], agent=publish_agent(database, 2, waits=waits, given=given, **more))
     assert service.step(database) == 1
     assert state(client)["state"] == "shadow"
 
@@ -229,11 +232,41 @@ def test_the_sample_of_a_part_goes_when_the_run_ends(client: TestClient, databas
     assert [one["execution"] for one in found] == [served.run]
 
 
-def test_a_workload_with_a_policy_for_each_user_can_not_ask_for_it(client: TestClient, database: Database) -> None:
-    fair = {**SPEC.model_dump(mode="json"), "name": "fair", "policies": "per_user"}
-    assert client.post("/workloads", json=fair).status_code == 201
-    answer = client.put("/workloads/fair/drift", json={"respond": "retrain"})
-    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/respond")
+def champions(client: TestClient) -> dict[str, int]:
+    found: dict[str, int] = client.get(f"/workloads/{NAME}").json()["champions"]
+    return found
+
+
+@pytest.mark.parametrize(("waits", "end"), [(False, "kept"), (True, "rolled_back")])
+def test_users_agents_are_tried_promoted_and_taken_back_together(
+    client: TestClient, database: Database, waits: bool, end: str
+) -> None:
+    registered(database, EACH)
+    before = publish_agent(database, 1, given=EACH)
+    assert client.post(f"/workloads/{NAME}/agents/{before}/promote", json={"role": "web"}).status_code == 200
+    assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE).status_code == 200
+    served = Served(database, start(database, NAME))
+    served.go(130)
+    assert any("drift" in decision for decision in served.go(60, 1.8))
+    tried(client, database, waits=waits, given=EACH)
+    assert {decision["shadow"]["agent"] for decision in served.go(25, 1.8)} == {2}
+    service.step(database)
+    assert champions(client) == {"web": 2, "mobile": 2}
+    assert {decision["agent"] for decision in served.go(270, 1.8)} == {2}
+    service.step(database)
+    done = state(client)
+    assert (done["state"], done["predecessor"]) == (end, before)
+    assert champions(client) == ({"web": before} if waits else {"web": 2, "mobile": 2})
+
+
+def test_a_user_whose_agent_is_changed_by_hand_meanwhile_keeps_it(client: TestClient, database: Database) -> None:
+    served = noticed(client, database, EACH)
+    tried(client, database, given=EACH)
+    other = publish_agent(database, 2, given=EACH)
+    assert client.post(f"/workloads/{NAME}/agents/{other}/promote", json={"role": "mobile"}).status_code == 200
+    served.go(25, 1.8)
+    service.step(database)
+    assert (state(client)["state"], champions(client)) == ("superseded", {"mobile": other})
 
 
 def test_what_goes_on_training_is_no_answer(client: TestClient, database: Database) -> None:

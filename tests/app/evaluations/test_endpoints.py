@@ -46,7 +46,7 @@ def test_an_evaluation_is_a_job_with_agents_and_model_settled(
         "episodes": 256,
         "seed": 0,
         "model": 2,
-        "held_out": {"share": 0.25, "executions": None},
+        "held_out": {"share": 0.25, "of": "executions", "executions": None},
         "equivalence_margin": 0.01,
     }
 
@@ -78,6 +78,7 @@ def test_agents_are_named_by_version_or_by_role(
         ({"held_out": {"share": 1.0}}, "/held_out/share", "less than 1"),
         ({"held_out": {"executions": ["a", "b"]}}, "/held_out/executions/1", "must be the name of an execution"),
         ({"held_out": {"executions": ["a", "a"]}}, "/held_out/executions", "each execution once"),
+        ({"held_out": {"of": "users"}}, "/held_out/of", "must be one of executions"),
         ({"colour": "red"}, "/colour", "not permitted"),
     ],
 )

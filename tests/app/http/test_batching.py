@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from app.http.batching import MicroBatch
+import pytest
+
+from app.http.batching import PATIENCE_SECONDS, RETURN_SECONDS, Gathering, MicroBatch
 
 
 def test_what_arrives_together_is_evaluated_together() -> None:
@@ -34,3 +36,55 @@ def test_one_bad_item_fails_alone() -> None:
     found = asyncio.run(run())
     assert [found[0], *found[2:]] == [b"6", b"3", b"2"]
     assert isinstance(found[1], ZeroDivisionError)
+
+
+class Arrivals:
+    """A gathering into which what comes is counted, on a clock of its own."""
+
+    def __init__(self, usual: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.come, self.seconds, self.flushed = 0, 0.0, list[int]()
+        self.gathering = Gathering(lambda: self.come, self._flush, 8, lambda: usual)
+        monkeypatch.setattr("app.http.batching.time.perf_counter", lambda: self.seconds)
+
+    def arrive(self) -> None:
+        self.come += 1
+        self.gathering.arrived()
+
+    def _flush(self) -> None:
+        self.flushed.append(self.come)
+        self.come = 0
+
+
+async def _turns() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_what_usually_comes_together_is_waited_for_but_not_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrivals = Arrivals(3, monkeypatch)
+    arrivals.arrive()
+    await _turns()
+    assert not arrivals.flushed
+    arrivals.seconds = RETURN_SECONDS
+    await _turns()
+    assert arrivals.flushed == [1]
+
+
+async def test_as_many_as_usual_wait_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrivals = Arrivals(2, monkeypatch)
+    arrivals.arrive()
+    arrivals.arrive()
+    await asyncio.sleep(0)
+    assert arrivals.flushed == [2]
+
+
+async def test_more_keep_being_waited_for_while_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrivals = Arrivals(8, monkeypatch)
+    arrivals.seconds = RETURN_SECONDS
+    for _ in range(5):
+        arrivals.arrive()
+        await asyncio.sleep(0)
+    assert not arrivals.flushed
+    arrivals.seconds += PATIENCE_SECONDS
+    await _turns()
+    assert arrivals.flushed == [5]

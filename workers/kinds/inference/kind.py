@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.kinds.inference.adaptive import ALGORITHM
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import Evaluation, Fitted
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -160,6 +160,25 @@ class LearnedInference(SimulatedKind):
         from workers.kinds.inference.evaluation.hold_out import kept_back
 
         return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
+
+    def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
+        """See ``LearnedKind``; where users are held out, L3 follows the domain model with them in others' places."""
+        from app.kinds.inference.model import ServiceModel
+        from workers.kinds.inference.evaluation.hold_out import LONELY, USERS, exchanged, users_kept_back
+
+        if held_out is None or held_out.of != USERS:
+            return super().evaluation(workload, held_out, seed)
+        users = [user.name for user in workload.spec.users]
+        chosen = users_kept_back(users, workload.samples, held_out, seed)
+        if not chosen.names:
+            return Evaluation(self.problem(workload, (), LONELY), chosen.report(LONELY, None))
+        models = exchanged(ServiceModel.from_bytes(workload.model), users, chosen.names, seed)
+        note = (
+            f"In L3 {', '.join(chosen.names)} and other users change places; "
+            f"no agent's model knew a request of {chosen.unseen} of {len(chosen.names)}."
+        )
+        problem = self.problem(workload, [model.to_bytes() for model in models], "")
+        return Evaluation(problem, chosen.report(None, note))
 
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> InferenceProblem:
         """See ``SimulatedKind``."""

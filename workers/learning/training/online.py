@@ -1,7 +1,8 @@
 """A training that goes on: one learner, which after each window of time learns from what was met in it, and is judged.
 
 A window is a ``TrainingProblem`` of its own: what is learned in and what is judged on are parts of it that have nothing
-in common. Parameters and the optimiser's state go on from window to window; remembered transitions do not.
+in common. Parameters and the optimiser's state go on from window to window; remembered transitions do not, nor does the
+average of parameters that is exported, which is of one window's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import ONLINE, Request
 from workers.learning.training.trial import Trial
 
+ANEW = {"averaging": False}
 NO_PLAN = Planned(why_not="nothing is planned for a window")
 
 
@@ -77,4 +79,5 @@ def _kept(agent: Agent) -> bytes:
 
 
 def _restore(agent: Agent, learner: bytes) -> None:
-    agent.restore(*blob.unpack(learner))
+    arrays, values = blob.unpack(learner)
+    agent.restore(arrays, {**values, **ANEW})

@@ -28,6 +28,17 @@ class Outlook(Protocol):
         """Progress a second on so many GPUs, [J, R] for [R]; nothing where a job can't use so many."""
         ...
 
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """Seconds until each job is finished on so many GPUs of its own, [J, K]; infinite where it can't be."""
+        ...
+
+
+def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
+    """``Outlook.seconds_left`` by its other answers, at their batch sizes."""
+    with np.errstate(invalid="ignore"):
+        left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
+    return np.where(np.isnan(left), np.inf, left)
+
 
 class Situation(NamedTuple):
     """A moment at which GPUs are given to J jobs on N nodes.

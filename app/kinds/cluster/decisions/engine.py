@@ -1,4 +1,4 @@
-"""The engine of kind ``cluster``; its contract is ``app.kinds.contract.engine``. The layout's heuristic answers."""
+"""The engine of kind ``cluster``; its contract is ``app.kinds.contract.engine``."""
 
 from __future__ import annotations
 
@@ -8,28 +8,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.decide import Change, decide
-from app.kinds.cluster.live.report import ClusterReport
-from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
+from app.kinds.cluster.live.report import EncodedReport, decode
+from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack, weight
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.kind import RunStart
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
 from app.kinds.contract.text import timestamp
-
-HEURISTIC = "priority"
-RUN_BYTES, JOB_BYTES = 2_000, 400
-"""Of what holds them, about; a job's nodes beside that."""
-
-
-class Compiled:
-    """A snapshot ready to decide with."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.layout: Layout = snapshot.layout
 
 
 class Told(NamedTuple):
@@ -55,31 +41,28 @@ class ClusterEngine(DecidedInRuns):
         state = begin(compiled.layout)
         return Answered(_encoded(compiled, Told(run, None, state, ()), now), state)
 
-    def decode(self, body: bytes) -> dict[str, Any]:
-        """A report as plain values, with what it leaves out.
+    def decode(self, body: bytes) -> EncodedReport:
+        """Jobs that came, went on and left, and nodes.
 
         Raises:
             ValidationError, InvalidInput: it is none.
         """
-        place = deep_place(body)
-        if place is not None:
-            raise InvalidInput([FieldIssue(place, TOO_DEEP, None)])
-        return ClusterReport.model_validate_json(body, strict=True).model_dump(mode="json")
+        return decode(body)
 
-    def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: dict[str, Any]) -> ClusterState:  # noqa: ARG002
+    def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: EncodedReport) -> ClusterState:  # noqa: ARG002
         """The state after the report.
 
         Raises:
             InvalidInput: it names what the workload hasn't, or asks for what can't be.
             Contradiction: it contradicts the reports before.
         """
-        return advance(compiled.layout, state, ClusterReport.model_validate(report))
+        return advance(compiled.layout, state, report)
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Each run by itself, in the order of ``pending``."""
         answers = []
         for one in pending:
-            state, changes = decide(compiled.layout, one.report, compiled.layout.heuristic)
+            state, changes = decide(compiled.layout, one.report, compiled.advice(one.report))
             answers.append(Answered(_encoded(compiled, Told(one.run, one.iteration, state, changes), now), state))
         return answers
 
@@ -93,7 +76,7 @@ class ClusterEngine(DecidedInRuns):
 
     def weight(self, state: ClusterState) -> int:
         """Jobs and the nodes of each, about."""
-        return RUN_BYTES + len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
+        return weight(state)
 
 
 def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
@@ -105,9 +88,9 @@ def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
         "reported": told.reported,
         "iteration": 0 if told.reported is None else told.reported + 1,
         "noop": not told.changes,
-        "source": "heuristic",
-        "agent": None,
-        "policy": HEURISTIC,
+        "source": compiled.source,
+        "agent": compiled.snapshot.agent_version,
+        "policy": compiled.policy,
         "reason": _reason(told, running),
         "valid_for_iterations": 1,
         "decided_at": timestamp(now),
@@ -124,8 +107,9 @@ def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
 
 def _change(one: Change) -> dict[str, Any]:
     gpus = sum(one.nodes.values())
-    fields = {"job": one.job, "before": one.before, "gpus": gpus, "nodes": one.nodes}
-    return {**fields, "code": one.code, "text": one.text}
+    fields = {"job": one.job, "before": one.before, "gpus": gpus, "nodes": one.nodes, "code": one.code}
+    times = {"seconds_left_before": one.left_before, "seconds_left": one.left}
+    return {**fields, "text": one.text, "trades": one.trades, **times}
 
 
 def _reason(told: Told, running: int) -> dict[str, str]:

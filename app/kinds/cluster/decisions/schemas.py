@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.kinds.contract.decision import DecisionBase
+from app.kinds.contract.kind import RunStart
 
 
 class JobChange(BaseModel):
@@ -18,6 +19,13 @@ class JobChange(BaseModel):
     nodes: dict[str, int] = Field(description="Those GPUs by node.")
     code: str = Field(description="`started`, `grown`, `shrunk`, `moved` or `preempted`.")
     text: str
+    trades: dict[str, int] = Field(
+        description="GPUs by the other job: that it has more and others gave up, or has fewer and others took."
+    )
+    seconds_left_before: float | None = Field(
+        description="Until it would be finished on what it had, by the domain model; null without one, or without GPUs."
+    )
+    seconds_left: float | None = Field(description="The same on what it has from now on, a restart included.")
 
 
 class ClusterDecision(DecisionBase):
@@ -30,3 +38,7 @@ class ClusterDecision(DecisionBase):
     waiting: int = Field(description="Jobs that have none.")
     free: int = Field(description="GPUs that nobody has.")
     wake_at: float | None = Field(description="When to report again at the latest; null: no job is there.")
+
+
+class ClusterStart(RunStart):
+    """Start a live run of a workload of kind ``cluster``."""

@@ -1,4 +1,4 @@
-"""From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come."""
+"""From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come and go on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live.report import ClusterReport, Submitted
+from app.kinds.cluster.live import records
+from app.kinds.cluster.live.report import EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
@@ -23,7 +24,7 @@ class Request(NamedTuple):
     maximum: int
 
 
-def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> ClusterState:
+def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> ClusterState:
     """The state after a report; its jobs are on the nodes that they had before.
 
     Raises:
@@ -35,18 +36,21 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     capacity = _capacity(layout, state, report)
     stay, new = _stay(state, report), _new(state, report)
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
-    jobs = table.keep(jobs, stay)
+    jobs, told = table.keep(jobs, stay), records.keep(state.records, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
-        came = np.array([_moment(report.submitted[at], report) for at in new])
-        columns = [requests[at] for at in new]
-        queue, asked, minimum, maximum = np.array(columns, np.int64).T
+        submitted = [report.submitted[at] for at in new]
+        came = np.array([_moment(job, report) for job in submitted])
+        queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
         jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
-        names += [report.submitted[at].job for at in new]
-    return ClusterState(report.at, tuple(names), jobs, capacity)
+        told = records.joined(told, records.of(submitted))
+        names += [job.job for job in submitted]
+    if report.progressed:
+        told = records.progressed(told, _positions(names, report), report.progressed, jobs)
+    return ClusterState(report.at, tuple(names), jobs, capacity, told)
 
 
-def _check_time(state: ClusterState, report: ClusterReport) -> None:
+def _check_time(state: ClusterState, report: EncodedReport) -> None:
     if report.at < state.now:
         accepted = f"must be at least {state.now:g}, the moment of the last report"
         raise Contradiction([FieldIssue("/at", accepted, report.at)])
@@ -57,42 +61,53 @@ def _check_time(state: ClusterState, report: ClusterReport) -> None:
         raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
 
 
-def _moment(job: Submitted, report: ClusterReport) -> float:
+def _moment(job: EncodedSubmitted, report: EncodedReport) -> float:
     return report.at if job.at is None else job.at
 
 
-def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
+def _requests(layout: Layout, report: EncodedReport) -> list[Request]:
     """What the jobs of a report ask for."""
     found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
     for at, job in enumerate(report.submitted):
         minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
         maximum = max(layout.spec.maximum or total, job.gpus) if job.maximum is None else job.maximum
         queue = layout.queues[-1] if job.queue is None else job.queue
-        if queue not in layout.queues:
+        place = layout.queue_index.get(queue)
+        if place is None:
             known = f"unknown queue; known: {', '.join(layout.queues)}"
             issues.append(FieldIssue(f"/submitted/{at}/queue", known, queue))
             continue
         if not minimum <= job.gpus <= min(maximum, total):
             accepted = f"must be {minimum} to {min(maximum, total)}, what the job can use and the cluster has"
             issues.append(FieldIssue(f"/submitted/{at}/gpus", accepted, job.gpus))
-        found.append(Request(layout.queues.index(queue), job.gpus, minimum, maximum))
+        found.append(Request(place, job.gpus, minimum, maximum))
     if issues:
         raise InvalidInput(issues)
     return found
 
 
-def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> table.Integers:
+def _capacity(layout: Layout, state: ClusterState, report: EncodedReport) -> table.Integers:
     unknown = [at for at, node in enumerate(report.nodes) if node.node not in layout.node_index]
     if unknown:
         accepted = f"unknown node; known: {layout.known_nodes}"
         raise InvalidInput([FieldIssue(f"/nodes/{at}/node", accepted, report.nodes[at].node) for at in unknown])
-    capacity = (layout.capacity if report.whole else state.capacity).copy()
+    capacity, places = layout.capacity if report.whole else state.capacity, layout.node_index
+    if not report.nodes:
+        return capacity
+    issues = [
+        FieldIssue(f"/nodes/{at}/gpus", f"must be 0 to {most}, as in the spec", node.gpus)
+        for at, node in enumerate(report.nodes)
+        if node.gpus > (most := int(layout.capacity[places[node.node]]))
+    ]
+    if issues:
+        raise InvalidInput(issues)
+    capacity = capacity.copy()
     for node in report.nodes:
-        capacity[layout.node_index[node.node]] = node.gpus
+        capacity[places[node.node]] = node.gpus
     return capacity
 
 
-def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
+def _stay(state: ClusterState, report: EncodedReport) -> list[bool]:
     """Which jobs are still there."""
     known, left = set(state.names), {job.job for job in report.ended}
     missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
@@ -103,7 +118,7 @@ def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
     return [name in listed and name not in left for name in state.names]
 
 
-def _new(state: ClusterState, report: ClusterReport) -> list[int]:
+def _new(state: ClusterState, report: EncodedReport) -> list[int]:
     """Positions of the submitted jobs that were not there, in order of submission."""
     known = set(state.names)
     again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
@@ -113,6 +128,19 @@ def _new(state: ClusterState, report: ClusterReport) -> list[int]:
         raise Contradiction([FieldIssue(f"/submitted/{at}/job", accepted, report.submitted[at].job) for at in again])
     new = [at for at, job in enumerate(report.submitted) if job.job not in known]
     return sorted(new, key=lambda at: _moment(report.submitted[at], report))
+
+
+def _positions(names: Sequence[str], report: EncodedReport) -> list[int]:
+    """Where the jobs stand that have progressed."""
+    index = {name: position for position, name in enumerate(names)}
+    found = [index.get(one.job, -1) for one in report.progressed]
+    if -1 in found:
+        accepted = "must be a job that is there"
+        missing = [at for at, position in enumerate(found) if position < 0]
+        raise Contradiction(
+            [FieldIssue(f"/progressed/{at}/job", accepted, report.progressed[at].job) for at in missing]
+        )
+    return found
 
 
 def _twice(names: Sequence[str]) -> list[int]:

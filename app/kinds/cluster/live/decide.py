@@ -1,4 +1,4 @@
-"""Who gets which GPUs after a report, and why: a reason for each job whose nodes change."""
+"""Who gets which GPUs after a report, and why: a reason in numbers for each job whose nodes change."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live import records
 from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.live.trades import trades
+from app.kinds.contract.text import number
 
 SHOWN = 3
 
@@ -40,6 +43,11 @@ class Unmeasured:
         """See ``Outlook``."""
         return np.where(gpus <= self._maximum[:, None], gpus, 0).astype(np.float64)
 
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        with np.errstate(divide="ignore"):
+            return np.where(gpus <= self._maximum[:, None], 1.0 / gpus, np.inf)
+
 
 class Change(NamedTuple):
     """What becomes of one job.
@@ -49,7 +57,9 @@ class Change(NamedTuple):
         before: GPUs that it had.
         nodes: GPUs by node from now on; empty: it waits.
         code: `started`, `grown`, `shrunk`, `moved` or `preempted`.
-        text: the same in words, with who gains or gives.
+        text: the same in words and numbers.
+        trades: GPUs by the job that they come from, or go to.
+        left_before, left: seconds until it is finished on what it had and has; None where that isn't known.
     """
 
     job: str
@@ -57,34 +67,87 @@ class Change(NamedTuple):
     nodes: dict[str, int]
     code: str
     text: str
+    trades: dict[str, int]
+    left_before: float | None
+    left: float | None
 
 
-def decide(layout: Layout, state: ClusterState, rule: Rule) -> tuple[ClusterState, list[Change]]:
+class Advice(NamedTuple):
+    """What a decision is made by.
+
+    Attributes:
+        rule: who gets how many GPUs.
+        outlook: what is expected of the jobs; None: nothing is known.
+    """
+
+    rule: Rule
+    outlook: Outlook | None = None
+
+
+def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
     """The state with its jobs on the nodes that they are given, and what changes by that."""
-    outlook = Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
+    if not state.names:
+        return state, []
+    outlook = advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
     restart = layout.spec.restart_seconds
     situation = Situation(state.now, state.capacity, state.jobs, outlook, restart)
-    held = place(situation, rule(situation)) if state.names else state.jobs.held
-    changes = _changes(layout, state, held)
-    return state._replace(jobs=table.move(state.jobs, held, restart)), changes
+    held = place(situation, advice.rule(situation))
+    changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
+    known = advice.outlook is not None
+    changes = _changes(layout, state, held, changed, _left(situation, held, changed) if known else None)
+    jobs = table.move(state.jobs, held, restart)
+    begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
+    return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes
 
 
-def _changes(layout: Layout, state: ClusterState, held: Integers) -> list[Change]:
-    before, after = state.jobs.gpus, held.sum(axis=1)
-    gave = [state.names[at] for at in np.flatnonzero(after < before).tolist()]
-    took = [state.names[at] for at in np.flatnonzero(after > before).tolist()]
+def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
+    """Seconds until the changed jobs are finished, on what they had and on what they have, [C, 2]."""
+    gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
+    seconds = situation.outlook.seconds_left(gpus)
+    seconds[:, 1] += situation.restart_seconds
+    return np.where(gpus > 0, seconds, np.inf)[changed]
+
+
+def _changes(
+    layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats | None
+) -> list[Change]:
+    gone: list[bool] = (state.jobs.held[changed] > state.capacity).any(axis=1).tolist()
+    moves = trades(state.jobs.held[changed], held[changed])
+    before, after = state.jobs.gpus[changed].tolist(), held[changed].sum(axis=1).tolist()
+    waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()
+    rows, columns = np.nonzero(held[changed])
+    nodes: list[dict[str, int]] = [{} for _ in before]
+    for row, column, gpus in zip(rows.tolist(), columns.tolist(), held[changed][rows, columns].tolist(), strict=True):
+        nodes[row][layout.nodes[column]] = gpus
+    names = [state.names[at] for at in changed.tolist()]
+    unknown: list[tuple[float | None, float | None]] = [(None, None)] * len(names)
+    times = unknown if left is None else [(_finite(old), _finite(new)) for old, new in left.tolist()]
     found = []
-    for at in np.flatnonzero((held != state.jobs.held).any(axis=1)).tolist():
-        had, has = int(before[at]), int(after[at])
-        nodes = {layout.nodes[node]: int(held[at, node]) for node in np.flatnonzero(held[at]).tolist()}
-        lost = bool((state.jobs.held[at] > state.capacity).any())
-        code = _code(had, has)
-        others = gave if has > had else took if has < had else []
-        found.append(Change(state.names[at], had, nodes, code, _text(code, had, has, others, lost=lost)))
+    for at, (name, had, has) in enumerate(zip(names, before, after, strict=True)):
+        traded = {names[other]: gpus for other, gpus in moves[at].items()}
+        said = words(Subject(had, has, traded, waited[at], *times[at], gone[at]))
+        found.append(Change(name, had, nodes[at], code_of(had, has), said, traded, *times[at]))
     return found
 
 
-def _code(had: int, has: int) -> str:
+def _finite(seconds: float) -> float | None:
+    return round(seconds, 1) if np.isfinite(seconds) else None
+
+
+class Subject(NamedTuple):
+    """What is said of one job; see ``Change``. ``waited``: seconds for which it has had nothing, in all."""
+
+    had: int
+    has: int
+    trades: dict[str, int]
+    waited: float
+    left_before: float | None
+    left: float | None
+    lost: bool
+
+
+def code_of(had: int, has: int) -> str:
+    """What becomes of a job, in a word."""
     if not had:
         return "started"
     if not has:
@@ -92,14 +155,34 @@ def _code(had: int, has: int) -> str:
     return "grown" if has > had else "shrunk" if has < had else "moved"
 
 
-def _text(code: str, had: int, has: int, others: list[str], *, lost: bool) -> str:
-    shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN:,} more" if len(others) > SHOWN else "")
-    words = {
-        "started": f"starts on {has:,} GPUs",
-        "preempted": f"gives up its {had:,} GPUs",
-        "grown": f"{had:,} GPUs become {has:,}",
-        "shrunk": f"{had:,} GPUs become {has:,}",
-        "moved": f"keeps {has:,} GPUs on other nodes",
-    }[code]
-    given = f"; {'given up by' if has > had else 'given to'} {shown}" if shown else ""
-    return words + given + ("; a node that it had is lost" if lost else "")
+def words(one: Subject) -> str:
+    """What becomes of a job and why."""
+    had, has = one.had, one.has
+    said = {
+        "started": f"starts on {_gpus(has)} after {number(one.waited)} s of waiting",
+        "preempted": f"gives up its {_gpus(had)}",
+        "grown": f"{_gpus(had)} become {has:,}",
+        "shrunk": f"{_gpus(had)} become {has:,}",
+        "moved": f"keeps {_gpus(has)} on other nodes",
+    }[code_of(had, has)]
+    return said + _expected(one) + _traded(one) + ("; a node that it had is lost" if one.lost else "")
+
+
+def _gpus(count: int) -> str:
+    return f"{count:,} GPU" if count == 1 else f"{count:,} GPUs"
+
+
+def _expected(one: Subject) -> str:
+    if one.left is None:
+        return "" if one.left_before is None else f", {number(one.left_before)} s before its end"
+    if one.left_before is None:
+        return f", to end in {number(one.left)} s"
+    return f", to end in {number(one.left)} s, not {number(one.left_before)} s"
+
+
+def _traded(one: Subject) -> str:
+    if not one.trades:
+        return ""
+    largest = sorted(one.trades.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{gpus:,} {'from' if one.has > one.had else 'to'} {name}" for name, gpus in largest[:SHOWN])
+    return f"; {shown}" + (f" and {len(largest) - SHOWN:,} others" if len(largest) > SHOWN else "")

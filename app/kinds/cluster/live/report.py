@@ -1,16 +1,25 @@
-"""What a run of kind ``cluster`` reports: jobs that came and went, and nodes. Times are seconds since its start."""
+"""What a run of kind ``cluster`` reports: jobs that came, went on and left, and nodes. Times: seconds since it began.
+
+Pydantic's models are the schema; their ``msgspec`` twins are read on the hot path, and equal reports are encoded to
+equal bytes.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+import msgspec
+from msgspec import Meta, Struct
+from pydantic import Field, model_validator
 
-from app.kinds.fields import NonNegative, Strict
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.fields import Finite, NonNegative, Positive, Strict
 
 LARGEST_REPORT = 10_000
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 Gpus = Annotated[int, Field(ge=1, le=1_000_000)]
+Samples = Annotated[int, Field(ge=1, le=10**9)]
 
 
 class Submitted(Strict):
@@ -22,6 +31,35 @@ class Submitted(Strict):
     minimum: Gpus | None = Field(default=None, description="null: the spec's, or what was asked for where that is less")
     maximum: Gpus | None = Field(default=None, description="null: the spec's, or what was asked for where that is more")
     at: NonNegative | None = Field(default=None, description="when it came; null: the moment of the report")
+    application: Id | None = Field(
+        default=None, description="what it trains: jobs of one application are expected to be as fast as each other"
+    )
+    batch: Samples | None = Field(default=None, description="samples of a step, over all its GPUs")
+    data: Positive | None = Field(default=None, description="size of its data, in one unit for all of an application")
+    iterations: Positive | None = Field(
+        default=None, description="until it is finished, epochs or updates, whatever it counts; null: unknown"
+    )
+
+
+class Progressed(Strict):
+    """How far a job is, and what was measured of it on the way; that says on what, for the samples of the run."""
+
+    job: Id
+    iteration: NonNegative = Field(description="done so far; fewer than before: it went on from a checkpoint")
+    loss: Finite | None = Field(default=None, description="the less the better; or `metric`")
+    metric: Finite | None = Field(default=None, description="the more the better; or `loss`")
+    seconds: Positive | None = Field(default=None, description="of one step, as measured lately")
+    computing: Positive | None = Field(default=None, description="of those, what is no waiting for other GPUs")
+    gpus: Gpus | None = Field(default=None, description="on which that was measured; null: on what it has")
+    nodes: Gpus | None = Field(default=None, description="over which these were spread; null: as few as they fill")
+    batch: Samples | None = Field(default=None, description="samples of a step then, over all GPUs; null: as submitted")
+    noise_scale: NonNegative | None = Field(default=None, description="of its gradient, in samples")
+
+    @model_validator(mode="after")
+    def _one_value(self) -> Self:
+        if self.loss is not None and self.metric is not None:
+            raise ValueError("loss must be null beside a metric: what a job learns is told as one of them")
+        return self
 
 
 class Ended(Strict):
@@ -49,5 +87,91 @@ class ClusterReport(Strict):
         "in it have the GPUs that the spec says. Jobs that were there keep what is known of them.",
     )
     submitted: Annotated[tuple[Submitted, ...], Field(max_length=LARGEST_REPORT)] = ()
+    progressed: Annotated[tuple[Progressed, ...], Field(max_length=LARGEST_REPORT)] = ()
     ended: Annotated[tuple[Ended, ...], Field(max_length=LARGEST_REPORT)] = ()
     nodes: Annotated[tuple[NodeChange, ...], Field(max_length=LARGEST_REPORT)] = ()
+
+
+Text = Annotated[str, Meta(min_length=1, max_length=255)]
+Moment = Annotated[float, Meta(ge=0)]
+Number = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Submitted`."""
+
+    job: Text
+    gpus: Count
+    queue: Text | None = None
+    minimum: Count | None = None
+    maximum: Count | None = None
+    at: Moment | None = None
+    application: Text | None = None
+    batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
+    data: Number | None = None
+    iterations: Number | None = None
+
+
+class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Progressed`."""
+
+    job: Text
+    iteration: Moment
+    loss: float | None = None
+    metric: float | None = None
+    seconds: Number | None = None
+    computing: Number | None = None
+    gpus: Count | None = None
+    nodes: Count | None = None
+    batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
+    noise_scale: Moment | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what Pydantic's model refuses, which says why."""
+        if self.loss is not None and self.metric is not None:
+            raise ValueError("loss beside a metric")
+
+
+class EncodedEnded(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Ended`."""
+
+    job: Text
+    state: Literal["finished", "failed"] = "finished"
+
+
+class EncodedNode(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """`NodeChange`."""
+
+    node: Text
+    gpus: Annotated[int, Meta(ge=0, le=64)]
+
+
+class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`ClusterReport`."""
+
+    at: Moment
+    kind: Literal["cluster"] = "cluster"
+    whole: bool = False
+    submitted: Annotated[tuple[EncodedSubmitted, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    progressed: Annotated[tuple[EncodedProgressed, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    ended: Annotated[tuple[EncodedEnded, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=LARGEST_REPORT)] = ()
+
+
+_decode = msgspec.json.Decoder(EncodedReport).decode
+
+
+def decode(body: bytes) -> EncodedReport:
+    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        place = deep_place(body)
+        if place is not None:
+            raise InvalidInput([FieldIssue(place, TOO_DEEP, None)]) from None
+        return msgspec.convert(ClusterReport.model_validate_json(body, strict=True).model_dump(), EncodedReport)

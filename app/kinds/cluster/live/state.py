@@ -9,6 +9,11 @@ import numpy as np
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import Integers, Jobs
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live import records
+from app.kinds.cluster.live.records import Records
+
+RUN_BYTES, JOB_BYTES = 2_000, 800
+"""Of what holds them, about; a job's nodes beside that."""
 
 
 class ClusterState(NamedTuple):
@@ -19,36 +24,61 @@ class ClusterState(NamedTuple):
         names: of the jobs, in the order of ``jobs``.
         jobs: that are there, on the nodes that were decided last.
         capacity: GPUs of each node, [N].
+        records: what launchers have reported of the jobs.
     """
 
     now: float
     names: tuple[str, ...]
     jobs: Jobs
     capacity: Integers
+    records: Records
 
 
 def begin(layout: Layout) -> ClusterState:
     """A run that has reported nothing: no job, and every node."""
-    return ClusterState(0.0, (), table.none(len(layout.nodes)), layout.capacity)
+    return ClusterState(0.0, (), table.none(len(layout.nodes)), layout.capacity, records.none())
+
+
+def weight(state: ClusterState) -> int:
+    """About how many bytes a state takes in memory."""
+    return RUN_BYTES + len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
 
 
 def pack(state: ClusterState) -> list[Any]:
-    """A state as plain lists, for JSON; nodes of a job as pairs of position and GPUs, never demoted as null."""
-    columns: dict[str, Any] = {name: column.tolist() for name, column in state.jobs._asdict().items()}
-    columns["held"] = [[[node, count] for node, count in enumerate(row) if count] for row in columns["held"]]
-    columns["demoted"] = [None if value == table.NEVER else value for value in columns["demoted"]]
-    return [state.now, list(state.names), [*columns.values()], state.capacity.tolist()]
+    """A state as plain lists, for JSON: nodes of jobs as triples of job, node and GPUs, what is not finite as null."""
+    columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "held"}
+    job, node = np.nonzero(state.jobs.held)
+    held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]
+    told = [_plain(column) for column in state.records]
+    return [state.now, list(state.names), [*columns.values()], held, state.capacity.tolist(), told]
+
+
+def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
+    values: list[Any] = column.tolist()
+    if column.dtype != np.float64 or np.isfinite(column).all():
+        return values
+    return [value if finite else None for value, finite in zip(values, np.isfinite(column).tolist(), strict=True)]
 
 
 def unpack(stored: list[Any]) -> ClusterState:
     """The state whose ``pack`` went through JSON."""
-    now, names, columns, capacity = stored
-    empty, given = table.none(len(capacity)), dict(zip(Jobs._fields, columns, strict=True))
-    held = np.zeros((len(names), len(capacity)), np.int64)
-    for job, nodes in enumerate(given["held"]):
-        for node, count in nodes:
-            held[job, node] = count
-    given["held"] = held
-    given["demoted"] = [table.NEVER if value is None else value for value in given["demoted"]]
-    made = (np.asarray(given[name], column.dtype) for name, column in empty._asdict().items())
-    return ClusterState(float(now), tuple(names), Jobs._make(made), np.array(capacity, np.int64))
+    now, names, columns, held, capacity, told = stored
+    jobs = table.none(len(capacity))
+    there = np.zeros((len(names), len(capacity)), np.int64)
+    there[held[0], held[1]] = held[2]
+    given = dict(zip([name for name in Jobs._fields if name != "held"], columns, strict=True))
+    made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
+    known = zip(told, records.none(), strict=True)
+    return ClusterState(
+        float(now),
+        tuple(names),
+        Jobs(held=there, **made),
+        np.array(capacity, np.int64),
+        Records._make(_column(values, column.dtype, records.UNKNOWN) for values, column in known),
+    )
+
+
+def _column(values: list[Any], kind: np.dtype[Any], missing: float) -> np.ndarray[Any, Any]:
+    """A column whose nulls stand for ``missing``."""
+    filled = [missing if value is None else value for value in values] if None in values else values
+    return np.array(filled, kind)

@@ -53,7 +53,7 @@ class Compiled:
         self.projector = Projector.of(self.layout, model)
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
         self.heuristic = Chooser(self.projector, self._rule)
-        self.version = max((one.version for one in snapshot.policies.values()), default=snapshot.agent_version)
+        self.version = snapshot.answering
         self.responder = self._responder()
 
     def _responder(self) -> Responder:

@@ -92,3 +92,8 @@ def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
     assert "by itself" not in text
     single = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(bracket=BRACKET[:1])})
     assert "chosen" not in single
+
+
+def test_a_training_that_goes_on_tells_what_its_last_window_came_to() -> None:
+    waiting = {"state": "queued", "phase": "waiting", "windows": 3, "last": {"verdict": "published"}}
+    assert words(waiting) == "queued, waiting, window 3: published"

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Situation, in_order
+from app.kinds.cluster.allocation.situation import Situation, in_order, seconds_by_table
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 
 
@@ -26,6 +26,9 @@ class Planted:
 
     def goodput(self, gpus: Integers) -> Floats:
         return 1 / self.update_seconds()[:, gpus]
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        return seconds_by_table(self, gpus)
 
 
 @st.composite

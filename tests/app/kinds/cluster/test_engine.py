@@ -5,7 +5,8 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from app.kinds.cluster.decisions.engine import ClusterEngine, Compiled
+from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.decisions.schemas import ClusterDecision
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.state import ClusterState

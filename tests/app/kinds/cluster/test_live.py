@@ -1,20 +1,23 @@
 import json
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kinds.cluster.allocation.fairness import goodput
+from app.kinds.cluster.allocation.gains import greatest_gain
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.decide import decide
-from app.kinds.cluster.live.report import ClusterReport
+from app.kinds.cluster.live.decide import Advice, Change
+from app.kinds.cluster.live.decide import decide as decided_by
+from app.kinds.cluster.live.report import EncodedReport
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import Contradiction, InvalidInput
@@ -29,11 +32,24 @@ LAYOUT = Layout(
         }
     )
 )
-RULES = [LAYOUT.heuristic, equal_share, fifo, goodput, optimus, srtf, tiresias]
+RULES = [
+    LAYOUT.heuristic,
+    greatest_gain([np.inf, 600.0], [4.0, 1.0]),
+    equal_share,
+    fifo,
+    goodput,
+    optimus,
+    srtf,
+    tiresias,
+]
 
 
 def told(state: ClusterState, **report: Any) -> ClusterState:
-    return advance(LAYOUT, state, ClusterReport.model_validate(report))
+    return advance(LAYOUT, state, msgspec.convert(report, EncodedReport))
+
+
+def decide(layout: Layout, state: ClusterState, rule: Rule) -> tuple[ClusterState, list[Change]]:
+    return decided_by(layout, state, Advice(rule))
 
 
 def started(*gpus: int, at: float = 0.0) -> ClusterState:
@@ -47,8 +63,9 @@ def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
     state = told(state, at=60, submitted=[{"job": "now", "gpus": 4, "queue": "urgent"}])
     state, changes = decide(LAYOUT, state, LAYOUT.heuristic)
     assert [(one.job, one.code) for one in changes] == [("j1", "preempted"), ("now", "started")]
-    assert changes[0].text == "gives up its 6 GPUs; given to now"
-    assert changes[1].text == "starts on 4 GPUs; given up by j1"
+    assert changes[0].text == "gives up its 6 GPUs; 4 to now"
+    assert changes[1].text == "starts on 4 GPUs after 0 s of waiting; 4 from j1"
+    assert [one.trades for one in changes] == [{"now": 4}, {"j1": 4}]
     assert sum(changes[1].nodes.values()) == 4
     assert state.jobs.gpus.tolist() == [8, 0, 4]
 
@@ -91,6 +108,13 @@ def test_a_whole_report_is_as_the_differences() -> None:
             "known: urgent, rest",
         ),
         ({"at": 70, "nodes": [{"node": "a-3", "gpus": 4}]}, InvalidInput, "/nodes/0/node", "a-0 to a-2, b-0 to b-0"),
+        ({"at": 70, "nodes": [{"node": "b-0", "gpus": 3}]}, InvalidInput, "/nodes/0/gpus", "0 to 2"),
+        (
+            {"at": 70, "progressed": [{"job": "x", "iteration": 1}]},
+            Contradiction,
+            "/progressed/0/job",
+            "a job that is there",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(report: Any, error: type[InvalidInput], pointer: str, message: str) -> None:
@@ -98,6 +122,23 @@ def test_what_cannot_be_is_refused(report: Any, error: type[InvalidInput], point
         told(started(4, at=60), **report)
     assert caught.value.errors[0].pointer == pointer
     assert message in caught.value.errors[0].message
+
+
+def test_what_is_told_of_a_job_stays_known_until_it_is_told_otherwise() -> None:
+    state = started(4, 2)
+    state = told(state, at=60, progressed=[{"job": "j1", "iteration": 2, "loss": 0.5, "batch": 64}])
+    state = told(state, at=70, progressed=[{"job": "j1", "iteration": 3}], submitted=[{"job": "k", "gpus": 1}])
+    known = state.records
+    assert (known.iteration.tolist(), known.batch.tolist(), known.paced_on.tolist()) == (
+        [0, 3, 0],
+        [0, 64, 0],
+        [0, 2, 0],
+    )
+    np.testing.assert_array_equal(known.pace, [np.nan, 1 / 10, np.nan])
+    np.testing.assert_array_equal(known.value, [np.nan, 0.5, np.nan])
+    state, _ = decide(LAYOUT, told(state, at=80, submitted=[{"job": "now", "gpus": 14, "queue": "urgent"}]), RULES[0])
+    assert state.jobs.gpus.tolist() == [0, 0, 0, 14]
+    assert state.records.iteration.tolist() == [0, 3, 0, 0]  # what was preempted has lost nothing
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,9 +155,13 @@ def test_capacity_and_limits_hold_after_every_report_and_states_survive_storage(
             {"job": f"{step}-{n}", "gpus": g, "queue": q} for n, (g, q) in enumerate(zip(gpus, queues, strict=True))
         ]
         ended = [{"job": name} for name in state.names if numbers.random() < 0.2]
+        gone = {one["job"] for one in ended}
+        on = [{"job": name, "iteration": step, "loss": 1 / step} for name in state.names if step and name not in gone]
         node = int(numbers.integers(0, 4))
         nodes = [{"node": LAYOUT.nodes[node], "gpus": int(numbers.integers(0, LAYOUT.capacity[node] + 1))}]
-        state = told(state, at=now, submitted=jobs, ended=ended, nodes=nodes if numbers.random() < 0.5 else [])
+        state = told(
+            state, at=now, submitted=jobs, ended=ended, progressed=on, nodes=nodes if numbers.random() < 0.5 else []
+        )
         stored = unpack(json.loads(json.dumps(pack(state))))
         state, changes = decide(LAYOUT, state, rule)
         again, same = decide(LAYOUT, stored, rule)

@@ -11,8 +11,8 @@ from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.decide import decide
-from app.kinds.cluster.live.report import ClusterReport, Ended, Submitted
+from app.kinds.cluster.live.decide import Advice, decide
+from app.kinds.cluster.live.report import EncodedEnded, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import begin
 from app.kinds.cluster.spec import ClusterSpec
 from workers.kinds.cluster.simulator.log import read_log
@@ -31,11 +31,11 @@ def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
     while simulator.now < 30_000:
         simulator.step()
         present = [log[number] for number in simulator.which]
-        gone = [Ended(job=name) for name in state.names if name in simulator.completed]
+        gone = [EncodedEnded(name) for name in state.names if name in simulator.completed]
         new = [job for job in present if job.name not in state.names]
-        came = [Submitted(job=job.name, gpus=job.gpus, at=job.time) for job in new]
-        report = ClusterReport(at=simulator.now, submitted=tuple(came), ended=tuple(gone))
-        state, _ = decide(layout, advance(layout, state, report), rule)
+        came = [EncodedSubmitted(job.name, job.gpus, at=job.time) for job in new]
+        report = EncodedReport(simulator.now, submitted=tuple(came), ended=tuple(gone))
+        state, _ = decide(layout, advance(layout, state, report), Advice(rule))
         assert list(state.names) == [job.name for job in present]
         np.testing.assert_array_equal(state.jobs.held, simulator.jobs.held)
         np.testing.assert_array_equal(state.jobs.demoted, simulator.jobs.demoted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from workers.evaluation.protocol import Evaluation, evaluate
 from workers.evaluation.report.page import page
 from workers.inputs import HoldOut, Workload
 from workers.kinds.inference import KIND
-from workers.kinds.inference.evaluation.hold_out import kept_back
+from workers.kinds.inference.evaluation.hold_out import exchanged, kept_back, users_kept_back
 from workers.kinds.inference.evaluation.problem import InferenceProblem
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
@@ -173,3 +174,44 @@ def test_logs_are_held_out_and_of_a_single_one_its_end() -> None:
     assert named.chosen.names == ("day-3",)
     own = kept_back([("a", content(0, 100, 3)), ("b", content(100, 200, 3))], 2, HoldOut(share=0.5), 0)
     assert len(own.samples) == 1, "its own measured batches suffice"
+
+
+def of_user(user: int) -> Content:
+    """A log of one user alone."""
+    made = content(0.0, 100.0, 3)
+    return made._replace(requests=made.requests._replace(user=np.full(400, user, np.uint8)))
+
+
+def test_users_are_held_out_those_first_whose_requests_no_model_knew() -> None:
+    logs = [("old", of_user(0)), ("new", of_user(1)), ("again", of_user(0))]
+    asked = HoldOut(share=0.3, unseen=frozenset({"new"}), of="users")
+    for seed in range(5):
+        chosen = users_kept_back(["a", "b", "c"], logs, asked, seed)
+        assert (chosen.names in {("b",), ("c",)}, chosen.unseen) == (True, 1), "c never came, b not before the model"
+    everybody = users_kept_back(["a", "b", "c"], logs, HoldOut(share=0.99, of="users"), 0)
+    assert (len(everybody.names), everybody.unseen) == (2, 1)
+    assert users_kept_back(["a"], logs, asked, 0).names == ()
+
+
+def test_who_is_held_out_changes_places_with_others_and_nothing_else_changes() -> None:
+    made = service(layout(users=4, queue_limit=50), 0.1, [1.0, 2.0, 3.0, 4.0])
+    made = replace(made, variation=np.array([0.1, 0.2, 0.3, 0.4]))
+    found = exchanged(made, ["a", "b", "c", "d"], ["b", "d"], 0)
+    rates = [model.rate[:, 0].tolist() for model in found]
+    assert rates == [[2, 1, 3, 4], [1, 3, 2, 4], [1, 4, 3, 2], [4, 2, 3, 1], [1, 2, 4, 3]]
+    assert [model.variation.tolist() for model in found[:1]] == [[0.2, 0.1, 0.3, 0.4]]
+    assert all(np.array_equal(model.log_seconds, made.log_seconds) for model in found)
+
+
+def test_l3_of_users_plays_them_in_other_places() -> None:
+    workload = Workload(MADE.spec, service(MADE, SECONDS, [8.0, 0.5], 0.1, 0.1).to_bytes(), [("one", of_user(0))])
+    found, report = KIND.evaluation(workload, HoldOut(of="users"), 0)
+    assert (report["names"], report["of"], report["users"], report["unseen"]) == (["u1"], "users", 1, 1)
+    assert "change places" in report["note"]
+    rule = next(iter(found.heuristics.values()))
+    shares = [
+        play(found.world(32, 3), level, 3, Bare(rule)).outcomes[:, -2:].mean(axis=0)
+        for level in (Level.SEEDS, Level.COMPOSITION)
+    ]
+    assert shares[0][0] < shares[0][1], "who asks for more waits longer"
+    assert shares[1][0] > shares[1][1]

@@ -17,6 +17,9 @@ from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.windows.seen import Stretch, stretch
 from workers.kinds.inference.windows.window import Window, rebuilt
+from workers.learning.execution import checkpoint as blob
+from workers.learning.training.online import learned
+from workers.learning.training.request import Request
 
 SECONDS = 300.0
 SLOWER = 1.3
@@ -123,3 +126,25 @@ def test_episodes_know_the_rates_of_late() -> None:
     begins, late = log.drawn(np.array([0.0, 0.49, 0.5, 1.0]))
     assert begins.tolist() == [10.0, 10.0, 50.0, 50.0]
     assert np.asarray(late).shape == (4, 2)
+
+
+def test_what_is_exported_of_a_window_is_the_average_of_what_was_learned_in_it(
+    made: tuple[Layout, ServiceModel],
+) -> None:
+    on, model = made
+    workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
+    problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
+    first = learned(problem, request, 0, b"", lambda _: None)
+    second = learned(problem, request, 1, first.learner, lambda _: None)
+    moved = [vectors(one)["online"] for one in (first.learner, second.learner)]
+    averages = [vectors(one)["average"] for one in (first.learner, second.learner)]
+    apart = np.linalg.norm(moved[1] - moved[0])
+    assert apart > 0
+    assert np.linalg.norm(averages[1] - moved[1]) < 0.5 * apart
+    assert np.linalg.norm(averages[1] - averages[0]) > 0.5 * np.linalg.norm(moved[1] - averages[0])
+
+
+def vectors(learner: bytes) -> dict[str, Any]:
+    """What is kept of a learner between two windows."""
+    arrays: dict[str, Any] = blob.unpack(learner)[0]
+    return arrays

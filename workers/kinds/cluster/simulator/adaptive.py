@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.allocation.situation import Rule, Situation, seconds_by_table
 from app.kinds.cluster.goodput import Best, Known, best
 from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.estimation.profile import Profile, sizes_of
@@ -182,3 +182,7 @@ class ProfiledOutlook:
     def goodput(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return self._simulator.value(gpus)
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return seconds_by_table(self, gpus)

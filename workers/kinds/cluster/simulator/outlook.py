@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from app.kinds.cluster.allocation.situation import seconds_by_table
 from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.measured import Application
 
@@ -57,3 +58,7 @@ class MeasuredOutlook:
             for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
         ]
         return np.asarray(np.array(gains)[:, None] / seconds, np.float64)
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return seconds_by_table(self, gpus)

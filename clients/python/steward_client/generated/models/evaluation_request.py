@@ -40,7 +40,8 @@ class EvaluationRequest:
     """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
     gain within it promotes nobody. """
     held_out: HeldOut | Unset = UNSET
-    """ Executions that the held-out domain model of level L3 is fitted on, and the first one is not. """
+    """ What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload

@@ -12,15 +12,20 @@ T = TypeVar("T", bound="HeldOut")
 
 @_attrs_define
 class HeldOut:
-    """Executions that the held-out domain model of level L3 is fitted on, and the first one is not."""
+    """What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload."""
 
     share: float | Unset = 0.25
     """ Share of the executions; those that came after the agents' model are taken first. """
+    of: str | Unset = "executions"
+    """ Of what a share is kept back: `executions`, or what else the workload's kind can hold out (`users` of kind
+    `inference`). """
     executions: list[str] | None | Unset = UNSET
     """ Names of executions, instead of a share. """
 
     def to_dict(self) -> dict[str, Any]:
         share = self.share
+
+        of = self.of
 
         executions: list[str] | None | Unset
         if isinstance(self.executions, Unset):
@@ -36,6 +41,8 @@ class HeldOut:
         field_dict.update({})
         if share is not UNSET:
             field_dict["share"] = share
+        if of is not UNSET:
+            field_dict["of"] = of
         if executions is not UNSET:
             field_dict["executions"] = executions
 
@@ -45,6 +52,8 @@ class HeldOut:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         d = dict(src_dict)
         share = d.pop("share", UNSET)
+
+        of = d.pop("of", UNSET)
 
         def _parse_executions(data: object) -> list[str] | None | Unset:
             if data is None:
@@ -65,6 +74,7 @@ class HeldOut:
 
         held_out = cls(
             share=share,
+            of=of,
             executions=executions,
         )
 

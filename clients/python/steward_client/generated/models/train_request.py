@@ -43,7 +43,8 @@ class TrainRequest:
     device: TrainRequestDevice | Unset = TrainRequestDevice.AUTO
     """ Where networks are computed; `auto` is whichever is there and is the faster. """
     start_from: int | None | Unset = UNSET
-    """ Version of an agent to go on training; what comes of it is a new version. """
+    """ Version of an agent to go on training; what comes of it is a new version. Its policy is gone on from; what
+    is not published with it, such as a critic, begins anew. """
     imitate: None | TrainRequestImitateType0 | Unset = UNSET
     """ Begin by imitating a heuristic, or the planner, in the simulator. """
     model: int | None | Unset = UNSET

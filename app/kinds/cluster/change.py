@@ -1,0 +1,72 @@
+"""What of a ``cluster`` workload may change while it is served: prices, weights, and how urgent queues are."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.kinds.cluster.spec import ClusterSpec, ClusterWeights
+from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
+from app.kinds.fields import NonNegative, Positive, Strict
+
+
+class QueueChange(Strict):
+    """What may change of a queue; what is left out stays as it is."""
+
+    weight: Positive | None = None
+    ageing_seconds: Positive | None = Field(default=None, description="null, said so: never")
+
+
+class ClusterPatch(BaseModel):
+    """What may change without a new training; what is left out stays as it is.
+
+    Capacity is no part of it: runs report the nodes that they have.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    prices: Annotated[
+        dict[str, NonNegative],
+        Field(description="New prices per GPU and hour, by class of nodes.", examples=[{"a100": 2.5}]),
+    ] = {}
+    weights: Annotated[
+        dict[str, NonNegative],
+        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"occupied": 0.2}]),
+    ] = {}
+    queues: Annotated[
+        dict[str, QueueChange],
+        Field(description="New weights and times of ageing, by queue.", examples=[{"batch": {"weight": 0.5}}]),
+    ] = {}
+
+
+def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
+    """A spec with a patch applied.
+
+    Raises:
+        InvalidInput: a class of nodes, weight or queue that the spec hasn't, or a first queue that ages.
+    """
+    told: dict[str, dict[str, Any]] = {
+        name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()
+    }
+    issues = [
+        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
+        *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),
+        *unknown_names("queues", told, [queue.name for queue in spec.queues]),
+        *(
+            FieldIssue(f"/queues/{name}/weight", "must be a number greater than 0", None)
+            for name, queue in told.items()
+            if "weight" in queue and queue["weight"] is None
+        ),
+    ]
+    if issues:
+        raise InvalidInput(issues)
+    fields = spec.model_dump()
+    for node in fields["nodes"]:
+        node["price_per_hour"] = patch.prices.get(node["name"], node["price_per_hour"])
+    fields["queues"] = [queue | told.get(queue["name"], {}) for queue in fields["queues"]]
+    fields["weights"] |= patch.weights
+    try:
+        return ClusterSpec.model_validate(fields)
+    except ValidationError as error:  # of queues alone: the rest was checked above
+        first = spec.queues[0].name
+        message = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error
