@@ -11,8 +11,8 @@ from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
 from app.policies.functions import ACTIVATIONS, dueling, gated, linear, tanh
 
-CORE = "core."
-Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
+CORE, PARTS = "core.", ("weight", "bias")
+Layer = tuple[Any, Any]
 GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
 
 
@@ -50,7 +50,7 @@ class NetworkPolicy:
         """
         heads = ["advantage", "value"] if config["dueling"] else ["advantage"]
         layers = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
-        names = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
+        names = [f"{layer}.{part}" for layer in layers for part in PARTS]
         names += [f"{CORE}{name}" for name in GATES] if config.get("recurrent") else []
         missing = [name for name in names if name not in arrays]
         if missing:
@@ -67,9 +67,9 @@ class NetworkPolicy:
         """Activation, trunk, and head; the value of a dueling head is the last of its outputs, for one product."""
         activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
         trunk = [self._layer(f"trunk.{i}") for i in range(len(self.config["layers"]))]
-        heads = [self._layer(name) for name in (["advantage", "value"] if self.config["dueling"] else ["advantage"])]
-        weights, biases = zip(*heads, strict=True)
-        return activation, trunk, (np.concatenate(weights), np.concatenate(biases))
+        names = ["advantage", "value"] if self.config["dueling"] else ["advantage"]
+        weight, bias = (np.concatenate([self.arrays[f"{name}.{part}"] for name in names]) for part in PARTS)
+        return activation, trunk, (weight, bias)
 
     def _layer(self, name: str) -> Layer:
         return self.arrays[f"{name}.weight"], self.arrays[f"{name}.bias"]
