@@ -18,7 +18,7 @@ from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.starts import best, expected, seconds_of
-from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.state import State
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -56,7 +56,8 @@ class Composed:
         """See ``Policy``."""
         projector, state, view, _ = situation
         action = self.dispatcher.start(projector, state, view.mask)
-        rows = np.flatnonzero(state.asked == CONTROL)
+        turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only where control is asked for
+        rows = np.flatnonzero(turns)
         if len(rows):
             controlled = State(*(part[rows] for part in state))
             action[rows] = scaled(projector.layout, controlled, self.scaler, projector.of_runs(rows), view.mask[rows])
