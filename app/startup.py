@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUS = 2
 BACKENDS = ("sqlite", "postgresql")
-LEARNING = ("altair", "gymnasium", "numba", "optuna", "scipy", "sklearn", "torch")
+LEARNING = ("altair", "gymnasium", "numba", "optuna", "scipy", "sklearn", "statsmodels", "torch")
 """What workers import beyond the service's own dependencies: the extra `worker`."""
 
 

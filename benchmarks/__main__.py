@@ -32,6 +32,7 @@ BENCHMARKS = (
     "workflow_live",
     "domain_models",
     "inference_models",
+    "forecasts",
     "sample_upload",
     "api_speed",
     "report_path",
@@ -46,6 +47,11 @@ BENCHMARKS = (
     "inference_fairness",
     "cluster_simulator",
     "cluster_goodput",
+    "cluster_convergence",
+    "cluster_models",
+    "cluster_serving",
+    "cluster_agents",
+    "cluster_speed",
     "drift_detection",
 )
 Row = dict[str, Any]

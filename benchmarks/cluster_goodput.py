@@ -42,7 +42,7 @@ def _row(folder: Path, workload: str, published: dict[str, float]) -> dict[str, 
     found = AdaptiveSimulator(read_applications(folder / "traces"), log, goodput).run()
     ours, theirs = (np.array([times[job.name] for job in log]) for times in (found, published))
     ratio = float(ours.mean() / theirs.mean())
-    low, high = _interval(ours, theirs)
+    low, high = interval(ours, theirs)
     return {
         "name": f"goodput rule, {workload} (ratio over resampled jobs {low:.3f}–{high:.3f})",
         "value": float(ours.mean()),
@@ -54,7 +54,7 @@ def _row(folder: Path, workload: str, published: dict[str, float]) -> dict[str, 
     }
 
 
-def _interval(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> tuple[float, float]:
+def interval(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> tuple[float, float]:
     """95 % of the ratio of means over jobs drawn with replacement, the same ones for both."""
     drawn = np.random.default_rng(0).integers(0, len(ours), (RESAMPLES, len(ours)))
     low, high = np.quantile(ours[drawn].mean(axis=1) / theirs[drawn].mean(axis=1), (0.025, 0.975))

@@ -46,3 +46,13 @@ def register(cli: typer.Typer) -> None:
         from app.demo.serving.story import Options, run
 
         raise typer.Exit(run(Options(output, seconds, compare)))
+
+    @demo.command()
+    def cluster(output: Output = Path("demo-output"), compare: Compare = True) -> None:
+        """Let four real trainings share a CPU under Steward's decisions (about 2 minutes)."""
+        from app.startup import check_learning
+
+        check_learning("steward demo cluster")
+        from app.demo.sharing.story import Options, run
+
+        raise typer.Exit(run(Options(output, compare)))

@@ -7,6 +7,7 @@ neither a control group nor a stopped process behind.
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -33,7 +34,7 @@ class CpuLimit(Protocol):
         ...
 
     def set(self, percent: float) -> None:
-        """Limit the whole group to ``percent`` of one core, from now on."""
+        """Limit the whole group to ``percent`` of one core, from now on; 0 stops it."""
         ...
 
     def close(self) -> None:
@@ -49,6 +50,7 @@ class CgroupLimit:
         self.parent = parent
         self.folder = parent / f"{PREFIX}{os.getpid()}-{next(_counter)}"
         self.folder.mkdir()
+        self._stopped = False
         self.version = 2 if (self.folder / "cgroup.controllers").exists() else 1
         self.name = f"cgroup v{self.version} quota"
         try:
@@ -70,7 +72,9 @@ class CgroupLimit:
         (self.folder / "cgroup.procs").write_text(str(pid))
 
     def set(self, percent: float) -> None:
-        """Write the quota: microseconds of CPU per period."""
+        """Write the quota: microseconds of CPU per period; the kernel knows none of 0."""
+        if (percent == 0) != self._stopped:
+            self._let(run=percent > 0)
         period = round(PERIOD_SECONDS * 1e6)
         quota = max(1000, round(percent / 100 * period))
         if self.version == 2:
@@ -79,11 +83,19 @@ class CgroupLimit:
             _write(self.folder / "cpu.cfs_period_us", str(period))
             _write(self.folder / "cpu.cfs_quota_us", str(quota))
 
+    def _let(self, *, run: bool) -> None:
+        self._stopped = not run
+        for pid in (self.folder / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):  # it ended in between
+                os.kill(int(pid), signal.SIGCONT if run else signal.SIGSTOP)
+
     def close(self) -> None:
-        """Move what is left back to where it came from, and remove the group."""
+        """Let every process run on, move what is left back to where it came from, and remove the group."""
+        if not self.folder.exists():
+            return
+        if self._stopped:
+            self._let(run=True)
         for _ in range(50):
-            if not self.folder.exists():
-                return
             for pid in (self.folder / "cgroup.procs").read_text().split():
                 with suppress(ProcessLookupError):  # it ended in between
                     (self.parent / "cgroup.procs").write_text(pid)

@@ -1,7 +1,10 @@
 """Child processes of the demo: JSON lines on their pipes, and an end when the demo ends, however that comes."""
 
 import json
+import os
+import selectors
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -31,11 +34,15 @@ class Child:
 
     def call(self, **request: Any) -> dict[str, Any]:
         """Send a request, wait for the answer."""
+        self.send(**request)
+        return self.read()
+
+    def send(self, **request: Any) -> None:
+        """Send a request; the answer comes when it is read, or by a `Listener`."""
         try:
             print(json.dumps(request), file=_pipe(self.process.stdin), flush=True)
         except BrokenPipeError as error:
             raise ChildError(f"{self.module} has ended") from error
-        return self.read()
 
     def read(self) -> dict[str, Any]:
         """The next thing the child says."""
@@ -58,6 +65,38 @@ class Child:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+class Listener:
+    """Hears what several children say, as soon as one of them has said it; children by number."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._children, self._partial = children, [b""] * len(children)
+        self._selector = selectors.DefaultSelector()
+        for number, child in enumerate(children):
+            self._selector.register(_pipe(child.process.stdout).fileno(), selectors.EVENT_READ, number)
+
+    def wait(self, until: float) -> list[tuple[int, dict[str, Any]]]:
+        """Answers with the numbers of those that gave them; none when ``until``, of ``time.monotonic``, has come."""
+        ready = self._selector.select(max(0.0, until - time.monotonic()))
+        answers = ((key.data, self._message(key.data, int(key.fd))) for key, _ in ready)
+        return [(number, answer) for number, answer in answers if answer is not None]
+
+    def _message(self, number: int, descriptor: int) -> dict[str, Any] | None:
+        """What a child has said, once its line is whole."""
+        piece = os.read(descriptor, 65_536)
+        if not piece:
+            raise ChildError(f"{self._children[number].module} {number} has ended")
+        self._partial[number] += piece
+        if not piece.endswith(b"\n"):
+            return None
+        message: dict[str, Any] = json.loads(self._partial[number])
+        self._partial[number] = b""
+        return message
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._selector.close()
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

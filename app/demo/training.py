@@ -2,7 +2,8 @@
 
 ``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
 
-- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``
+- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing, of a network as wide
+  as ``width`` says, if it says so: ``{"ready": true}``
 - ``{}`` trains for one iteration (waits for its data as from a store far away, prepares that many batches, trains on
   them, tests) and tells what it measured
 
@@ -38,7 +39,7 @@ def augmented(images: Images, rng: np.random.Generator) -> Images:
 class Training:
     """A three-layer perceptron on the digits, trained by stochastic gradient descent, on one thread."""
 
-    def __init__(self, batches: int, fetch_seconds: float, seed: int) -> None:
+    def __init__(self, batches: int, fetch_seconds: float, seed: int, width: int = WIDTH) -> None:
         import torch
         from sklearn.datasets import load_digits
 
@@ -49,11 +50,11 @@ class Training:
         self.batches, self.fetch_seconds = batches, fetch_seconds
         self.rng = np.random.default_rng(seed)
         self.network = torch.nn.Sequential(
-            torch.nn.Linear(64, WIDTH),
+            torch.nn.Linear(64, width),
             torch.nn.ReLU(),
-            torch.nn.Linear(WIDTH, WIDTH),
+            torch.nn.Linear(width, width),
             torch.nn.ReLU(),
-            torch.nn.Linear(WIDTH, 10),
+            torch.nn.Linear(width, 10),
         )
         self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.05, momentum=0.9)
 

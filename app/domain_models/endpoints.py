@@ -10,6 +10,7 @@ from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, c
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.schemas import JobRead
+from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
 
 router = APIRouter(prefix="/workloads/{workload}/models", tags=["models"])
@@ -50,6 +51,21 @@ def listed(
 def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
     """One version of the workload's domain model, with its report."""
     return service.get(database, tenant, workload, version)
+
+
+@router.get(
+    "/{version}/forecast",
+    operation_id="forecast",
+    summary="Forecast",
+    responses=problems(404, 409, _409="The model was fitted by another version of the service."),
+)
+def forecast(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> Forecast:
+    """What is expected to come, by series and horizon, with an interval.
+
+    A forecast begins after what the model was fitted to. Counts that came since go on from there: put them as rows of
+    the exogenous series of the same name, each issued when its interval was over.
+    """
+    return service.forecast(database, tenant, workload, version)
 
 
 PREDICTIONS = [kind.prediction for kind in KINDS.values() if kind.prediction is not None]

@@ -98,6 +98,13 @@ def newest(session: Session, workload_id: str, known_at: datetime | None = None)
     return list(session.scalars(statement))
 
 
+def observed(session: Session, workload_id: str, since: datetime) -> list[ExogenousRow]:
+    """What was issued when it was over, of times from one on, the last issue last: not a forecast, but what came."""
+    row = ExogenousRow
+    statement = select(row).where(row.workload_id == workload_id, row.time >= since, row.issued_at > row.time)
+    return list(session.scalars(statement.order_by(row.issued_at)))
+
+
 def remove(session: Session, workload_id: str, series: str, before: datetime | None) -> None:
     """Delete a series; with ``before``, what it says of earlier times."""
     statement = delete(ExogenousRow).where(ExogenousRow.workload_id == workload_id, ExogenousRow.series == series)

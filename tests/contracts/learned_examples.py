@@ -88,6 +88,14 @@ def inference() -> Example:
     )
 
 
+def cluster() -> Example:
+    """Two nodes whose jobs come every few minutes, over episodes of a few intervals."""
+    shown = documented("cluster").workload
+    spec = shown.spec.model_copy(update={"episode_intervals": 8, "interval_seconds": 300.0})
+    content = dict(shown.samples)["march"]
+    return Example(Workload(spec, samples=[(f"c{number}", content) for number in range(4)]), "tabular_q", 200)
+
+
 def documented(kind: str) -> Example:
     """What a kind shows in the documentation, with the samples of one media type after the other."""
     given = KINDS[kind].example
@@ -101,6 +109,7 @@ def documented(kind: str) -> Example:
 
 
 EXAMPLES = {kind: partial(documented, kind) for kind in KINDS} | {
+    "cluster": cluster,
     "inference": inference,
     "iterative": iterative,
     "workflow": workflow,

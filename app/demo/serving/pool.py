@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import selectors
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.demo.cpu_limit import CpuLimit, limited
-from app.demo.processes import Child, ChildError
+from app.demo.processes import Child, Listener
 from app.demo.serving.networks import SIZES
 from app.demo.serving.workload import SERVERS
 
@@ -36,15 +32,12 @@ class Pool:
         self.children, self.limits = children, limits
         self.limit = limits[0].name
         self.digits = FIRST_DIGITS
-        self._ready = selectors.DefaultSelector()
-        self._partial = [b""] * len(children)
+        self._listener = Listener(children)
 
     def load(self) -> None:
         """Wait until the processes have loaded what they need."""
-        for number, child in enumerate(self.children):
+        for child in self.children:
             child.read()
-            assert child.process.stdout is not None  # noqa: S101 - Popen was asked for it
-            self._ready.register(child.process.stdout.fileno(), selectors.EVENT_READ, number)
 
     def train(self) -> Iterator[tuple[str, float]]:
         """Train the networks, as fast as it goes; each name and how often it is right."""
@@ -84,34 +77,15 @@ class Pool:
 
     def start(self, server: int, variant: str, pages: Sequence[int]) -> None:
         """Have a server that is free read a batch; ``wait`` tells when it has."""
-        pipe = self.children[server].process.stdin
-        assert pipe is not None  # noqa: S101 - Popen was asked for it
-        print(json.dumps({"variant": variant, "pages": list(pages)}), file=pipe, flush=True)
+        self.children[server].send(variant=variant, pages=list(pages))
 
     def wait(self, until: float) -> list[Answered]:
         """Batches that are done, as soon as there is one; none when ``until``, of ``time.monotonic``, has come."""
-        found = []
-        for key, _ in self._ready.select(max(0.0, until - time.monotonic())):
-            answer = self._line(key.data, int(key.fd))
-            if answer is not None:
-                found.append(Answered(key.data, answer["seconds"], answer["right"]))
-        return found
-
-    def _line(self, server: int, descriptor: int) -> dict[str, Any] | None:
-        """What a server has said, once its line is whole."""
-        piece = os.read(descriptor, 65_536)
-        if not piece:
-            raise ChildError(f"server {server} of the demo has ended")
-        self._partial[server] += piece
-        if not piece.endswith(b"\n"):
-            return None
-        answer: dict[str, Any] = json.loads(self._partial[server])
-        self._partial[server] = b""
-        return answer
+        return [Answered(server, said["seconds"], said["right"]) for server, said in self._listener.wait(until)]
 
     def close(self) -> None:
         """Stop listening."""
-        self._ready.close()
+        self._listener.close()
 
 
 class Measured(NamedTuple):

@@ -64,7 +64,7 @@ def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limi
     return Jobs._make(np.concatenate(pair) for pair in zip(jobs, new, strict=True))
 
 
-def keep(jobs: Jobs, which: NDArray[np.bool_] | Sequence[int]) -> Jobs:
+def keep(jobs: Jobs, which: NDArray[np.bool_] | Integers | Sequence[int]) -> Jobs:
     """Some of the jobs, in their order."""
     return Jobs._make(column[which] for column in jobs)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.kinds.cluster.allocation.priority import prioritised
-from app.kinds.cluster.allocation.situation import Rule
-from app.kinds.cluster.jobs import Integers
+from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.observation import entries, observe
+from app.kinds.cluster.portfolio import WITHOUT_MODEL, rules
 from app.kinds.cluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
 
 
 class Layout:
@@ -45,6 +50,50 @@ class Layout:
         return ", ".join(f"{one.name}-0 to {one.name}-{one.count - 1}" for one in self.spec.nodes)
 
     @cached_property
+    def rules(self) -> dict[str, Rule]:
+        """Who may answer, by name."""
+        return rules(self.spec)
+
+    @property
     def heuristic(self) -> Rule:
-        """Who answers while no agent does: priorities with ageing."""
-        return prioritised([queue.ageing_seconds or np.inf for queue in self.spec.queues])
+        """Who answers while nothing else does: priorities with ageing."""
+        return self.rules[WITHOUT_MODEL]
+
+    @cached_property
+    def entries(self) -> tuple[str, ...]:
+        """What policies see, by name, [D]."""
+        return entries(self.queues)
+
+    @property
+    def actions(self) -> int:
+        """How many there are: a rule each."""
+        return len(self.rules)
+
+    @cached_property
+    def queue_weights(self) -> Floats:
+        """What completion times in each queue are worth, [Q]."""
+        return np.array([queue.weight for queue in self.spec.queues], np.float64)
+
+    @cached_property
+    def price(self) -> Floats:
+        """Of a GPU and hour on each node, [N]."""
+        each = [one.price_per_hour for one in self.spec.nodes]
+        return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
+
+    def observe(self, situation: Situation, coming: float = 0.0) -> Floats:
+        """What policies see of a situation, [D]; see ``observation.observe``."""
+        return observe(situation, len(self.queues), self.spec.interval_seconds, coming)
+
+    @cached_property
+    def observation_space(self) -> spaces.Box:
+        """Observations: D numbers of order 1."""
+        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+
+        return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
+
+    @cached_property
+    def action_space(self) -> spaces.Discrete:
+        """Rules by their number."""
+        from gymnasium import spaces
+
+        return spaces.Discrete(self.actions)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from app.kinds.fields import NonNegative, Positive, Slug, Strict
+from app.kinds.fields import NonNegative, Positive, Probability, Slug, Strict
 
 MOST_NODES, MOST_GPUS = 4_096, 64
 Named = TypeVar("Named", "NodeClass", "JobQueue")
@@ -48,6 +48,14 @@ def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
     return named
 
 
+class Convergence(Strict):
+    """When a job that tells its loss or metric has little left to gain: it is halved then, window by window."""
+
+    tolerance: Probability = Field(default=0.015, description="part of what a job has reached below which it is little")
+    doubt: NonNegative = Field(default=0.5, description="half 90 % intervals that are added to what is left to gain")
+    window_seconds: Positive = Field(default=3600.0, description="from one halving to the next")
+
+
 class ClusterSpec(Strict):
     """A workload of kind ``cluster``: training jobs that come and go, and the GPUs that they share."""
 
@@ -59,11 +67,22 @@ class ClusterSpec(Strict):
     )
     minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
     maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
+    patience_seconds: Positive = Field(
+        default=86_400.0, description="of waiting, after which a job comes before all others: nobody waits for ever"
+    )
     restart_seconds: NonNegative = Field(default=30.0, description="that a job loses when its nodes change")
     interval_seconds: Positive = Field(default=60.0, description="between decisions, where nothing else happens")
     demotion_gpu_hours: Positive = Field(
         default=16.0,
         description="of service after which the rule of least attained service counts a job as less urgent",
+    )
+    episode_intervals: Annotated[
+        int, Field(ge=1, le=10_000, description="of an episode, in which agents learn and are judged")
+    ] = 120
+    convergence: Convergence | None = Field(
+        default=None,
+        description="Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is "
+        "for jobs that say how many iterations they have.",
     )
     weights: ClusterWeights = ClusterWeights()
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.engine import DecisionEngine, Query
 from app.kinds.contract.samples import SampleCodec
+from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
 
 
@@ -171,6 +172,10 @@ class Kind(Protocol):
         Raises:
             IncompatibleModel: they are of another version, or no model.
         """
+        ...
+
+    def forecasters(self, model: Any) -> Sequence[Forecaster]:
+        """What a domain model forecasts, series by series; empty where it forecasts nothing."""
         ...
 
     def artifact(self, data: bytes) -> Artifact:

@@ -1,6 +1,9 @@
 """Kind ``inference`` as the service knows it: requests of users, on model variants, in batches, on servers."""
 
+from collections.abc import Sequence
+
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.forecasting.forecaster import Forecaster, read
 from app.kinds.inference.adaptive import ALGORITHM
 from app.kinds.inference.change import InferencePatch, changed
 from app.kinds.inference.decisions.engine import InferenceEngine
@@ -46,6 +49,10 @@ class InferenceKind:
     def model(self, data: bytes) -> ServiceModel:
         """See ``Kind``."""
         return ServiceModel.from_bytes(data)
+
+    def forecasters(self, model: ServiceModel) -> Sequence[Forecaster]:
+        """See ``Kind``: of each user whose log is long enough."""
+        return read(model.forecasts) if len(model.forecasts) else ()
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""

@@ -42,6 +42,7 @@ class ServiceModel:
             ``app.kinds.inference.forecast``; empty where nothing is known of it.
         parts: squared coefficients of variation of the rate's factors, by how long these hold (``LASTING``), [U, 4];
             empty where there is but ``variation``.
+        forecasts: what ``app.kinds.forecasting.forecaster.written`` made of forecasters by user; empty without any.
     """
 
     log_seconds: Floats
@@ -51,6 +52,7 @@ class ServiceModel:
     measured: NDArray[np.bool_]
     forecast: Floats = field(default_factory=lambda: np.zeros((0, 2, 17)))
     parts: Floats = field(default_factory=lambda: np.zeros((0, len(LASTING))))
+    forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def seconds(self) -> Floats:
         """Mean seconds of a batch over members and spread, [C, V, K]."""

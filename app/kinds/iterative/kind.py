@@ -1,7 +1,10 @@
 """Kind ``iterative`` as the service knows it: one workload whose allocation changes between its iterations."""
 
+from collections.abc import Sequence
+
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.iterative import prediction
 from app.kinds.iterative.change import IterativePatch, changed
 from app.kinds.iterative.decisions.engine import IterativeEngine
@@ -48,6 +51,10 @@ class IterativeKind:
     def model(self, data: bytes) -> ModelTable:
         """See ``Kind``."""
         return ModelTable.from_bytes(data)
+
+    def forecasters(self, model: ModelTable) -> Sequence[Forecaster]:  # noqa: ARG002
+        """See ``Kind``: nothing."""
+        return ()
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""

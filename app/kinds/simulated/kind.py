@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
+from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.simulated.engine import NumberedEngine
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies import artifact
@@ -59,6 +60,10 @@ class NumberedKind:
             return msgspec.json.decode(data, type=self.domain_model)
         except msgspec.MsgspecError as error:
             raise IncompatibleModel(f"no domain model of kind {self.name}: {error}") from error
+
+    def forecasters(self, model: Any) -> Sequence[Forecaster]:  # noqa: ARG002
+        """See ``Kind``: nothing."""
+        return ()
 
     def describe(self, spec: Any) -> Description:
         """See ``Kind``."""

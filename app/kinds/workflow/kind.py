@@ -1,7 +1,10 @@
 """Kind ``workflow`` as the service knows it: batch jobs and workflow DAGs on priced nodes."""
 
+from collections.abc import Sequence
+
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
+from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.workflow.change import WorkflowPatch, changed
 from app.kinds.workflow.decisions.engine import WorkflowEngine
 from app.kinds.workflow.decisions.schemas import QueueDecision
@@ -44,6 +47,10 @@ class WorkflowKind:
     def model(self, data: bytes) -> Predictor:
         """See ``Kind``."""
         return Predictor.from_bytes(data)
+
+    def forecasters(self, model: Predictor) -> Sequence[Forecaster]:  # noqa: ARG002
+        """See ``Kind``: nothing."""
+        return ()
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""

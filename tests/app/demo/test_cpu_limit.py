@@ -113,3 +113,17 @@ def test_the_folders_of_both_versions_are_found(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").touch()
     second = [p.relative_to(tmp_path).as_posix() for p in control_groups(tmp_path, own)]
     assert second[-2:] == ["c", "."]
+
+
+def test_nothing_is_stopped_and_goes_on_with_something(limit: CpuLimit) -> None:
+    with spinning() as process:
+        limit.add(process.pid)
+        limit.set(0)
+        time.sleep(0.2)
+        assert share(process) < 1
+        limit.set(50)
+        assert share(process) > 10
+        limit.set(0)
+        time.sleep(0.2)
+        limit.close()
+        assert process.status() != psutil.STATUS_STOPPED

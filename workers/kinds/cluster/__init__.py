@@ -1,1 +1,5 @@
-"""Kind ``cluster`` as workers know it."""
+"""Kind ``cluster``: what learns for training jobs that share the GPUs of some nodes."""
+
+from workers.kinds.cluster.kind import KIND
+
+__all__ = ["KIND"]

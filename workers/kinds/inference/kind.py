@@ -103,14 +103,15 @@ class LearnedInference(SimulatedKind):
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """What a window met, met again: the part of it to learn from, or to be judged on."""
+        """What a window met, met again: the part of it to learn from (also by option ``part``), or to be judged on."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
         from workers.kinds.inference.windows.window import Window
 
         window, believed = Window.from_bytes(conditions.options["window"]), ServiceModel.from_bytes(workload.model)
         spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
-        log = window.learning if conditions.purpose == "learning" else window.judged
+        learned = "learning" in (conditions.purpose, conditions.options.get("part"))
+        log = window.learning if learned else window.judged
         return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:

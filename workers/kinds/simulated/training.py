@@ -149,6 +149,12 @@ class WindowTraining(SimulatedTraining):
         name, policy = next(iter(super().experts().items()))
         return {name: policy}
 
+    def score(self, artifact: bytes) -> float:
+        """See ``TrainingProblem``: on the part that is learned from, as the other one is judged on."""
+        options = {**self.options, "part": "learning"}
+        world = self.kind.world(self.workload, Conditions(self.judged_episodes, self.seed + 1, options=options))
+        return float(play(world, Level.SEEDS, self.seed + 1, Bare(self.load(artifact))).returns.mean())
+
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
         """None: they would be of other episodes than the window's, and take longer than learning from it."""
         del shown

@@ -19,7 +19,9 @@ from workers.learning.training.prepare import imitate, take_over
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import STEPS, Request, Untrainable, configured
 
-ENVIRONMENTS = 512
+ENVIRONMENTS, FEWEST = 512, 16
+"""Environments in lock-step: as many as get through an episode each, so that its end is learned from, too."""
+SHORTEST = 64  # steps of each
 CHUNK_STEPS = 1 << 17
 
 
@@ -66,7 +68,8 @@ class Trial:
         steps = max(1, round((request.budget or STEPS) * part))
         plan = Plan(steps, CHUNK_STEPS, keep_memory=False, pauses=self.bracket.shares[:-1])
         worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
-        batch = min(ENVIRONMENTS, max(steps // 64, 1))
+        episodes = steps // max(self.problem.length, SHORTEST)
+        batch = min(ENVIRONMENTS, max(steps // SHORTEST, 1), max(episodes, FEWEST))
         simulator = self.problem.simulator(batch, int(worlds))
         return make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
 

@@ -20,7 +20,7 @@ MOST_MULTIPLES = 16
 """Of nodes; beyond, numbers of nodes double."""
 
 
-def greatest_gain(ageing_seconds: Sequence[float], weights: Sequence[float]) -> Rule:
+def greatest_gain(ageing_seconds: Sequence[float], weights: Sequence[float], patience: float = np.inf) -> Rule:
     """Everybody's fewest GPUs, the most urgent first, then more where the weighted time that they save is largest.
 
     Who doesn't fit keeps all after it waiting, as in ``prioritised``: nobody who is less urgent runs in its stead.
@@ -28,12 +28,13 @@ def greatest_gain(ageing_seconds: Sequence[float], weights: Sequence[float]) -> 
     Args:
         ageing_seconds: of each queue, [Q]; infinite: never.
         weights: of the completion times of each queue's jobs, [Q].
+        patience: seconds of waiting after which a job comes first.
     """
     ageing, worth = np.array(ageing_seconds, np.float64), np.array(weights, np.float64)
 
     def rule(situation: Situation) -> Wanted:
         jobs = situation.jobs
-        order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing)))
+        order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing, patience)))
         gpus = admitted_in_order(jobs.minimum, order, situation.gpus)
         sizes = grid(situation)
         value = -worth[jobs.queue][:, None] * seconds_on(situation, sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -11,20 +12,25 @@ import msgspec
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.decide import Change, decide
+from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack, weight
-from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
+from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.text import timestamp
 
+logger = logging.getLogger(__name__)
+
 
 class Told(NamedTuple):
-    """What a decision says: of which run and report, and what changes."""
+    """What a decision says: of which run and report, what changes, by which rule, and what a shadow says to it."""
 
     run: str
     reported: int | None
     state: ClusterState
     changes: Sequence[Change]
+    rule: str
+    shadow: dict[str, Any] | None = None
 
 
 class ClusterEngine(DecidedInRuns):
@@ -39,7 +45,7 @@ class ClusterEngine(DecidedInRuns):
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """No job is there before the first report."""
         state = begin(compiled.layout)
-        return Answered(_encoded(compiled, Told(run, None, state, ()), now), state)
+        return Answered(_encoded(compiled, Told(run, None, state, (), compiled.heuristic), now), state)
 
     def decode(self, body: bytes) -> EncodedReport:
         """Jobs that came, went on and left, and nodes.
@@ -60,11 +66,7 @@ class ClusterEngine(DecidedInRuns):
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Each run by itself, in the order of ``pending``."""
-        answers = []
-        for one in pending:
-            state, changes = decide(compiled.layout, one.report, compiled.advice(one.report))
-            answers.append(Answered(_encoded(compiled, Told(one.run, one.iteration, state, changes), now), state))
-        return answers
+        return [_answered(compiled, one, now) for one in pending]
 
     def serialise(self, state: ClusterState) -> msgspec.Raw:
         """Jobs and nodes."""
@@ -79,6 +81,32 @@ class ClusterEngine(DecidedInRuns):
         return weight(state)
 
 
+def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
+    before: ClusterState = compiled.judged(one.report)
+    outlook = compiled.outlook(before)
+    rule = compiled.rule(compiled.answerer.policy, before, outlook)
+    state, changes = decide(compiled.layout, before, compiled.advice(rule, outlook, before, one.report))
+    shadow = None if one.shadow is None else _shadow(compiled, one.shadow, before, outlook, state)
+    told = Told(one.run, one.iteration, state, changes, rule, shadow)
+    return Answered(_encoded(compiled, told, now), state)
+
+
+def _shadow(
+    compiled: Compiled, shadow: Shadow, before: ClusterState, outlook: BelievedOutlook | None, state: ClusterState
+) -> dict[str, Any]:
+    """What another agent would have given; see ``ShadowRule``."""
+    told: dict[str, Any] = {"agent": shadow.version, "rule": None, "agrees": False, "problem": None}
+    if shadow.artifact is None or outlook is None:
+        return told | {"problem": shadow.problem or "there is no domain model, which agents choose by"}
+    try:
+        rule = compiled.rule(shadow.artifact.policy, before, outlook)
+        other, _ = decide(compiled.layout, before, compiled.advice(rule, outlook, before, before))
+    except Exception as error:
+        logger.exception("run of %s: shadow %d failed", compiled.snapshot.name, shadow.version)
+        return told | {"problem": f"{type(error).__name__}: {error}"}
+    return told | {"rule": rule, "agrees": bool((other.jobs.held == state.jobs.held).all())}
+
+
 def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
     state, spec = told.state, compiled.layout.spec
     running = int((state.jobs.gpus > 0).sum())
@@ -88,10 +116,10 @@ def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
         "reported": told.reported,
         "iteration": 0 if told.reported is None else told.reported + 1,
         "noop": not told.changes,
-        "source": compiled.source,
+        "source": compiled.answerer.source,
         "agent": compiled.snapshot.agent_version,
-        "policy": compiled.policy,
-        "reason": _reason(told, running),
+        "policy": compiled.policy_name,
+        "reason": _reason(told, running, compiled.answerer.failure),
         "valid_for_iterations": 1,
         "decided_at": timestamp(now),
         "kind": "cluster",
@@ -101,6 +129,8 @@ def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
         "waiting": len(state.names) - running,
         "free": int(state.capacity.sum() - state.jobs.held.sum()),
         "wake_at": state.now + spec.interval_seconds if state.names else None,
+        "rule": told.rule,
+        "shadow": told.shadow,
     }
     return msgspec.json.encode(decision)
 
@@ -112,12 +142,12 @@ def _change(one: Change) -> dict[str, Any]:
     return {**fields, "text": one.text, "trades": one.trades, **times}
 
 
-def _reason(told: Told, running: int) -> dict[str, str]:
+def _reason(told: Told, running: int, failure: str) -> dict[str, str]:
     """What changes, counted; each job has a reason of its own."""
     if told.reported is None:
         return {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
     waiting = len(told.state.names) - running
-    there = f"{running:,} jobs run, {waiting:,} wait"
+    there = f"{running:,} jobs run, {waiting:,} wait, by {told.rule}" + (f"; {failure}" if failure else "")
     codes = [one.code for one in told.changes]
     counts = ", ".join(f"{codes.count(code):,} {code}" for code in dict.fromkeys(codes))
     return {"code": "changed", "text": f"{counts}; {there}"} if codes else {"code": "unchanged", "text": there}

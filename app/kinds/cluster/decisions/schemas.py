@@ -28,6 +28,15 @@ class JobChange(BaseModel):
     seconds_left: float | None = Field(description="The same on what it has from now on, a restart included.")
 
 
+class ShadowRule(BaseModel):
+    """What another agent would have done; it is written down, and changes nothing."""
+
+    agent: int = Field(description="Version of the shadow.")
+    rule: str | None = Field(description="That it would have chosen; null: it failed.")
+    agrees: bool = Field(description="Whether every job would have had the same GPUs.")
+    problem: str | None = Field(description="What failed, if something did.")
+
+
 class ClusterDecision(DecisionBase):
     """Who gets how many GPUs, and on which nodes, from now on; jobs that aren't named keep what they have."""
 
@@ -38,6 +47,8 @@ class ClusterDecision(DecisionBase):
     waiting: int = Field(description="Jobs that have none.")
     free: int = Field(description="GPUs that nobody has.")
     wake_at: float | None = Field(description="When to report again at the latest; null: no job is there.")
+    rule: str = Field(description="By which GPUs were given: the heuristic's, or the one that the agent chose.")
+    shadow: ShadowRule | None = Field(default=None, description="The run's shadow, if it has one.")
 
 
 class ClusterStart(RunStart):

@@ -9,10 +9,12 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import records
+from app.kinds.cluster.live import learning, records
 from app.kinds.cluster.live.report import EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
+
+ENDED, UNKNOWN = -1, -2  # positions of jobs that are not there
 
 
 class Request(NamedTuple):
@@ -37,6 +39,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     stay, new = _stay(state, report), _new(state, report)
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
     jobs, told = table.keep(jobs, stay), records.keep(state.records, stay)
+    learned = learning.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
         submitted = [report.submitted[at] for at in new]
@@ -44,10 +47,14 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
         jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
         told = records.joined(told, records.of(submitted))
+        learned = learning.join(learned, len(new))
         names += [job.job for job in submitted]
-    if report.progressed:
-        told = records.progressed(told, _positions(names, report), report.progressed, jobs)
-    return ClusterState(report.at, tuple(names), jobs, capacity, told)
+    positions = _positions(names, report)
+    if positions:
+        at = [*positions.values()]
+        told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
+        learned = learning.told(learned, at, told) if layout.spec.convergence else learned
+    return ClusterState(report.at, tuple(names), jobs, capacity, told, learned)
 
 
 def _check_time(state: ClusterState, report: EncodedReport) -> None:
@@ -130,17 +137,20 @@ def _new(state: ClusterState, report: EncodedReport) -> list[int]:
     return sorted(new, key=lambda at: _moment(report.submitted[at], report))
 
 
-def _positions(names: Sequence[str], report: EncodedReport) -> list[int]:
-    """Where the jobs stand that have progressed."""
+def _positions(names: Sequence[str], report: EncodedReport) -> dict[int, int]:
+    """Where the jobs stand that have progressed, by place in the report, but for those that end with it: their last
+    progress is a sample, and nothing else.
+    """
     index = {name: position for position, name in enumerate(names)}
-    found = [index.get(one.job, -1) for one in report.progressed]
-    if -1 in found:
+    index |= dict.fromkeys((job.job for job in report.ended), ENDED)
+    found = [index.get(one.job, UNKNOWN) for one in report.progressed]
+    if UNKNOWN in found:
         accepted = "must be a job that is there"
-        missing = [at for at, position in enumerate(found) if position < 0]
+        missing = [at for at, position in enumerate(found) if position == UNKNOWN]
         raise Contradiction(
             [FieldIssue(f"/progressed/{at}/job", accepted, report.progressed[at].job) for at in missing]
         )
-    return found
+    return {at: position for at, position in enumerate(found) if position != ENDED}
 
 
 def _twice(names: Sequence[str]) -> list[int]:

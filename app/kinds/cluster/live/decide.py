@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ class Unmeasured:
         with np.errstate(divide="ignore"):
             return np.where(gpus <= self._maximum[:, None], 1.0 / gpus, np.inf)
 
+    def remaining(self) -> Floats:
+        """See ``Outlook``."""
+        return np.ones(len(self._maximum))
+
 
 class Change(NamedTuple):
     """What becomes of one job.
@@ -78,10 +83,12 @@ class Advice(NamedTuple):
     Attributes:
         rule: who gets how many GPUs.
         outlook: what is expected of the jobs; None: nothing is known.
+        notes: words on jobs that something is particular with, by position.
     """
 
     rule: Rule
     outlook: Outlook | None = None
+    notes: Mapping[int, str] = {}
 
 
 def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
@@ -95,6 +102,10 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
     known = advice.outlook is not None
     changes = _changes(layout, state, held, changed, _left(situation, held, changed) if known else None)
+    changes = [
+        one._replace(text=f"{one.text}; {advice.notes[at]}") if at in advice.notes else one
+        for at, one in zip(changed.tolist(), changes, strict=True)
+    ]
     jobs = table.move(state.jobs, held, restart)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes
@@ -111,7 +122,7 @@ def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
 def _changes(
     layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats | None
 ) -> list[Change]:
-    gone: list[bool] = (state.jobs.held[changed] > state.capacity).any(axis=1).tolist()
+    gone = np.any(state.jobs.held[changed] > state.capacity, axis=1).tolist()
     moves = trades(state.jobs.held[changed], held[changed])
     before, after = state.jobs.gpus[changed].tolist(), held[changed].sum(axis=1).tolist()
     waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()

@@ -9,7 +9,8 @@ import numpy as np
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import Integers, Jobs
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import records
+from app.kinds.cluster.live import learning, records
+from app.kinds.cluster.live.learning import Learning
 from app.kinds.cluster.live.records import Records
 
 RUN_BYTES, JOB_BYTES = 2_000, 800
@@ -25,6 +26,7 @@ class ClusterState(NamedTuple):
         jobs: that are there, on the nodes that were decided last.
         capacity: GPUs of each node, [N].
         records: what launchers have reported of the jobs.
+        learning: their curves, and what convergence has made of them; nothing where the spec has no convergence.
     """
 
     now: float
@@ -32,11 +34,12 @@ class ClusterState(NamedTuple):
     jobs: Jobs
     capacity: Integers
     records: Records
+    learning: Learning
 
 
 def begin(layout: Layout) -> ClusterState:
     """A run that has reported nothing: no job, and every node."""
-    return ClusterState(0.0, (), table.none(len(layout.nodes)), layout.capacity, records.none())
+    return ClusterState(0.0, (), table.none(len(layout.nodes)), layout.capacity, records.none(), learning.none())
 
 
 def weight(state: ClusterState) -> int:
@@ -50,7 +53,15 @@ def pack(state: ClusterState) -> list[Any]:
     job, node = np.nonzero(state.jobs.held)
     held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]
     told = [_plain(column) for column in state.records]
-    return [state.now, list(state.names), [*columns.values()], held, state.capacity.tolist(), told]
+    return [
+        state.now,
+        list(state.names),
+        [*columns.values()],
+        held,
+        state.capacity.tolist(),
+        told,
+        learning.pack(state.learning),
+    ]
 
 
 def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
@@ -62,7 +73,7 @@ def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 def unpack(stored: list[Any]) -> ClusterState:
     """The state whose ``pack`` went through JSON."""
-    now, names, columns, held, capacity, told = stored
+    now, names, columns, held, capacity, told, learned = stored
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
     there[held[0], held[1]] = held[2]
@@ -75,6 +86,7 @@ def unpack(stored: list[Any]) -> ClusterState:
         Jobs(held=there, **made),
         np.array(capacity, np.int64),
         Records._make(_column(values, column.dtype, records.UNKNOWN) for values, column in known),
+        learning.unpack(learned, len(names)),
     )
 
 

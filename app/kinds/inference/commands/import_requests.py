@@ -1,157 +1,57 @@
-"""``steward import requests``: check logs and measured batches, register their workload, upload, and fit a model."""
+"""``steward import requests``: what is told of logs and measured batches, and of the model that is fitted to them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from pydantic import ValidationError
-from rich.console import Console
-from rich.text import Text
+import numpy as np
 
-from app.cli.options import DONE, INTERRUPTED, REFUSED, UNREACHABLE
-from app.cli.remote import progress_bar as bar
-from app.cli.remote.service import NOT_FOUND, RefusedError, Service, UnreachableError
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.inference.commands.log_file import LogFile, read, told
+from app.cli.remote.sample_file import lasting, since
+from app.cli.remote.sample_import import Import
+from app.kinds.contract.reading import Sample
+from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.spec import InferenceSpec
-
-Json = dict[str, Any]
+from app.kinds.inference.samples.content import BATCH, SERVER, VARIANT, batches_of
 
 
-@dataclass(frozen=True)
-class Options:
-    """What may be said on the command line."""
-
-    files: Sequence[Path]
-    spec: Path
-    check: bool
-    url: str
+def _words(sample: Sample, layout: Layout) -> Iterator[str]:
+    yield from _log(sample.summary.get("requests"), layout)
+    yield from _batches(sample.data, layout)
 
 
-def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. What was found goes to ``output``, progress and complaints to ``notes``."""
-    output, notes = output or Console(), notes or Console(stderr=True)
-    try:
-        spec = _spec(options.spec, notes)
-        files = None if spec is None else _files(options.files, Layout(spec), output, notes)
-        if spec is None or files is None:
-            return REFUSED
-        if not options.check:
-            with Service(options.url) as service:
-                _hand_over(service, spec, files, output, notes)
-    except KeyboardInterrupt:
-        notes.print("interrupted: what was uploaded is kept")
-        return INTERRUPTED
-    except (RefusedError, UnreachableError) as error:
-        notes.print(Text(str(error), "red"), soft_wrap=True)
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
-    return DONE
-
-
-def _spec(path: Path, notes: Console) -> InferenceSpec | None:
-    """The spec in a file; None, and complaints, where it is none."""
-    try:
-        return InferenceSpec.model_validate_json(path.read_bytes())
-    except OSError as error:
-        _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
-    except ValidationError as error:
-        issues = [
-            FieldIssue("/" + "/".join(map(str, one["loc"])) if one["loc"] else "", one["msg"], _given(one))
-            for one in error.errors(include_url=False)
-        ]
-        _complain(notes, path, issues)
-    return None
-
-
-def _given(error: Any) -> object:
-    """The value that was given, where that says more than the message."""
-    value = error["input"]
-    return value if isinstance(value, str | int | float) and error["type"] != "json_invalid" else None
-
-
-def _files(paths: Sequence[Path], layout: Layout, output: Console, notes: Console) -> list[LogFile] | None:
-    """All files, told as they are read; None, and complaints, where one can't be right."""
-    found = []
-    for path in paths:
-        try:
-            file = read(path, layout)
-        except InvalidInput as error:
-            _complain(notes, path, error.errors)
-            continue
-        except OSError as error:
-            _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
-            continue
-        found.append(file)
-        output.print(Text(str(path), "bold"), soft_wrap=True)
-        for sentence in file.words:
-            output.print(Text(f"  {sentence}"), soft_wrap=True)
-    return found if len(found) == len(paths) else None
-
-
-def _complain(notes: Console, path: Path, issues: Sequence[FieldIssue]) -> None:
-    for issue in issues:
-        notes.print(Text(f"{path}: {told(issue)}", "red"), soft_wrap=True)
-
-
-def _hand_over(
-    service: Service, spec: InferenceSpec, files: Sequence[LogFile], output: Console, notes: Console
-) -> None:
-    """Register the workload where it isn't yet, upload, and have a model fitted where anything is new.
-
-    Raises:
-        RefusedError, UnreachableError: see there.
-    """
-    path = f"/workloads/{spec.name}"
-    output.print(Text(_registered(service, spec, path)), soft_wrap=True)
-    news = [_upload(service, path, file, output) for file in files]
-    models = service.call("GET", f"{path}/models?limit=1")["items"]
-    if not any(news) and models:
-        output.print(Text(f"nothing new: model {models[0]['version']} stands"))
+def _log(log: Any, layout: Layout) -> Iterator[str]:
+    if log is None:
         return
-    job = service.call("POST", f"{path}/models", json={})
-    ended = bar.follow(notes, "fit", service.follow(job["id"]), bar.remaining)
-    _show(service.call("GET", f"{path}/models/{ended['result']['model']}"), spec.name, output)
+    seconds = max(float(log["span_seconds"]), 1e-6)
+    yield f"{log['count']:,} requests over {lasting(seconds)}{since(float(log['start']))}"
+    counts = [*log["of_users"], *[0] * len(layout.users)]
+    for name, count in zip(layout.users, counts, strict=False):
+        yield f"  {name}: {count:,}, {count / seconds:.3g} a second" if count else f"  {name}: none"
 
 
-def _registered(service: Service, spec: InferenceSpec, path: str) -> str:
-    """Register a workload that isn't there; in words."""
-    try:
-        known = service.call("GET", path)
-    except RefusedError as error:
-        if error.status != NOT_FOUND:
-            raise
-        service.call("POST", "/workloads", json=spec.model_dump(mode="json"))
-        return f"registered: workload {spec.name}"
-    same = known["kind"] == spec.kind and InferenceSpec.model_validate(known["spec"]) == spec
-    return f"workload {spec.name} is there already" + ("" if same else ", with another spec: that one is kept")
+def _batches(data: bytes, layout: Layout) -> Iterator[str]:
+    rows = batches_of(data)
+    if not len(rows):
+        return
+    yield f"{len(rows):,} measured batches"
+    for position, name in enumerate(layout.variants):
+        own = rows[rows[:, VARIANT] == position]
+        sizes = ", ".join(f"{size:g}" for size in np.unique(own[:, BATCH]))
+        classes = ", ".join(layout.servers[int(place)] for place in np.unique(own[:, SERVER]))
+        yield f"  {name}: {len(own):,}, of {sizes} on {classes}" if len(own) else f"  {name}: none"
 
 
-def _upload(service: Service, path: str, file: LogFile, output: Console) -> bool:
-    """Whether it was new."""
-    headers = {"Content-Type": file.media_type} | ({"Content-Encoding": "gzip"} if file.packed else {})
-    reply = service.call(
-        "POST", f"{path}/samples", params={"execution": file.name}, content=file.pieces(), headers=headers
-    )
-    new: bool = reply["accepted"] > 0
-    output.print(Text(f"{'uploaded' if new else 'there already'}: execution {file.name}"), soft_wrap=True)
-    return new
-
-
-def _show(model: Json, workload: str, output: Console) -> None:
-    """What is to be known of a model before it is trusted."""
+def _model(model: dict[str, Any]) -> Iterator[str]:
     tested = model["report"]["metrics"]["seconds"]
-    output.print(Text(f"model {model['version']} of {workload}", "bold"))
     if tested["mape"] is not None:
-        output.print(
-            Text(
-                f"  seconds of batches that were left out: off by {tested['mape']:.1%} (the mean of their variant by "
-                f"{tested['naive_mape']:.1%}); {tested['coverage']:.0%} within the 90 % interval"
-            )
+        yield (
+            f"seconds of batches that were left out: off by {tested['mape']:.1%} (the mean of their variant by "
+            f"{tested['naive_mape']:.1%}); {tested['coverage']:.0%} within the 90 % interval"
         )
     for name, arrivals in model["report"]["arrivals"].items():
         rate, dispersion = arrivals["per_second"], arrivals["index_of_dispersion"]
-        output.print(Text(f"  {name}: {rate:.3g} requests a second, dispersion {dispersion:.3g} (1: evenly random)"))
+        yield f"{name}: {rate:.3g} requests a second, dispersion {dispersion:.3g} (1: evenly random)"
+
+
+REQUESTS = Import(KIND, _words, _model)

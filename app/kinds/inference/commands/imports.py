@@ -29,6 +29,7 @@ def requests(files: Files, spec: Spec, check: Check = False, url: Url = SERVICE)
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """
-    from app.kinds.inference.commands.import_requests import Options, run
+    from app.cli.remote.sample_import import Options, run
+    from app.kinds.inference.commands.import_requests import REQUESTS
 
-    raise typer.Exit(run(Options(files, spec, check, url)))
+    raise typer.Exit(run(REQUESTS, Options(files, spec, check, url)))

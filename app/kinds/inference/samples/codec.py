@@ -10,12 +10,13 @@ import numpy as np
 
 from app.kinds.contract.json_samples import JsonReader
 from app.kinds.contract.reading import Sample
+from app.kinds.contract.rows import MICRO, Rows
 from app.kinds.contract.samples import Export, Format, Stored
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.samples import content
-from app.kinds.inference.samples.check import COLUMNS, Collector, Rows
-from app.kinds.inference.samples.content import MICRO, Content, batches_of, requests_of
-from app.kinds.inference.samples.reading import BodyReader, CsvReader, NdjsonReader, kept
+from app.kinds.inference.samples.check import COLUMNS, Collector
+from app.kinds.inference.samples.content import Content, batches_of, requests_of
+from app.kinds.inference.samples.reading import BodyReader, csv_reader, ndjson_reader
 from app.kinds.inference.samples.run import run_batches
 from app.kinds.inference.samples.schemas import (
     JSON_SCHEMA,
@@ -37,10 +38,10 @@ class InferenceSamples:
     formats: ClassVar[Mapping[str, Format]] = {
         JSON: Format(lambda codec, _: JsonReader(BodyReader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
         NDJSON: Format(
-            lambda codec, name: NdjsonReader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
+            lambda codec, name: ndjson_reader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
         ),
         CSV: Format(
-            lambda codec, name: CsvReader(codec.layout, name), "upload", "short", named=True, example=LOG_EXAMPLE
+            lambda codec, name: csv_reader(codec.layout, name), "upload", "short", named=True, example=LOG_EXAMPLE
         ),
     }
     exports: ClassVar[Mapping[str, Export]] = {
@@ -85,7 +86,7 @@ class InferenceSamples:
         requests = {"time": [one["at"] for one in arrived], "user": [one["user"] for one in arrived]}
         collector.take(Rows(requests, lambda row: f"/arrived/{row}"))
         collector.take(Rows(batches, lambda row: f"/finished/{row}"))
-        return kept(run, collector.finish(), collector.count)
+        return collector.sample(run)
 
     def as_csv(self, execution: Stored) -> Iterator[str]:
         """An execution's rows, under a header of all columns."""

@@ -22,7 +22,6 @@ from app.kinds.tensors import read_header, written
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 FORMAT = "inference-samples-1"
-MICRO = 1_000_000
 STEP = 1 << 16
 """Requests that are told at once."""
 GZIP, LEVEL = 16 + zlib.MAX_WBITS, 6

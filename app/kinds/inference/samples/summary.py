@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.inference.samples.content import MICRO, SECONDS, batches_of, requests_of
+from app.kinds.contract.rows import MICRO
+from app.kinds.inference.samples.content import SECONDS, batches_of, requests_of
 
 MOST_USERS = 256
 

@@ -63,7 +63,7 @@ def test_every_answer_is_a_decision_whose_allocations_add_up() -> None:
         assert sum(gpus.values()) + decision.free == int(answered.state.capacity.sum())
         assert (decision.noop, decision.running + decision.waiting) == (not decision.changes, len(gpus))
         assert ClusterDecision.model_validate(decision.model_dump()).wake_at == REPORTS[n]["at"] + 60
-    assert decision.reason.text == "2 jobs run, 0 wait"
+    assert decision.reason.text == "2 jobs run, 0 wait, by priority"
 
 
 def test_a_stored_state_goes_on_as_if_nothing_had_happened() -> None:

@@ -141,6 +141,12 @@ def test_what_is_told_of_a_job_stays_known_until_it_is_told_otherwise() -> None:
     assert state.records.iteration.tolist() == [0, 3, 0, 0]  # what was preempted has lost nothing
 
 
+def test_a_job_may_tell_of_its_last_progress_as_it_ends() -> None:
+    last = [{"job": "j0", "iteration": 9, "loss": 0.1}, {"job": "j1", "iteration": 2}]
+    state = told(started(4, 2), at=60, progressed=last, ended=[{"job": "j0"}])
+    assert (state.names, state.records.iteration.tolist()) == (("j1",), [2])
+
+
 @settings(max_examples=25, deadline=None)
 @pytest.mark.parametrize("rule", RULES)
 @given(st.integers(0, 2**32 - 1))

@@ -3,7 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.kinds.cluster.allocation.completion import soonest
 from app.kinds.cluster.allocation.fairness import goodput
+from workers.kinds.cluster.estimation.experience import Experience
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
 from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.measured import ONE_GPU, read_applications
@@ -47,3 +49,24 @@ def test_what_is_expected_comes_close_to_what_is_measured(shared_data: Path) -> 
     assert simulator.jobs.gpus[0] == 16
     assert found.item() == pytest.approx(rate * application.initial, rel=0.1)
     assert batch.initial.tolist() == [application.initial]
+
+
+def test_experience_tells_what_jobs_need_and_lets_them_begin_with_more(shared_data: Path) -> None:
+    folder = shared_data / "pollux-osdi21"
+    applications = read_applications(folder / "traces")
+    log = [job for job in read_log(folder / "workloads" / "workload-3.csv") if job.application == "cifar10"][:3]
+    experience = Experience()
+    assert experience.remaining("cifar10", 5.0) == 5.0
+    first = AdaptiveSimulator(applications, log, soonest, experience=experience)
+    alone = first.run()
+    assert experience.totals["cifar10"] == pytest.approx([applications["cifar10"].ends[-1]] * 3)
+    later = AdaptiveSimulator(applications, log, soonest, experience=experience)
+    assert sum(later.run().values()) < sum(alone.values())
+    assert experience.remaining("cifar10", 0.0) == pytest.approx(applications["cifar10"].ends[-1])
+
+
+def test_without_throughput_each_job_measures_for_itself() -> None:
+    experience = Experience(throughput=False)
+    assert experience.profile("bert") is not experience.profile("bert")
+    shared = Experience()
+    assert shared.profile("bert") is shared.profile("bert")

@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.inference.samples.content import MICRO, Content, Requests
+from app.kinds.contract.rows import MICRO
+from app.kinds.inference.samples.content import Content, Requests
 from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,9 +18,11 @@ from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.windows.seen import Stretch, stretch
 from workers.kinds.inference.windows.window import Window, rebuilt
+from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import checkpoint as blob
 from workers.learning.training.online import learned
 from workers.learning.training.request import Request
+from workers.learning.training.trial import Trial
 
 SECONDS = 300.0
 SLOWER = 1.3
@@ -128,23 +131,54 @@ def test_episodes_know_the_rates_of_late() -> None:
     assert np.asarray(late).shape == (4, 2)
 
 
-def test_what_is_exported_of_a_window_is_the_average_of_what_was_learned_in_it(
+def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_its_own(
     made: tuple[Layout, ServiceModel],
 ) -> None:
     on, model = made
     workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
-    first = learned(problem, request, 0, b"", lambda _: None)
-    second = learned(problem, request, 1, first.learner, lambda _: None)
-    moved = [vectors(one)["online"] for one in (first.learner, second.learner)]
-    averages = [vectors(one)["average"] for one in (first.learner, second.learner)]
-    apart = np.linalg.norm(moved[1] - moved[0])
-    assert apart > 0
-    assert np.linalg.norm(averages[1] - moved[1]) < 0.5 * apart
-    assert np.linalg.norm(averages[1] - averages[0]) > 0.5 * np.linalg.norm(moved[1] - averages[0])
+    begun: list[bool] = []
+    first = learned(problem, request, 0, b"", lambda trial: begun.append(trial.imitated is not None))
+    assert set(begun) == {False, True}
+    trial = Trial(problem, replace(request, algorithm="ppo"), Entry("ppo", 0), Bracket(1))
+    trial.runner.agent.restore(*blob.unpack(first.learner))
+    assert trial.artifact == first.artifact
+    assert trial.runner.agent.learned.values["averaging"] is False
 
 
-def vectors(learner: bytes) -> dict[str, Any]:
-    """What is kept of a learner between two windows."""
-    arrays: dict[str, Any] = blob.unpack(learner)[0]
-    return arrays
+def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
+    made: tuple[Layout, ServiceModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on, model = made
+    workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
+    problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
+    scores = iter([0.0, -1.0, -2.0, -2.0, -1.0, 0.0, -2.0, -2.0])
+    monkeypatch.setattr(problem, "score", lambda _: next(scores))
+    worse = learned(problem, request, 0, b"", lambda _: None)
+    assert worse.report["validation"] == {"before": 0.0, "after": -1.0}
+    better = learned(problem, request, 1, worse.learner, lambda _: None)
+    assert better.report["validation"] == {"before": -1.0, "after": 0.0}
+    assert worse.artifact != better.artifact
+
+
+def test_what_is_learned_from_is_what_learners_are_compared_on(made: tuple[Layout, ServiceModel]) -> None:
+    on, model = made
+    workload = Workload(on.spec, model.to_bytes())
+    options = {"window": KIND.window(workload, [run(on, model, 0)])}
+    window = Window.from_bytes(options["window"])
+    for more, log in ((options, window.judged), ({**options, "part": "learning"}, window.learning)):
+        world = KIND.world(workload, Conditions(8, 1, options=more))
+        world.reset()
+        assert set(world.load.origin) <= set(np.asarray(log.begins))
+
+
+@pytest.mark.parametrize("steps", [2_000, 100_000, 2_000_000])
+def test_each_environment_of_a_training_gets_through_an_episode(made: tuple[Layout, ServiceModel], steps: int) -> None:
+    on, model = made
+    problem = KIND.training(Workload(on.spec, model.to_bytes()), Request("ppo", steps))
+    trial = Trial(problem, Request("ppo", steps), Entry("ppo", 0), Bracket(1))
+    runner: Any = trial.runner
+    batch = runner.environment.batch
+    assert batch == 16 or steps / batch >= problem.length
+    assert batch <= 512
+    trial.close()

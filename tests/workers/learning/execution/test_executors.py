@@ -168,7 +168,7 @@ def test_a_simulator_made_from_its_description_is_the_same() -> None:
 
 
 def test_a_kind_without_simulator_is_refused() -> None:
-    with pytest.raises(PluginError, match="installed are inference, iterative"):
+    with pytest.raises(PluginError, match="installed are cluster, inference, iterative"):
         msgspec.structs.replace(simulator(), kind="weather").make()
 
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from app.kinds.cluster.allocation.situation import Rule, Situation, seconds_by_table
-from app.kinds.cluster.goodput import Best, Known, best
+from app.kinds.cluster.goodput import Best, Known, best, goodput_at
 from app.kinds.cluster.jobs import Floats, Integers
+from workers.kinds.cluster.estimation.experience import Experience
 from workers.kinds.cluster.estimation.profile import Profile, sizes_of
 from workers.kinds.cluster.simulator.log import Submission
-from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, Batch
+from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, packed_first
 
-NCF_BATCH = 32_768
 MOST_GPUS = 64
 
 
@@ -32,10 +32,15 @@ class AdaptiveSimulator(ClusterSimulator):
         log: Sequence[Submission],
         rule: Rule,
         settings: Settings | None = None,
+        experience: Experience | None = None,
     ) -> None:
         super().__init__(applications, log, rule, settings)
+        self.experience = experience
         fits: dict[str, dict[tuple[object, ...], Floats]] = {name: {} for name in applications}
-        self.profiles = [Profile(fits[job.application]) for job in log]
+        if experience is None:
+            self.profiles = [Profile(fits[job.application]) for job in log]
+        else:
+            self.profiles = [experience.profile(job.application) for job in log]
         self._gradients = np.zeros((len(log), 2))
         self._batches = [Batch(0, 0)] * len(log)
         self._limits = [(1, 1)] * len(log)
@@ -63,6 +68,8 @@ class AdaptiveSimulator(ClusterSimulator):
         gpus, step = sum(placement), application.step(placement, batch.atomic)
         squared, variance = self._measured_gradients(application, gpus * batch.atomic * (batch.accumulated + 1))
         self._gradients[number] = squared[epoch], variance[epoch]
+        if self.experience is not None:
+            self.experience.gradients.setdefault(application.name, (float(squared[epoch]), float(variance[epoch])))
         place = len(placement), gpus, batch.atomic
         self.profiles[number].measure(place, (step.seconds, step.seconds - step.synchronising))
 
@@ -72,6 +79,19 @@ class AdaptiveSimulator(ClusterSimulator):
             known = application.validation
             self._statistics[key] = known.at(total, known.squared), known.at(total, known.variance)
         return self._statistics[key]
+
+    def _arrive(self) -> None:
+        first = self._came
+        super()._arrive()
+        if self.experience is not None:
+            for number in range(first, self._came):
+                self._gradients[number] = self.experience.gradients.get(self.log[number].application, (0.0, 0.0))
+
+    def _leave(self) -> None:
+        if self.experience is not None:
+            for at in np.flatnonzero(~np.isnan(self.progress.ended)).tolist():
+                self.experience.completed(self.applications[self.which[at]].name, float(self.progress.done[at]))
+        super()._leave()
 
     def _set_batches(self, at: Integers) -> None:
         """Choose batches for jobs on the nodes that they have, and find their rates."""
@@ -86,15 +106,19 @@ class AdaptiveSimulator(ClusterSimulator):
                 self._batches[self.which[job]] = Batch(atomic, parts - 1)
         for job in at.tolist():
             if not self._adapts(job):
-                self._batches[self.which[job]] = self._first_batch(job)
+                self._batches[self.which[job]] = self._first_batch(job, int(self.jobs.held[job].sum()))
             self._rows[job] = self._row(job)
 
     def _adapts(self, at: int) -> bool:
         number = self.which[at]
-        return self.profiles[number].parameters is not None and self.log[number].application not in ONE_GPU
+        return self._informed(number) and self.log[number].application not in ONE_GPU
 
-    def _first_batch(self, at: int) -> Batch:
-        application, gpus = self.applications[self.which[at]], int(self.jobs.held[at].sum())
+    def _informed(self, number: int) -> bool:
+        """Whether anything that tells of this job was measured."""
+        return self.profiles[number].parameters is not None and bool(self._gradients[number].any())
+
+    def _first_batch(self, at: int, gpus: int) -> Batch:
+        application = self.applications[self.which[at]]
         if application.name in ONE_GPU:
             return application.batch_of(NCF_BATCH, gpus)
         return application.batch_of(max(application.initial, application.smallest_local * gpus), gpus)
@@ -131,7 +155,7 @@ class AdaptiveSimulator(ClusterSimulator):
         changed: list[int] = []
         keys: dict[int, bytes] = {}
         for at, number in enumerate(self.which):
-            if not self._adapts(at):
+            if not self._informed(number):
                 continue
             keys[at] = self._key(number, gpus)
             if self._valued.get(number, (b"",))[0] == keys[at]:
@@ -141,6 +165,9 @@ class AdaptiveSimulator(ClusterSimulator):
         if changed:
             several, node = np.maximum(gpus, 1), int(self.capacity.max(initial=1))
             goodput = self._best(changed, several, node).goodput * (gpus > 0)
+            alone = [row for row, at in enumerate(changed) if not self._adapts(at)]
+            if alone:
+                goodput[alone] = self._alone([changed[row] for row in alone])[:, None] * (gpus == 1)
             for at, row in zip(changed, goodput, strict=True):
                 found[at] = row
                 self._valued[self.which[at]] = keys[at], row
@@ -148,6 +175,23 @@ class AdaptiveSimulator(ClusterSimulator):
 
     def _best(self, at: Sequence[int], gpus: Integers, node: int) -> Best:
         return best(self.known(at), sizes_of(gpus, node), gpus)
+
+    def _alone(self, at: Sequence[int]) -> Floats:
+        """Goodput of jobs that have one GPU at most, [K]."""
+        batches = [self._first_batch(job, 1) for job in at]
+        atomic, accumulated = np.array(batches, np.float64).T[:, :, None, None]
+        one = np.ones((1, 1, 1), np.int64)
+        return goodput_at(self.known(at), one, one, atomic, accumulated)[:, 0, 0]
+
+    def remaining(self) -> Floats:
+        """Samples, as many as at the initial batch, that are left of each job as expected; 0 of one not measured."""
+        known, found = self.experience or Experience(), np.zeros(len(self.which))
+        for at, number in enumerate(self.which):
+            if self._informed(number):
+                application = self.applications[number]
+                left = known.remaining(application.name, float(self.progress.done[at]))
+                found[at] = left * application.initial
+        return found
 
     def _key(self, number: int, gpus: Integers) -> bytes:
         """All that the goodput of a job depends on."""
@@ -186,3 +230,7 @@ class ProfiledOutlook:
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return seconds_by_table(self, gpus)
+
+    def remaining(self) -> Floats:
+        """See ``Outlook``."""
+        return self._simulator.remaining()

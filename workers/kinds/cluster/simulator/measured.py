@@ -21,6 +21,7 @@ EPOCHS = {"bert": 2, "cifar10": 100, "ncf": 10, "imagenet": 90, "deepspeech2": 8
 LARGEST_LOCAL = {"yolov3": 8}
 ONE_GPU = frozenset({"ncf"})
 """Applications whose jobs the published simulator keeps on one GPU."""
+NCF_BATCH = 32_768
 MOST_NODES = 16
 TOLERANCE = 1e-8
 

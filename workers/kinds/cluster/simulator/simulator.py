@@ -14,7 +14,7 @@ import numpy as np
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.situation import Rule, Situation
-from app.kinds.cluster.jobs import Integers, Jobs
+from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from workers.kinds.cluster.simulator.log import Submission
 from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, Batch
 from workers.kinds.cluster.simulator.outlook import MeasuredOutlook
@@ -49,6 +49,7 @@ class ClusterSimulator:
         which: their numbers in the log, [J].
         applications: of all jobs of the log.
         capacity: GPUs of each node, [N]; it may be changed between intervals.
+        speed: of a GPU of each node against those that were measured; of a job the slowest of its nodes counts, [N].
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ClusterSimulator:
         self.settings, self.log, self._rule = settings or Settings(), log, rule
         self.applications = [applications[job.application] for job in log]
         self.capacity: Integers = np.full(self.settings.nodes, self.settings.gpus)
+        self.speed: Floats = np.ones(self.settings.nodes)
         self._rates = Rates(applications)
         self.now, self._came = 0.0, 0
         self.jobs: Jobs = table.none(self.settings.nodes)
@@ -113,6 +115,10 @@ class ClusterSimulator:
     def rows(self, at: Integers) -> Integers:
         """See ``Pace``."""
         return self._rows[at]
+
+    def speeds(self, at: Integers) -> Floats:
+        """See ``Pace``."""
+        return np.where(self.jobs.held[at] > 0, self.speed, np.inf).min(axis=1)
 
     def trained(self, at: Integers) -> None:
         """See ``Pace``: batches stay as they were submitted."""

@@ -56,6 +56,10 @@ class Pace(Protocol):
         """Rows of the rates of the jobs at these positions, for the epoch that they are in."""
         ...
 
+    def speeds(self, at: Integers) -> Floats:
+        """By how much the nodes of the jobs at these positions are faster than those that were measured."""
+        ...
+
     def trained(self, at: Integers) -> None:
         """The jobs at these positions have ended an epoch, or the time."""
         ...
@@ -96,7 +100,7 @@ class Progress:
         left = left.copy()
         training = np.flatnonzero(left > 0)
         while training.size:
-            rate = self.rates.table[pace.rows(training), self.epoch[training]]
+            rate = self.rates.table[pace.rows(training), self.epoch[training]] * pace.speeds(training)
             end = self.rates.ends[self.application[training], self.epoch[training]]
             reached = self.done[training] + rate * left[training]
             through = reached >= end

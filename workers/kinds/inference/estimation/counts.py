@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.contract.rows import MICRO
 from app.kinds.inference.model import DAY_SECONDS
-from app.kinds.inference.samples.content import MICRO, Requests
+from app.kinds.inference.samples.content import Requests
 from workers.estimators.base import EstimationError, Floats
 
 DATED = 1e8

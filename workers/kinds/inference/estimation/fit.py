@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
 from workers.kinds.inference.estimation.counts import MOST_INTERVALS, counted, latest
+from workers.kinds.inference.estimation.forecasts import forecasts
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
 from workers.kinds.inference.estimation.measurements import Rows, thinned
@@ -41,14 +43,13 @@ def fit(workload: Workload, seed: int) -> Fitted:
     counts = counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
     fine = _fine(older, layout)
-    arrivals = [
-        shifted(fit_arrivals(own, finer), load(name, workload.drift))
-        for name, own, finer in zip(layout.users, logs, fine, strict=True)
-    ]
+    levels = [load(name, workload.drift) for name in layout.users]
+    arrivals = [shifted(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
-    model = tabulated(layout, service, rows, tested.factor, arrivals)
-    report = _report(layout, service, tested, logs, arrivals)
+    made, told = forecasts(layout, older, levels, seed)
+    model = replace(tabulated(layout, service, rows, tested.factor, arrivals), forecasts=made)
+    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told}
     return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 

@@ -4,13 +4,30 @@ from .adaptation_read import AdaptationRead
 from .adaptation_read_state import AdaptationReadState
 from .agent_read import AgentRead
 from .agent_read_report import AgentReadReport
+from .arrivals_read import ArrivalsRead
+from .arrivals_read_of_queues import ArrivalsReadOfQueues
 from .arrived import Arrived
 from .backfill_window import BackfillWindow
 from .batch_prediction import BatchPrediction
 from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
 from .batch_start import BatchStart
 from .batches_read import BatchesRead
+from .cluster_decision import ClusterDecision
+from .cluster_decision_source import ClusterDecisionSource
+from .cluster_execution import ClusterExecution
+from .cluster_patch import ClusterPatch
+from .cluster_patch_prices import ClusterPatchPrices
+from .cluster_patch_queues import ClusterPatchQueues
+from .cluster_patch_weights import ClusterPatchWeights
+from .cluster_prediction import ClusterPrediction
+from .cluster_report import ClusterReport
+from .cluster_spec import ClusterSpec
+from .cluster_start import ClusterStart
+from .cluster_weights import ClusterWeights
+from .convergence import Convergence
+from .count import Count
 from .criterion import Criterion
+from .curves_read import CurvesRead
 from .decision import Decision
 from .decision_allocation import DecisionAllocation
 from .decision_chances import DecisionChances
@@ -29,6 +46,8 @@ from .drift_step import DriftStep
 from .drift_step_figures import DriftStepFigures
 from .drift_step_state import DriftStepState
 from .drop import Drop
+from .ended import Ended
+from .ended_state import EndedState
 from .evaluation_read import EvaluationRead
 from .evaluation_read_request import EvaluationReadRequest
 from .evaluation_report import EvaluationReport
@@ -46,6 +65,8 @@ from .feature import Feature
 from .finished import Finished
 from .finished_task import FinishedTask
 from .fit_request import FitRequest
+from .forecast import Forecast
+from .forecast_row import ForecastRow
 from .gain_interval import GainInterval
 from .health import Health
 from .held_out import HeldOut
@@ -87,11 +108,16 @@ from .iterative_patch_probabilities import IterativePatchProbabilities
 from .iterative_patch_targets import IterativePatchTargets
 from .iterative_patch_weights import IterativePatchWeights
 from .iterative_spec import IterativeSpec
+from .job_change import JobChange
+from .job_change_nodes import JobChangeNodes
+from .job_change_trades import JobChangeTrades
+from .job_queue import JobQueue
 from .job_read import JobRead
 from .job_read_error_type_0 import JobReadErrorType0
 from .job_read_result_type_0 import JobReadResultType0
 from .job_read_state import JobReadState
 from .job_read_type import JobReadType
+from .left_prediction import LeftPrediction
 from .limits import Limits
 from .list_jobs_state_type_0 import ListJobsStateType0
 from .lost_capacity import LostCapacity
@@ -100,6 +126,8 @@ from .metric_goal import MetricGoal
 from .metric_scope import MetricScope
 from .model_read import ModelRead
 from .model_read_report import ModelReadReport
+from .node_change import NodeChange
+from .node_class import NodeClass
 from .node_report import NodeReport
 from .node_report_state import NodeReportState
 from .node_steps import NodeSteps
@@ -125,11 +153,13 @@ from .prediction_features import PredictionFeatures
 from .prediction_predicted import PredictionPredicted
 from .problem import Problem
 from .problem_field import ProblemField
+from .progressed import Progressed
 from .promotion_listed import PromotionListed
 from .promotion_listed_figures_type_0 import PromotionListedFiguresType0
 from .promotion_read import PromotionRead
 from .promotion_request import PromotionRequest
 from .promotion_request_require_item import PromotionRequestRequireItem
+from .queue_change import QueueChange
 from .queue_decision import QueueDecision
 from .queue_decision_source import QueueDecisionSource
 from .queue_reason import QueueReason
@@ -164,6 +194,7 @@ from .server_change import ServerChange
 from .server_change_state import ServerChangeState
 from .server_class import ServerClass
 from .shadow_read import ShadowRead
+from .shadow_rule import ShadowRule
 from .shadow_starts import ShadowStarts
 from .shadow_step import ShadowStep
 from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
@@ -172,7 +203,10 @@ from .shift_factors import ShiftFactors
 from .skipped_lines import SkippedLines
 from .spread import Spread
 from .started import Started
+from .step_prediction import StepPrediction
+from .steps_read import StepsRead
 from .stored_execution import StoredExecution
+from .submitted import Submitted
 from .trace_execution import TraceExecution
 from .trace_read import TraceRead
 from .train_request import TrainRequest
@@ -188,27 +222,40 @@ from .upload_samples_json_body_type_0 import UploadSamplesJsonBodyType0
 from .upload_samples_json_body_type_0_samples_item import (
     UploadSamplesJsonBodyType0SamplesItem,
 )
-from .upload_samples_json_body_type_0_samples_item_batches_item import (
-    UploadSamplesJsonBodyType0SamplesItemBatchesItem,
+from .upload_samples_json_body_type_0_samples_item_arrivals_item import (
+    UploadSamplesJsonBodyType0SamplesItemArrivalsItem,
 )
-from .upload_samples_json_body_type_0_samples_item_requests_item import (
-    UploadSamplesJsonBodyType0SamplesItemRequestsItem,
+from .upload_samples_json_body_type_0_samples_item_curves_item import (
+    UploadSamplesJsonBodyType0SamplesItemCurvesItem,
+)
+from .upload_samples_json_body_type_0_samples_item_steps_item import (
+    UploadSamplesJsonBodyType0SamplesItemStepsItem,
 )
 from .upload_samples_json_body_type_1 import UploadSamplesJsonBodyType1
 from .upload_samples_json_body_type_1_samples_item import (
     UploadSamplesJsonBodyType1SamplesItem,
 )
-from .upload_samples_json_body_type_1_samples_item_reports_item import (
-    UploadSamplesJsonBodyType1SamplesItemReportsItem,
+from .upload_samples_json_body_type_1_samples_item_batches_item import (
+    UploadSamplesJsonBodyType1SamplesItemBatchesItem,
 )
-from .upload_samples_json_body_type_1_samples_item_reports_item_allocation import (
-    UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation,
+from .upload_samples_json_body_type_1_samples_item_requests_item import (
+    UploadSamplesJsonBodyType1SamplesItemRequestsItem,
 )
-from .upload_samples_json_body_type_1_samples_item_reports_item_features import (
-    UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures,
+from .upload_samples_json_body_type_2 import UploadSamplesJsonBodyType2
+from .upload_samples_json_body_type_2_samples_item import (
+    UploadSamplesJsonBodyType2SamplesItem,
 )
-from .upload_samples_json_body_type_1_samples_item_reports_item_metrics import (
-    UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics,
+from .upload_samples_json_body_type_2_samples_item_reports_item import (
+    UploadSamplesJsonBodyType2SamplesItemReportsItem,
+)
+from .upload_samples_json_body_type_2_samples_item_reports_item_allocation import (
+    UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation,
+)
+from .upload_samples_json_body_type_2_samples_item_reports_item_features import (
+    UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures,
+)
+from .upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
+    UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,
 )
 from .user import User
 from .variant import Variant
@@ -233,13 +280,30 @@ __all__ = (
     "AdaptationReadState",
     "AgentRead",
     "AgentReadReport",
+    "ArrivalsRead",
+    "ArrivalsReadOfQueues",
     "Arrived",
     "BackfillWindow",
     "BatchesRead",
     "BatchPrediction",
     "BatchPredictionArrivalsType0",
     "BatchStart",
+    "ClusterDecision",
+    "ClusterDecisionSource",
+    "ClusterExecution",
+    "ClusterPatch",
+    "ClusterPatchPrices",
+    "ClusterPatchQueues",
+    "ClusterPatchWeights",
+    "ClusterPrediction",
+    "ClusterReport",
+    "ClusterSpec",
+    "ClusterStart",
+    "ClusterWeights",
+    "Convergence",
+    "Count",
     "Criterion",
+    "CurvesRead",
     "Decision",
     "DecisionAllocation",
     "DecisionChances",
@@ -258,6 +322,8 @@ __all__ = (
     "DriftStepFigures",
     "DriftStepState",
     "Drop",
+    "Ended",
+    "EndedState",
     "EvaluationRead",
     "EvaluationReadRequest",
     "EvaluationReport",
@@ -275,6 +341,8 @@ __all__ = (
     "Finished",
     "FinishedTask",
     "FitRequest",
+    "Forecast",
+    "ForecastRow",
     "GainInterval",
     "Health",
     "HeldOut",
@@ -314,11 +382,16 @@ __all__ = (
     "IterativePatchTargets",
     "IterativePatchWeights",
     "IterativeSpec",
+    "JobChange",
+    "JobChangeNodes",
+    "JobChangeTrades",
+    "JobQueue",
     "JobRead",
     "JobReadErrorType0",
     "JobReadResultType0",
     "JobReadState",
     "JobReadType",
+    "LeftPrediction",
     "Limits",
     "ListJobsStateType0",
     "LostCapacity",
@@ -327,6 +400,8 @@ __all__ = (
     "MetricScope",
     "ModelRead",
     "ModelReadReport",
+    "NodeChange",
+    "NodeClass",
     "NodeReport",
     "NodeReportState",
     "NodeSteps",
@@ -352,11 +427,13 @@ __all__ = (
     "PredictionPredicted",
     "Problem",
     "ProblemField",
+    "Progressed",
     "PromotionListed",
     "PromotionListedFiguresType0",
     "PromotionRead",
     "PromotionRequest",
     "PromotionRequestRequireItem",
+    "QueueChange",
     "QueueDecision",
     "QueueDecisionSource",
     "QueuedTask",
@@ -391,6 +468,7 @@ __all__ = (
     "ServerChangeState",
     "ServerClass",
     "ShadowRead",
+    "ShadowRule",
     "ShadowStarts",
     "ShadowStep",
     "ShadowStepAllocationType0",
@@ -399,7 +477,10 @@ __all__ = (
     "SkippedLines",
     "Spread",
     "Started",
+    "StepPrediction",
+    "StepsRead",
     "StoredExecution",
+    "Submitted",
     "TraceExecution",
     "TraceRead",
     "TrainRequest",
@@ -413,14 +494,19 @@ __all__ = (
     "UploadRead",
     "UploadSamplesJsonBodyType0",
     "UploadSamplesJsonBodyType0SamplesItem",
-    "UploadSamplesJsonBodyType0SamplesItemBatchesItem",
-    "UploadSamplesJsonBodyType0SamplesItemRequestsItem",
+    "UploadSamplesJsonBodyType0SamplesItemArrivalsItem",
+    "UploadSamplesJsonBodyType0SamplesItemCurvesItem",
+    "UploadSamplesJsonBodyType0SamplesItemStepsItem",
     "UploadSamplesJsonBodyType1",
     "UploadSamplesJsonBodyType1SamplesItem",
-    "UploadSamplesJsonBodyType1SamplesItemReportsItem",
-    "UploadSamplesJsonBodyType1SamplesItemReportsItemAllocation",
-    "UploadSamplesJsonBodyType1SamplesItemReportsItemFeatures",
-    "UploadSamplesJsonBodyType1SamplesItemReportsItemMetrics",
+    "UploadSamplesJsonBodyType1SamplesItemBatchesItem",
+    "UploadSamplesJsonBodyType1SamplesItemRequestsItem",
+    "UploadSamplesJsonBodyType2",
+    "UploadSamplesJsonBodyType2SamplesItem",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItem",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics",
     "User",
     "Variant",
     "Verdict",

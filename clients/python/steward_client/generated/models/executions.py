@@ -7,6 +7,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
+    from ..models.cluster_execution import ClusterExecution
     from ..models.execution_read import ExecutionRead
     from ..models.inference_execution import InferenceExecution
     from ..models.stored_execution import StoredExecution
@@ -20,12 +21,13 @@ T = TypeVar("T", bound="Executions")
 class Executions:
     """A page of executions."""
 
-    items: list[ExecutionRead | InferenceExecution | StoredExecution | TraceExecution]
+    items: list[ClusterExecution | ExecutionRead | InferenceExecution | StoredExecution | TraceExecution]
     next_: None | str
     """ Link to the next page, to be followed as it is; null on the last page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_execution import ClusterExecution  # noqa: PLC0415
         from ..models.execution_read import ExecutionRead  # noqa: PLC0415
         from ..models.inference_execution import InferenceExecution  # noqa: PLC0415
         from ..models.trace_execution import TraceExecution  # noqa: PLC0415
@@ -33,7 +35,9 @@ class Executions:
         items = []
         for items_item_data in self.items:
             items_item: dict[str, Any]
-            if isinstance(items_item_data, InferenceExecution):
+            if isinstance(items_item_data, ClusterExecution):
+                items_item = items_item_data.to_dict()
+            elif isinstance(items_item_data, InferenceExecution):
                 items_item = items_item_data.to_dict()
             elif isinstance(items_item_data, ExecutionRead):
                 items_item = items_item_data.to_dict()
@@ -60,6 +64,7 @@ class Executions:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_execution import ClusterExecution  # noqa: PLC0415
         from ..models.execution_read import ExecutionRead  # noqa: PLC0415
         from ..models.inference_execution import InferenceExecution  # noqa: PLC0415
         from ..models.stored_execution import StoredExecution  # noqa: PLC0415
@@ -72,11 +77,11 @@ class Executions:
 
             def _parse_items_item(
                 data: object,
-            ) -> ExecutionRead | InferenceExecution | StoredExecution | TraceExecution:
+            ) -> ClusterExecution | ExecutionRead | InferenceExecution | StoredExecution | TraceExecution:
                 try:
                     if not isinstance(data, dict):
                         raise TypeError()
-                    items_item_type_0_type_0 = InferenceExecution.from_dict(data)
+                    items_item_type_0_type_0 = ClusterExecution.from_dict(data)
 
                     return items_item_type_0_type_0
                 except (TypeError, ValueError, AttributeError, KeyError):
@@ -84,7 +89,7 @@ class Executions:
                 try:
                     if not isinstance(data, dict):
                         raise TypeError()
-                    items_item_type_0_type_1 = ExecutionRead.from_dict(data)
+                    items_item_type_0_type_1 = InferenceExecution.from_dict(data)
 
                     return items_item_type_0_type_1
                 except (TypeError, ValueError, AttributeError, KeyError):
@@ -92,9 +97,17 @@ class Executions:
                 try:
                     if not isinstance(data, dict):
                         raise TypeError()
-                    items_item_type_0_type_2 = TraceExecution.from_dict(data)
+                    items_item_type_0_type_2 = ExecutionRead.from_dict(data)
 
                     return items_item_type_0_type_2
+                except (TypeError, ValueError, AttributeError, KeyError):
+                    pass
+                try:
+                    if not isinstance(data, dict):
+                        raise TypeError()
+                    items_item_type_0_type_3 = TraceExecution.from_dict(data)
+
+                    return items_item_type_0_type_3
                 except (TypeError, ValueError, AttributeError, KeyError):
                     pass
                 if not isinstance(data, dict):

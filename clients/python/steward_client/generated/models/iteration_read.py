@@ -10,6 +10,8 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.cluster_decision import ClusterDecision
+    from ..models.cluster_report import ClusterReport
     from ..models.decision import Decision
     from ..models.inference_decision import InferenceDecision
     from ..models.inference_report import InferenceReport
@@ -28,14 +30,16 @@ class IterationRead:
     """A reported iteration and what it was answered with; what can't be read here is given as it is stored."""
 
     iteration: int
-    report: InferenceReport | IterationReadReportType1 | IterationReport | QueueReport
-    decision: Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision
+    report: ClusterReport | InferenceReport | IterationReadReportType1 | IterationReport | QueueReport
+    decision: ClusterDecision | Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision
     reported_at: datetime.datetime
     problem: None | str | Unset = UNSET
     """ Why report or decision can't be read here, e.g. their kind isn't installed. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
+        from ..models.cluster_report import ClusterReport  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.inference_report import InferenceReport  # noqa: PLC0415
@@ -46,7 +50,9 @@ class IterationRead:
         iteration = self.iteration
 
         report: dict[str, Any]
-        if isinstance(self.report, InferenceReport):
+        if isinstance(self.report, ClusterReport):
+            report = self.report.to_dict()
+        elif isinstance(self.report, InferenceReport):
             report = self.report.to_dict()
         elif isinstance(self.report, IterationReport):
             report = self.report.to_dict()
@@ -56,7 +62,9 @@ class IterationRead:
             report = self.report.to_dict()
 
         decision: dict[str, Any]
-        if isinstance(self.decision, InferenceDecision):
+        if isinstance(self.decision, ClusterDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, InferenceDecision):
             decision = self.decision.to_dict()
         elif isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
@@ -90,6 +98,8 @@ class IterationRead:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
+        from ..models.cluster_report import ClusterReport  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.inference_report import InferenceReport  # noqa: PLC0415
@@ -102,11 +112,13 @@ class IterationRead:
         d = dict(src_dict)
         iteration = d.pop("iteration")
 
-        def _parse_report(data: object) -> InferenceReport | IterationReadReportType1 | IterationReport | QueueReport:
+        def _parse_report(
+            data: object,
+        ) -> ClusterReport | InferenceReport | IterationReadReportType1 | IterationReport | QueueReport:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                report_type_0_type_0 = InferenceReport.from_dict(data)
+                report_type_0_type_0 = ClusterReport.from_dict(data)
 
                 return report_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -114,7 +126,7 @@ class IterationRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                report_type_0_type_1 = IterationReport.from_dict(data)
+                report_type_0_type_1 = InferenceReport.from_dict(data)
 
                 return report_type_0_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -122,9 +134,17 @@ class IterationRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                report_type_0_type_2 = QueueReport.from_dict(data)
+                report_type_0_type_2 = IterationReport.from_dict(data)
 
                 return report_type_0_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                report_type_0_type_3 = QueueReport.from_dict(data)
+
+                return report_type_0_type_3
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):
@@ -135,11 +155,13 @@ class IterationRead:
 
         report = _parse_report(d.pop("report"))
 
-        def _parse_decision(data: object) -> Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision:
+        def _parse_decision(
+            data: object,
+        ) -> ClusterDecision | Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0_type_0 = InferenceDecision.from_dict(data)
+                decision_type_0_type_0 = ClusterDecision.from_dict(data)
 
                 return decision_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -147,7 +169,7 @@ class IterationRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0_type_1 = Decision.from_dict(data)
+                decision_type_0_type_1 = InferenceDecision.from_dict(data)
 
                 return decision_type_0_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -155,9 +177,17 @@ class IterationRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0_type_2 = QueueDecision.from_dict(data)
+                decision_type_0_type_2 = Decision.from_dict(data)
 
                 return decision_type_0_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_3 = QueueDecision.from_dict(data)
+
+                return decision_type_0_type_3
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):

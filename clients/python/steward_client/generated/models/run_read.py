@@ -11,6 +11,7 @@ from ..models.run_read_state import RunReadState
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.cluster_decision import ClusterDecision
     from ..models.decision import Decision
     from ..models.drift_notice import DriftNotice
     from ..models.inference_decision import InferenceDecision
@@ -36,7 +37,7 @@ class RunRead:
     """ What it was started with, beside workload and shadow. """
     iterations: int
     """ How many iterations are reported; the number of the next one. """
-    decision: Decision | InferenceDecision | QueueDecision
+    decision: ClusterDecision | Decision | InferenceDecision | QueueDecision
     """ The last decision. """
     drift: list[DriftNotice]
     """ What was found to have drifted, oldest first. """
@@ -47,6 +48,7 @@ class RunRead:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
 
@@ -66,7 +68,9 @@ class RunRead:
         iterations = self.iterations
 
         decision: dict[str, Any]
-        if isinstance(self.decision, InferenceDecision):
+        if isinstance(self.decision, ClusterDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, InferenceDecision):
             decision = self.decision.to_dict()
         elif isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
@@ -116,6 +120,7 @@ class RunRead:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
@@ -142,11 +147,11 @@ class RunRead:
 
         iterations = d.pop("iterations")
 
-        def _parse_decision(data: object) -> Decision | InferenceDecision | QueueDecision:
+        def _parse_decision(data: object) -> ClusterDecision | Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0 = InferenceDecision.from_dict(data)
+                decision_type_0 = ClusterDecision.from_dict(data)
 
                 return decision_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -154,16 +159,24 @@ class RunRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_1 = Decision.from_dict(data)
+                decision_type_1 = InferenceDecision.from_dict(data)
 
                 return decision_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_2 = Decision.from_dict(data)
+
+                return decision_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            decision_type_2 = QueueDecision.from_dict(data)
+            decision_type_3 = QueueDecision.from_dict(data)
 
-            return decision_type_2
+            return decision_type_3
 
         decision = _parse_decision(d.pop("decision"))
 

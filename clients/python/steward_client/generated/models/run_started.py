@@ -7,6 +7,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
+    from ..models.cluster_decision import ClusterDecision
     from ..models.decision import Decision
     from ..models.inference_decision import InferenceDecision
     from ..models.queue_decision import QueueDecision
@@ -23,10 +24,11 @@ class RunStarted:
     workload: str
     agent: int | None
     """ Version of the agent that answers; null for a heuristic. """
-    decision: Decision | InferenceDecision | QueueDecision
+    decision: ClusterDecision | Decision | InferenceDecision | QueueDecision
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
 
@@ -38,7 +40,9 @@ class RunStarted:
         agent = self.agent
 
         decision: dict[str, Any]
-        if isinstance(self.decision, InferenceDecision):
+        if isinstance(self.decision, ClusterDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, InferenceDecision):
             decision = self.decision.to_dict()
         elif isinstance(self.decision, Decision):
             decision = self.decision.to_dict()
@@ -60,6 +64,7 @@ class RunStarted:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
@@ -76,11 +81,11 @@ class RunStarted:
 
         agent = _parse_agent(d.pop("agent"))
 
-        def _parse_decision(data: object) -> Decision | InferenceDecision | QueueDecision:
+        def _parse_decision(data: object) -> ClusterDecision | Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_0 = InferenceDecision.from_dict(data)
+                decision_type_0 = ClusterDecision.from_dict(data)
 
                 return decision_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -88,16 +93,24 @@ class RunStarted:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                decision_type_1 = Decision.from_dict(data)
+                decision_type_1 = InferenceDecision.from_dict(data)
 
                 return decision_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_2 = Decision.from_dict(data)
+
+                return decision_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            decision_type_2 = QueueDecision.from_dict(data)
+            decision_type_3 = QueueDecision.from_dict(data)
 
-            return decision_type_2
+            return decision_type_3
 
         decision = _parse_decision(d.pop("decision"))
 

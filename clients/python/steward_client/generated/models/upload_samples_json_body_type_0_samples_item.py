@@ -9,11 +9,14 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
-    from ..models.upload_samples_json_body_type_0_samples_item_batches_item import (
-        UploadSamplesJsonBodyType0SamplesItemBatchesItem,
+    from ..models.upload_samples_json_body_type_0_samples_item_arrivals_item import (
+        UploadSamplesJsonBodyType0SamplesItemArrivalsItem,
     )
-    from ..models.upload_samples_json_body_type_0_samples_item_requests_item import (
-        UploadSamplesJsonBodyType0SamplesItemRequestsItem,
+    from ..models.upload_samples_json_body_type_0_samples_item_curves_item import (
+        UploadSamplesJsonBodyType0SamplesItemCurvesItem,
+    )
+    from ..models.upload_samples_json_body_type_0_samples_item_steps_item import (
+        UploadSamplesJsonBodyType0SamplesItemStepsItem,
     )
 
 
@@ -23,26 +26,34 @@ T = TypeVar("T", bound="UploadSamplesJsonBodyType0SamplesItem")
 @_attrs_define
 class UploadSamplesJsonBodyType0SamplesItem:
     execution: str
-    requests: list[UploadSamplesJsonBodyType0SamplesItemRequestsItem] | Unset = UNSET
-    batches: list[UploadSamplesJsonBodyType0SamplesItemBatchesItem] | Unset = UNSET
+    steps: list[UploadSamplesJsonBodyType0SamplesItemStepsItem] | Unset = UNSET
+    curves: list[UploadSamplesJsonBodyType0SamplesItemCurvesItem] | Unset = UNSET
+    arrivals: list[UploadSamplesJsonBodyType0SamplesItemArrivalsItem] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         execution = self.execution
 
-        requests: list[dict[str, Any]] | Unset = UNSET
-        if not isinstance(self.requests, Unset):
-            requests = []
-            for requests_item_data in self.requests:
-                requests_item = requests_item_data.to_dict()
-                requests.append(requests_item)
+        steps: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.steps, Unset):
+            steps = []
+            for steps_item_data in self.steps:
+                steps_item = steps_item_data.to_dict()
+                steps.append(steps_item)
 
-        batches: list[dict[str, Any]] | Unset = UNSET
-        if not isinstance(self.batches, Unset):
-            batches = []
-            for batches_item_data in self.batches:
-                batches_item = batches_item_data.to_dict()
-                batches.append(batches_item)
+        curves: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.curves, Unset):
+            curves = []
+            for curves_item_data in self.curves:
+                curves_item = curves_item_data.to_dict()
+                curves.append(curves_item)
+
+        arrivals: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.arrivals, Unset):
+            arrivals = []
+            for arrivals_item_data in self.arrivals:
+                arrivals_item = arrivals_item_data.to_dict()
+                arrivals.append(arrivals_item)
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -51,47 +62,62 @@ class UploadSamplesJsonBodyType0SamplesItem:
                 "execution": execution,
             }
         )
-        if requests is not UNSET:
-            field_dict["requests"] = requests
-        if batches is not UNSET:
-            field_dict["batches"] = batches
+        if steps is not UNSET:
+            field_dict["steps"] = steps
+        if curves is not UNSET:
+            field_dict["curves"] = curves
+        if arrivals is not UNSET:
+            field_dict["arrivals"] = arrivals
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.upload_samples_json_body_type_0_samples_item_batches_item import (
-            UploadSamplesJsonBodyType0SamplesItemBatchesItem,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_0_samples_item_arrivals_item import (
+            UploadSamplesJsonBodyType0SamplesItemArrivalsItem,  # noqa: PLC0415
         )
-        from ..models.upload_samples_json_body_type_0_samples_item_requests_item import (
-            UploadSamplesJsonBodyType0SamplesItemRequestsItem,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_0_samples_item_curves_item import (
+            UploadSamplesJsonBodyType0SamplesItemCurvesItem,  # noqa: PLC0415
+        )
+        from ..models.upload_samples_json_body_type_0_samples_item_steps_item import (
+            UploadSamplesJsonBodyType0SamplesItemStepsItem,  # noqa: PLC0415
         )
 
         d = dict(src_dict)
         execution = d.pop("execution")
 
-        _requests = d.pop("requests", UNSET)
-        requests: list[UploadSamplesJsonBodyType0SamplesItemRequestsItem] | Unset = UNSET
-        if _requests is not UNSET:
-            requests = []
-            for requests_item_data in _requests:
-                requests_item = UploadSamplesJsonBodyType0SamplesItemRequestsItem.from_dict(requests_item_data)
+        _steps = d.pop("steps", UNSET)
+        steps: list[UploadSamplesJsonBodyType0SamplesItemStepsItem] | Unset = UNSET
+        if _steps is not UNSET:
+            steps = []
+            for steps_item_data in _steps:
+                steps_item = UploadSamplesJsonBodyType0SamplesItemStepsItem.from_dict(steps_item_data)
 
-                requests.append(requests_item)
+                steps.append(steps_item)
 
-        _batches = d.pop("batches", UNSET)
-        batches: list[UploadSamplesJsonBodyType0SamplesItemBatchesItem] | Unset = UNSET
-        if _batches is not UNSET:
-            batches = []
-            for batches_item_data in _batches:
-                batches_item = UploadSamplesJsonBodyType0SamplesItemBatchesItem.from_dict(batches_item_data)
+        _curves = d.pop("curves", UNSET)
+        curves: list[UploadSamplesJsonBodyType0SamplesItemCurvesItem] | Unset = UNSET
+        if _curves is not UNSET:
+            curves = []
+            for curves_item_data in _curves:
+                curves_item = UploadSamplesJsonBodyType0SamplesItemCurvesItem.from_dict(curves_item_data)
 
-                batches.append(batches_item)
+                curves.append(curves_item)
+
+        _arrivals = d.pop("arrivals", UNSET)
+        arrivals: list[UploadSamplesJsonBodyType0SamplesItemArrivalsItem] | Unset = UNSET
+        if _arrivals is not UNSET:
+            arrivals = []
+            for arrivals_item_data in _arrivals:
+                arrivals_item = UploadSamplesJsonBodyType0SamplesItemArrivalsItem.from_dict(arrivals_item_data)
+
+                arrivals.append(arrivals_item)
 
         upload_samples_json_body_type_0_samples_item = cls(
             execution=execution,
-            requests=requests,
-            batches=batches,
+            steps=steps,
+            curves=curves,
+            arrivals=arrivals,
         )
 
         upload_samples_json_body_type_0_samples_item.additional_properties = d

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
-    from ..models.upload_samples_json_body_type_1_samples_item_reports_item import (
-        UploadSamplesJsonBodyType1SamplesItemReportsItem,
+    from ..models.upload_samples_json_body_type_1_samples_item_batches_item import (
+        UploadSamplesJsonBodyType1SamplesItemBatchesItem,
+    )
+    from ..models.upload_samples_json_body_type_1_samples_item_requests_item import (
+        UploadSamplesJsonBodyType1SamplesItemRequestsItem,
     )
 
 
@@ -18,47 +23,75 @@ T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItem")
 @_attrs_define
 class UploadSamplesJsonBodyType1SamplesItem:
     execution: str
-    reports: list[UploadSamplesJsonBodyType1SamplesItemReportsItem]
+    requests: list[UploadSamplesJsonBodyType1SamplesItemRequestsItem] | Unset = UNSET
+    batches: list[UploadSamplesJsonBodyType1SamplesItemBatchesItem] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         execution = self.execution
 
-        reports = []
-        for reports_item_data in self.reports:
-            reports_item = reports_item_data.to_dict()
-            reports.append(reports_item)
+        requests: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.requests, Unset):
+            requests = []
+            for requests_item_data in self.requests:
+                requests_item = requests_item_data.to_dict()
+                requests.append(requests_item)
+
+        batches: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.batches, Unset):
+            batches = []
+            for batches_item_data in self.batches:
+                batches_item = batches_item_data.to_dict()
+                batches.append(batches_item)
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "execution": execution,
-                "reports": reports,
             }
         )
+        if requests is not UNSET:
+            field_dict["requests"] = requests
+        if batches is not UNSET:
+            field_dict["batches"] = batches
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
-        from ..models.upload_samples_json_body_type_1_samples_item_reports_item import (
-            UploadSamplesJsonBodyType1SamplesItemReportsItem,  # noqa: PLC0415
+        from ..models.upload_samples_json_body_type_1_samples_item_batches_item import (
+            UploadSamplesJsonBodyType1SamplesItemBatchesItem,  # noqa: PLC0415
+        )
+        from ..models.upload_samples_json_body_type_1_samples_item_requests_item import (
+            UploadSamplesJsonBodyType1SamplesItemRequestsItem,  # noqa: PLC0415
         )
 
         d = dict(src_dict)
         execution = d.pop("execution")
 
-        reports = []
-        _reports = d.pop("reports")
-        for reports_item_data in _reports:
-            reports_item = UploadSamplesJsonBodyType1SamplesItemReportsItem.from_dict(reports_item_data)
+        _requests = d.pop("requests", UNSET)
+        requests: list[UploadSamplesJsonBodyType1SamplesItemRequestsItem] | Unset = UNSET
+        if _requests is not UNSET:
+            requests = []
+            for requests_item_data in _requests:
+                requests_item = UploadSamplesJsonBodyType1SamplesItemRequestsItem.from_dict(requests_item_data)
 
-            reports.append(reports_item)
+                requests.append(requests_item)
+
+        _batches = d.pop("batches", UNSET)
+        batches: list[UploadSamplesJsonBodyType1SamplesItemBatchesItem] | Unset = UNSET
+        if _batches is not UNSET:
+            batches = []
+            for batches_item_data in _batches:
+                batches_item = UploadSamplesJsonBodyType1SamplesItemBatchesItem.from_dict(batches_item_data)
+
+                batches.append(batches_item)
 
         upload_samples_json_body_type_1_samples_item = cls(
             execution=execution,
-            reports=reports,
+            requests=requests,
+            batches=batches,
         )
 
         upload_samples_json_body_type_1_samples_item.additional_properties = d

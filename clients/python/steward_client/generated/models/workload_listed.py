@@ -10,6 +10,7 @@ from attrs import field as _attrs_field
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.cluster_spec import ClusterSpec
     from ..models.inference_spec import InferenceSpec
     from ..models.iterative_spec import IterativeSpec
     from ..models.workflow_spec import WorkflowSpec
@@ -27,7 +28,7 @@ class WorkloadListed:
     id: str
     name: str
     kind: str
-    spec: InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1
+    spec: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1
     """ The spec as it stands; where it can't be read here, as it is stored. """
     spec_version: int
     """ Counts from 1; every PATCH that changes something adds 1. """
@@ -43,6 +44,7 @@ class WorkloadListed:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_spec import ClusterSpec  # noqa: PLC0415
         from ..models.inference_spec import InferenceSpec  # noqa: PLC0415
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
@@ -54,7 +56,9 @@ class WorkloadListed:
         kind = self.kind
 
         spec: dict[str, Any]
-        if isinstance(self.spec, InferenceSpec):
+        if isinstance(self.spec, ClusterSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, InferenceSpec):
             spec = self.spec.to_dict()
         elif isinstance(self.spec, IterativeSpec):
             spec = self.spec.to_dict()
@@ -102,6 +106,7 @@ class WorkloadListed:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_spec import ClusterSpec  # noqa: PLC0415
         from ..models.inference_spec import InferenceSpec  # noqa: PLC0415
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
@@ -115,11 +120,13 @@ class WorkloadListed:
 
         kind = d.pop("kind")
 
-        def _parse_spec(data: object) -> InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1:
+        def _parse_spec(
+            data: object,
+        ) -> ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0_type_0 = InferenceSpec.from_dict(data)
+                spec_type_0_type_0 = ClusterSpec.from_dict(data)
 
                 return spec_type_0_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -127,7 +134,7 @@ class WorkloadListed:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0_type_1 = IterativeSpec.from_dict(data)
+                spec_type_0_type_1 = InferenceSpec.from_dict(data)
 
                 return spec_type_0_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -135,9 +142,17 @@ class WorkloadListed:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0_type_2 = WorkflowSpec.from_dict(data)
+                spec_type_0_type_2 = IterativeSpec.from_dict(data)
 
                 return spec_type_0_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_0_type_3 = WorkflowSpec.from_dict(data)
+
+                return spec_type_0_type_3
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
             if not isinstance(data, dict):

@@ -8,6 +8,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
+    from ..models.cluster_spec import ClusterSpec
     from ..models.inference_spec import InferenceSpec
     from ..models.iterative_spec import IterativeSpec
     from ..models.workflow_spec import WorkflowSpec
@@ -24,7 +25,7 @@ class WorkloadRead:
     id: str
     name: str
     kind: str
-    spec: InferenceSpec | IterativeSpec | WorkflowSpec
+    spec: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec
     """ The spec as it stands, defaults filled in. """
     spec_version: int
     """ Counts from 1; every PATCH that changes something adds 1. """
@@ -38,6 +39,7 @@ class WorkloadRead:
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_spec import ClusterSpec  # noqa: PLC0415
         from ..models.inference_spec import InferenceSpec  # noqa: PLC0415
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
 
@@ -48,7 +50,9 @@ class WorkloadRead:
         kind = self.kind
 
         spec: dict[str, Any]
-        if isinstance(self.spec, InferenceSpec):
+        if isinstance(self.spec, ClusterSpec):
+            spec = self.spec.to_dict()
+        elif isinstance(self.spec, InferenceSpec):
             spec = self.spec.to_dict()
         elif isinstance(self.spec, IterativeSpec):
             spec = self.spec.to_dict()
@@ -86,6 +90,7 @@ class WorkloadRead:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_spec import ClusterSpec  # noqa: PLC0415
         from ..models.inference_spec import InferenceSpec  # noqa: PLC0415
         from ..models.iterative_spec import IterativeSpec  # noqa: PLC0415
         from ..models.workflow_spec import WorkflowSpec  # noqa: PLC0415
@@ -98,11 +103,11 @@ class WorkloadRead:
 
         kind = d.pop("kind")
 
-        def _parse_spec(data: object) -> InferenceSpec | IterativeSpec | WorkflowSpec:
+        def _parse_spec(data: object) -> ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_0 = InferenceSpec.from_dict(data)
+                spec_type_0 = ClusterSpec.from_dict(data)
 
                 return spec_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -110,16 +115,24 @@ class WorkloadRead:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                spec_type_1 = IterativeSpec.from_dict(data)
+                spec_type_1 = InferenceSpec.from_dict(data)
 
                 return spec_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                spec_type_2 = IterativeSpec.from_dict(data)
+
+                return spec_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            spec_type_2 = WorkflowSpec.from_dict(data)
+            spec_type_3 = WorkflowSpec.from_dict(data)
 
-            return spec_type_2
+            return spec_type_3
 
         spec = _parse_spec(d.pop("spec"))
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.kinds.contract.rows import MICRO
 from app.kinds.inference.model import DAY_SECONDS
-from app.kinds.inference.samples.content import MICRO, Requests
+from app.kinds.inference.samples.content import Requests
 from tests.workers.kinds.inference.systems import layout, service, world
 from workers.estimators.base import EstimationError, Floats
 from workers.kinds.inference.estimation.arrivals import (

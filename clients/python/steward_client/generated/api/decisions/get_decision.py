@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.cluster_decision import ClusterDecision
 from ...models.decision import Decision
 from ...models.inference_decision import InferenceDecision
 from ...models.problem import Problem
@@ -82,14 +83,14 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Decision | InferenceDecision | QueueDecision | Problem | None:
+) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     if response.status_code == 200:
 
-        def _parse_response_200(data: object) -> Decision | InferenceDecision | QueueDecision:
+        def _parse_response_200(data: object) -> ClusterDecision | Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_0 = InferenceDecision.from_dict(data)
+                response_200_type_0 = ClusterDecision.from_dict(data)
 
                 return response_200_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -97,16 +98,24 @@ def _parse_response(
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_1 = Decision.from_dict(data)
+                response_200_type_1 = InferenceDecision.from_dict(data)
 
                 return response_200_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_2 = Decision.from_dict(data)
+
+                return response_200_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_2 = QueueDecision.from_dict(data)
+            response_200_type_3 = QueueDecision.from_dict(data)
 
-            return response_200_type_2
+            return response_200_type_3
 
         response_200 = _parse_response_200(response.json())
 
@@ -135,7 +144,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
+) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -156,7 +165,7 @@ def sync_detailed(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
+) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -178,7 +187,7 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | InferenceDecision | QueueDecision | Problem]
+        Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -212,7 +221,7 @@ def sync(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Decision | InferenceDecision | QueueDecision | Problem | None:
+) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -234,7 +243,7 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | InferenceDecision | QueueDecision | Problem
+        ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return sync_detailed(
@@ -263,7 +272,7 @@ async def asyncio_detailed(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
+) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -285,7 +294,7 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | InferenceDecision | QueueDecision | Problem]
+        Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -317,7 +326,7 @@ async def asyncio(
     total: list[str] | Unset = UNSET,
     target: list[str] | Unset = UNSET,
     probability: list[str] | Unset = UNSET,
-) -> Decision | InferenceDecision | QueueDecision | Problem | None:
+) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     """Get a decision
 
      The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
@@ -339,7 +348,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | InferenceDecision | QueueDecision | Problem
+        ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return (

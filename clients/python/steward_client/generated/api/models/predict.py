@@ -7,6 +7,7 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.batch_prediction import BatchPrediction
+from ...models.cluster_prediction import ClusterPrediction
 from ...models.prediction import Prediction
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
@@ -16,8 +17,16 @@ def _get_kwargs(
     workload: str,
     version: int,
     *,
-    variant: str | Unset = UNSET,
+    application: str | Unset = UNSET,
+    gpus: int | Unset = UNSET,
     batch: int | Unset = UNSET,
+    nodes: int | Unset = UNSET,
+    node_class: str | Unset = UNSET,
+    beside: str | Unset = UNSET,
+    loss: str | Unset = UNSET,
+    metric: str | Unset = UNSET,
+    until: float | Unset = UNSET,
+    variant: str | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
     allocation: list[str] | Unset = UNSET,
@@ -27,9 +36,25 @@ def _get_kwargs(
 
     params: dict[str, Any] = {}
 
-    params["variant"] = variant
+    params["application"] = application
+
+    params["gpus"] = gpus
 
     params["batch"] = batch
+
+    params["nodes"] = nodes
+
+    params["node_class"] = node_class
+
+    params["beside"] = beside
+
+    params["loss"] = loss
+
+    params["metric"] = metric
+
+    params["until"] = until
+
+    params["variant"] = variant
 
     params["server"] = server
 
@@ -65,23 +90,31 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> BatchPrediction | Prediction | Problem | None:
+) -> BatchPrediction | ClusterPrediction | Prediction | Problem | None:
     if response.status_code == 200:
 
-        def _parse_response_200(data: object) -> BatchPrediction | Prediction:
+        def _parse_response_200(data: object) -> BatchPrediction | ClusterPrediction | Prediction:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_0 = BatchPrediction.from_dict(data)
+                response_200_type_0 = ClusterPrediction.from_dict(data)
 
                 return response_200_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_1 = BatchPrediction.from_dict(data)
+
+                return response_200_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_1 = Prediction.from_dict(data)
+            response_200_type_2 = Prediction.from_dict(data)
 
-            return response_200_type_1
+            return response_200_type_2
 
         response_200 = _parse_response_200(response.json())
 
@@ -115,7 +148,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[BatchPrediction | Prediction | Problem]:
+) -> Response[BatchPrediction | ClusterPrediction | Prediction | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -129,14 +162,22 @@ def sync_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str | Unset = UNSET,
+    application: str | Unset = UNSET,
+    gpus: int | Unset = UNSET,
     batch: int | Unset = UNSET,
+    nodes: int | Unset = UNSET,
+    node_class: str | Unset = UNSET,
+    beside: str | Unset = UNSET,
+    loss: str | Unset = UNSET,
+    metric: str | Unset = UNSET,
+    until: float | Unset = UNSET,
+    variant: str | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
     allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> Response[BatchPrediction | Prediction | Problem]:
+) -> Response[BatchPrediction | ClusterPrediction | Prediction | Problem]:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -145,8 +186,16 @@ def sync_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str | Unset):
+        application (str | Unset):
+        gpus (int | Unset):
         batch (int | Unset):
+        nodes (int | Unset):
+        node_class (str | Unset):
+        beside (str | Unset):
+        loss (str | Unset):
+        metric (str | Unset):
+        until (float | Unset):
+        variant (str | Unset):
         server (str | Unset):
         at (float | Unset):
         allocation (list[str] | Unset):
@@ -158,14 +207,22 @@ def sync_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[BatchPrediction | Prediction | Problem]
+        Response[BatchPrediction | ClusterPrediction | Prediction | Problem]
     """
 
     kwargs = _get_kwargs(
         workload=workload,
         version=version,
-        variant=variant,
+        application=application,
+        gpus=gpus,
         batch=batch,
+        nodes=nodes,
+        node_class=node_class,
+        beside=beside,
+        loss=loss,
+        metric=metric,
+        until=until,
+        variant=variant,
         server=server,
         at=at,
         allocation=allocation,
@@ -185,14 +242,22 @@ def sync(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str | Unset = UNSET,
+    application: str | Unset = UNSET,
+    gpus: int | Unset = UNSET,
     batch: int | Unset = UNSET,
+    nodes: int | Unset = UNSET,
+    node_class: str | Unset = UNSET,
+    beside: str | Unset = UNSET,
+    loss: str | Unset = UNSET,
+    metric: str | Unset = UNSET,
+    until: float | Unset = UNSET,
+    variant: str | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
     allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> BatchPrediction | Prediction | Problem | None:
+) -> BatchPrediction | ClusterPrediction | Prediction | Problem | None:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -201,8 +266,16 @@ def sync(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str | Unset):
+        application (str | Unset):
+        gpus (int | Unset):
         batch (int | Unset):
+        nodes (int | Unset):
+        node_class (str | Unset):
+        beside (str | Unset):
+        loss (str | Unset):
+        metric (str | Unset):
+        until (float | Unset):
+        variant (str | Unset):
         server (str | Unset):
         at (float | Unset):
         allocation (list[str] | Unset):
@@ -214,15 +287,23 @@ def sync(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        BatchPrediction | Prediction | Problem
+        BatchPrediction | ClusterPrediction | Prediction | Problem
     """
 
     return sync_detailed(
         workload=workload,
         version=version,
         client=client,
-        variant=variant,
+        application=application,
+        gpus=gpus,
         batch=batch,
+        nodes=nodes,
+        node_class=node_class,
+        beside=beside,
+        loss=loss,
+        metric=metric,
+        until=until,
+        variant=variant,
         server=server,
         at=at,
         allocation=allocation,
@@ -236,14 +317,22 @@ async def asyncio_detailed(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str | Unset = UNSET,
+    application: str | Unset = UNSET,
+    gpus: int | Unset = UNSET,
     batch: int | Unset = UNSET,
+    nodes: int | Unset = UNSET,
+    node_class: str | Unset = UNSET,
+    beside: str | Unset = UNSET,
+    loss: str | Unset = UNSET,
+    metric: str | Unset = UNSET,
+    until: float | Unset = UNSET,
+    variant: str | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
     allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> Response[BatchPrediction | Prediction | Problem]:
+) -> Response[BatchPrediction | ClusterPrediction | Prediction | Problem]:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -252,8 +341,16 @@ async def asyncio_detailed(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str | Unset):
+        application (str | Unset):
+        gpus (int | Unset):
         batch (int | Unset):
+        nodes (int | Unset):
+        node_class (str | Unset):
+        beside (str | Unset):
+        loss (str | Unset):
+        metric (str | Unset):
+        until (float | Unset):
+        variant (str | Unset):
         server (str | Unset):
         at (float | Unset):
         allocation (list[str] | Unset):
@@ -265,14 +362,22 @@ async def asyncio_detailed(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[BatchPrediction | Prediction | Problem]
+        Response[BatchPrediction | ClusterPrediction | Prediction | Problem]
     """
 
     kwargs = _get_kwargs(
         workload=workload,
         version=version,
-        variant=variant,
+        application=application,
+        gpus=gpus,
         batch=batch,
+        nodes=nodes,
+        node_class=node_class,
+        beside=beside,
+        loss=loss,
+        metric=metric,
+        until=until,
+        variant=variant,
         server=server,
         at=at,
         allocation=allocation,
@@ -290,14 +395,22 @@ async def asyncio(
     version: int,
     *,
     client: AuthenticatedClient | Client,
-    variant: str | Unset = UNSET,
+    application: str | Unset = UNSET,
+    gpus: int | Unset = UNSET,
     batch: int | Unset = UNSET,
+    nodes: int | Unset = UNSET,
+    node_class: str | Unset = UNSET,
+    beside: str | Unset = UNSET,
+    loss: str | Unset = UNSET,
+    metric: str | Unset = UNSET,
+    until: float | Unset = UNSET,
+    variant: str | Unset = UNSET,
     server: str | Unset = UNSET,
     at: float | Unset = UNSET,
     allocation: list[str] | Unset = UNSET,
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
-) -> BatchPrediction | Prediction | Problem | None:
+) -> BatchPrediction | ClusterPrediction | Prediction | Problem | None:
     """Predict
 
      What a run that is not seen yet is expected to measure, with an interval; what is asked is the
@@ -306,8 +419,16 @@ async def asyncio(
     Args:
         workload (str): Name (or id) of the workload.
         version (int): Version, counting from 1.
-        variant (str | Unset):
+        application (str | Unset):
+        gpus (int | Unset):
         batch (int | Unset):
+        nodes (int | Unset):
+        node_class (str | Unset):
+        beside (str | Unset):
+        loss (str | Unset):
+        metric (str | Unset):
+        until (float | Unset):
+        variant (str | Unset):
         server (str | Unset):
         at (float | Unset):
         allocation (list[str] | Unset):
@@ -319,7 +440,7 @@ async def asyncio(
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        BatchPrediction | Prediction | Problem
+        BatchPrediction | ClusterPrediction | Prediction | Problem
     """
 
     return (
@@ -327,8 +448,16 @@ async def asyncio(
             workload=workload,
             version=version,
             client=client,
-            variant=variant,
+            application=application,
+            gpus=gpus,
             batch=batch,
+            nodes=nodes,
+            node_class=node_class,
+            beside=beside,
+            loss=loss,
+            metric=metric,
+            until=until,
+            variant=variant,
             server=server,
             at=at,
             allocation=allocation,

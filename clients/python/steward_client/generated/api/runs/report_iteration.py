@@ -6,6 +6,8 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.cluster_decision import ClusterDecision
+from ...models.cluster_report import ClusterReport
 from ...models.decision import Decision
 from ...models.inference_decision import InferenceDecision
 from ...models.inference_report import InferenceReport
@@ -20,7 +22,7 @@ def _get_kwargs(
     run: str,
     iteration: int,
     *,
-    body: InferenceReport | IterationReport | QueueReport,
+    body: ClusterReport | InferenceReport | IterationReport | QueueReport,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -32,7 +34,9 @@ def _get_kwargs(
         ),
     }
 
-    if isinstance(body, InferenceReport):
+    if isinstance(body, ClusterReport):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, InferenceReport):
         _kwargs["json"] = body.to_dict()
     elif isinstance(body, IterationReport):
         _kwargs["json"] = body.to_dict()
@@ -47,14 +51,14 @@ def _get_kwargs(
 
 def _parse_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Decision | InferenceDecision | QueueDecision | Problem | None:
+) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     if response.status_code == 200:
 
-        def _parse_response_200(data: object) -> Decision | InferenceDecision | QueueDecision:
+        def _parse_response_200(data: object) -> ClusterDecision | Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_0 = InferenceDecision.from_dict(data)
+                response_200_type_0 = ClusterDecision.from_dict(data)
 
                 return response_200_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -62,16 +66,24 @@ def _parse_response(
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_200_type_1 = Decision.from_dict(data)
+                response_200_type_1 = InferenceDecision.from_dict(data)
 
                 return response_200_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_200_type_2 = Decision.from_dict(data)
+
+                return response_200_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_200_type_2 = QueueDecision.from_dict(data)
+            response_200_type_3 = QueueDecision.from_dict(data)
 
-            return response_200_type_2
+            return response_200_type_3
 
         response_200 = _parse_response_200(response.json())
 
@@ -79,11 +91,11 @@ def _parse_response(
 
     if response.status_code == 201:
 
-        def _parse_response_201(data: object) -> Decision | InferenceDecision | QueueDecision:
+        def _parse_response_201(data: object) -> ClusterDecision | Decision | InferenceDecision | QueueDecision:
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_201_type_0 = InferenceDecision.from_dict(data)
+                response_201_type_0 = ClusterDecision.from_dict(data)
 
                 return response_201_type_0
             except (TypeError, ValueError, AttributeError, KeyError):
@@ -91,16 +103,24 @@ def _parse_response(
             try:
                 if not isinstance(data, dict):
                     raise TypeError()
-                response_201_type_1 = Decision.from_dict(data)
+                response_201_type_1 = InferenceDecision.from_dict(data)
 
                 return response_201_type_1
             except (TypeError, ValueError, AttributeError, KeyError):
                 pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                response_201_type_2 = Decision.from_dict(data)
+
+                return response_201_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
             if not isinstance(data, dict):
                 raise TypeError()
-            response_201_type_2 = QueueDecision.from_dict(data)
+            response_201_type_3 = QueueDecision.from_dict(data)
 
-            return response_201_type_2
+            return response_201_type_3
 
         response_201 = _parse_response_201(response.json())
 
@@ -149,7 +169,7 @@ def _parse_response(
 
 def _build_response(
     *, client: AuthenticatedClient | Client, response: httpx.Response
-) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
+) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     return Response(
         status_code=HTTPStatus(response.status_code),
         content=response.content,
@@ -163,8 +183,8 @@ def sync_detailed(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceReport | IterationReport | QueueReport,
-) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
+    body: ClusterReport | InferenceReport | IterationReport | QueueReport,
+) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -174,14 +194,14 @@ def sync_detailed(
     Args:
         run (str):
         iteration (int):
-        body (InferenceReport | IterationReport | QueueReport):
+        body (ClusterReport | InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | InferenceDecision | QueueDecision | Problem]
+        Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -202,8 +222,8 @@ def sync(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceReport | IterationReport | QueueReport,
-) -> Decision | InferenceDecision | QueueDecision | Problem | None:
+    body: ClusterReport | InferenceReport | IterationReport | QueueReport,
+) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -213,14 +233,14 @@ def sync(
     Args:
         run (str):
         iteration (int):
-        body (InferenceReport | IterationReport | QueueReport):
+        body (ClusterReport | InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | InferenceDecision | QueueDecision | Problem
+        ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return sync_detailed(
@@ -236,8 +256,8 @@ async def asyncio_detailed(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceReport | IterationReport | QueueReport,
-) -> Response[Decision | InferenceDecision | QueueDecision | Problem]:
+    body: ClusterReport | InferenceReport | IterationReport | QueueReport,
+) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -247,14 +267,14 @@ async def asyncio_detailed(
     Args:
         run (str):
         iteration (int):
-        body (InferenceReport | IterationReport | QueueReport):
+        body (ClusterReport | InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Response[Decision | InferenceDecision | QueueDecision | Problem]
+        Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]
     """
 
     kwargs = _get_kwargs(
@@ -273,8 +293,8 @@ async def asyncio(
     iteration: int,
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceReport | IterationReport | QueueReport,
-) -> Decision | InferenceDecision | QueueDecision | Problem | None:
+    body: ClusterReport | InferenceReport | IterationReport | QueueReport,
+) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     """Report an iteration, get the next step
 
      Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
@@ -284,14 +304,14 @@ async def asyncio(
     Args:
         run (str):
         iteration (int):
-        body (InferenceReport | IterationReport | QueueReport):
+        body (ClusterReport | InferenceReport | IterationReport | QueueReport):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
         httpx.TimeoutException: If the request takes longer than Client.timeout.
 
     Returns:
-        Decision | InferenceDecision | QueueDecision | Problem
+        ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem
     """
 
     return (

@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.cluster_start import ClusterStart
 from ...models.inference_start import InferenceStart
 from ...models.iteration_run_start import IterationRunStart
 from ...models.problem import Problem
@@ -15,7 +16,7 @@ from ...types import UNSET, Response, Unset
 
 def _get_kwargs(
     *,
-    body: InferenceStart | IterationRunStart | RunStart,
+    body: ClusterStart | InferenceStart | IterationRunStart | RunStart,
     idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -27,7 +28,9 @@ def _get_kwargs(
         "url": "/runs",
     }
 
-    if isinstance(body, InferenceStart):
+    if isinstance(body, ClusterStart):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, InferenceStart):
         _kwargs["json"] = body.to_dict()
     elif isinstance(body, IterationRunStart):
         _kwargs["json"] = body.to_dict()
@@ -101,7 +104,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceStart | IterationRunStart | RunStart,
+    body: ClusterStart | InferenceStart | IterationRunStart | RunStart,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | RunStarted]:
     """Start a run
@@ -111,7 +114,7 @@ def sync_detailed(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceStart | IterationRunStart | RunStart):
+        body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -136,7 +139,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceStart | IterationRunStart | RunStart,
+    body: ClusterStart | InferenceStart | IterationRunStart | RunStart,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | RunStarted | None:
     """Start a run
@@ -146,7 +149,7 @@ def sync(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceStart | IterationRunStart | RunStart):
+        body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -166,7 +169,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceStart | IterationRunStart | RunStart,
+    body: ClusterStart | InferenceStart | IterationRunStart | RunStart,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | RunStarted]:
     """Start a run
@@ -176,7 +179,7 @@ async def asyncio_detailed(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceStart | IterationRunStart | RunStart):
+        body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -199,7 +202,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceStart | IterationRunStart | RunStart,
+    body: ClusterStart | InferenceStart | IterationRunStart | RunStart,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | RunStarted | None:
     """Start a run
@@ -209,7 +212,7 @@ async def asyncio(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceStart | IterationRunStart | RunStart):
+        body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -10,13 +10,21 @@ from ...models.problem import Problem
 from ...models.upload_read import UploadRead
 from ...models.upload_samples_json_body_type_0 import UploadSamplesJsonBodyType0
 from ...models.upload_samples_json_body_type_1 import UploadSamplesJsonBodyType1
+from ...models.upload_samples_json_body_type_2 import UploadSamplesJsonBodyType2
 from ...types import UNSET, File, Response, Unset
 
 
 def _get_kwargs(
     workload: str,
     *,
-    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0
+    | UploadSamplesJsonBodyType1
+    | UploadSamplesJsonBodyType2
+    | File
+    | File
+    | File
+    | File
+    | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -46,8 +54,10 @@ def _get_kwargs(
         "params": params,
     }
 
-    if isinstance(body, UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+    if isinstance(body, UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | UploadSamplesJsonBodyType2):
         if isinstance(body, UploadSamplesJsonBodyType0):
+            _kwargs["json"] = body.to_dict()
+        elif isinstance(body, UploadSamplesJsonBodyType1):
             _kwargs["json"] = body.to_dict()
         else:
             _kwargs["json"] = body.to_dict()
@@ -132,7 +142,14 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0
+    | UploadSamplesJsonBodyType1
+    | UploadSamplesJsonBodyType2
+    | File
+    | File
+    | File
+    | File
+    | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -162,7 +179,8 @@ def sync_detailed(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
+            UploadSamplesJsonBodyType2):
         body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
@@ -195,7 +213,14 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0
+    | UploadSamplesJsonBodyType1
+    | UploadSamplesJsonBodyType2
+    | File
+    | File
+    | File
+    | File
+    | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -225,7 +250,8 @@ def sync(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
+            UploadSamplesJsonBodyType2):
         body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
@@ -253,7 +279,14 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0
+    | UploadSamplesJsonBodyType1
+    | UploadSamplesJsonBodyType2
+    | File
+    | File
+    | File
+    | File
+    | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -283,7 +316,8 @@ async def asyncio_detailed(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
+            UploadSamplesJsonBodyType2):
         body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.
@@ -314,7 +348,14 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 | File | File | File | File | Unset = UNSET,
+    body: UploadSamplesJsonBodyType0
+    | UploadSamplesJsonBodyType1
+    | UploadSamplesJsonBodyType2
+    | File
+    | File
+    | File
+    | File
+    | Unset = UNSET,
     execution: None | str | Unset = UNSET,
     skip_bad: bool | Unset = False,
     idempotency_key: None | str | Unset = UNSET,
@@ -344,7 +385,8 @@ async def asyncio(
             them, instead of refusing it. Default: False.
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1):
+        body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
+            UploadSamplesJsonBodyType2):
         body (File):
         body (File): Kind `workflow`: a batch log in Standard Workload Format.
         body (File): Kind `workflow`: a workflow in WfFormat 1.4 or 1.5.

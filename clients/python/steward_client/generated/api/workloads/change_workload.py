@@ -6,6 +6,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.cluster_patch import ClusterPatch
 from ...models.inference_patch import InferencePatch
 from ...models.iterative_patch import IterativePatch
 from ...models.problem import Problem
@@ -17,7 +18,7 @@ from ...types import Response
 def _get_kwargs(
     workload: str,
     *,
-    body: InferencePatch | IterativePatch | WorkflowPatch,
+    body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
 
@@ -28,7 +29,9 @@ def _get_kwargs(
         ),
     }
 
-    if isinstance(body, InferencePatch):
+    if isinstance(body, ClusterPatch):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, InferencePatch):
         _kwargs["json"] = body.to_dict()
     elif isinstance(body, IterativePatch):
         _kwargs["json"] = body.to_dict()
@@ -98,7 +101,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: InferencePatch | IterativePatch | WorkflowPatch,
+    body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
     """Change what needs no new training
 
@@ -106,7 +109,7 @@ def sync_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (InferencePatch | IterativePatch | WorkflowPatch):
+        body (ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -132,7 +135,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: InferencePatch | IterativePatch | WorkflowPatch,
+    body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
     """Change what needs no new training
 
@@ -140,7 +143,7 @@ def sync(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (InferencePatch | IterativePatch | WorkflowPatch):
+        body (ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -161,7 +164,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: InferencePatch | IterativePatch | WorkflowPatch,
+    body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
     """Change what needs no new training
 
@@ -169,7 +172,7 @@ async def asyncio_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (InferencePatch | IterativePatch | WorkflowPatch):
+        body (ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -193,7 +196,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
-    body: InferencePatch | IterativePatch | WorkflowPatch,
+    body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
     """Change what needs no new training
 
@@ -201,7 +204,7 @@ async def asyncio(
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (InferencePatch | IterativePatch | WorkflowPatch):
+        body (ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.cluster_spec import ClusterSpec
 from ...models.inference_spec import InferenceSpec
 from ...models.iterative_spec import IterativeSpec
 from ...models.problem import Problem
@@ -15,7 +16,7 @@ from ...types import UNSET, Response, Unset
 
 def _get_kwargs(
     *,
-    body: InferenceSpec | IterativeSpec | WorkflowSpec,
+    body: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
     headers: dict[str, Any] = {}
@@ -27,7 +28,9 @@ def _get_kwargs(
         "url": "/workloads",
     }
 
-    if isinstance(body, InferenceSpec):
+    if isinstance(body, ClusterSpec):
+        _kwargs["json"] = body.to_dict()
+    elif isinstance(body, InferenceSpec):
         _kwargs["json"] = body.to_dict()
     elif isinstance(body, IterativeSpec):
         _kwargs["json"] = body.to_dict()
@@ -101,7 +104,7 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceSpec | IterativeSpec | WorkflowSpec,
+    body: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
@@ -111,7 +114,7 @@ def sync_detailed(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceSpec | IterativeSpec | WorkflowSpec):
+        body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -136,7 +139,7 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceSpec | IterativeSpec | WorkflowSpec,
+    body: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
@@ -146,7 +149,7 @@ def sync(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceSpec | IterativeSpec | WorkflowSpec):
+        body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -166,7 +169,7 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceSpec | IterativeSpec | WorkflowSpec,
+    body: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
@@ -176,7 +179,7 @@ async def asyncio_detailed(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceSpec | IterativeSpec | WorkflowSpec):
+        body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -199,7 +202,7 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    body: InferenceSpec | IterativeSpec | WorkflowSpec,
+    body: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Problem | WorkloadRead | None:
     """Register a workload
@@ -209,7 +212,7 @@ async def asyncio(
     Args:
         idempotency_key (None | str | Unset): Any text of your own: the same request again under
             the same key is done once, and answered alike.
-        body (InferenceSpec | IterativeSpec | WorkflowSpec):
+        body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -1,0 +1,27 @@
+"""``steward forecast`` on the command line; what it does is imported when it is asked for."""
+
+from typing import Annotated
+
+import typer
+
+from app.cli.options import SERVICE, Plot, Url
+
+
+def register(cli: typer.Typer) -> None:
+    """Add forecasts to the ``steward`` command."""
+
+    @cli.command()
+    def forecast(
+        workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+        model: Annotated[int | None, typer.Option(min=1, help="Version of its model. [default: the newest]")] = None,
+        plot: Plot = None,
+        url: Url = SERVICE,
+        json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON, not a table.")] = False,
+    ) -> None:
+        """Print what is expected to come, by series and horizon, and how well each family forecast; or draw it.
+
+        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there.
+        """
+        from app.cli.remote.forecast import Options, run
+
+        raise typer.Exit(run(Options(url, workload, model, plot, json)))

@@ -1,0 +1,77 @@
+"""``steward forecast``: what a workload's domain model expects to come, told or drawn."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.child import draw_forecast
+from app.cli.options import DONE, REFUSED, UNREACHABLE
+from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line."""
+
+    url: str
+    workload: str
+    model: int | None = None
+    plot: Path | None = None
+    as_json: bool = False
+
+
+def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
+    """Do it; the exit status. The forecast goes to `output`, complaints to `notes`."""
+    output, notes = output or Console(), notes or Console(stderr=True)
+    try:
+        with Service(options.url) as service:
+            path = f"/workloads/{options.workload}/models"
+            answer = service.call("GET", f"{path}/{options.model or _newest(service, path)}/forecast")
+    except (RefusedError, UnreachableError) as error:
+        notes.print(Text(str(error), "red"))
+        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+    if options.as_json:
+        output.print(json.dumps(answer, indent=1), soft_wrap=True, markup=False, highlight=False)
+    else:
+        output.print(told(answer))
+    return DONE if _drawn(answer, options.plot, notes) else REFUSED
+
+
+def _newest(service: Service, path: str) -> int:
+    """The version of the newest model.
+
+    Raises:
+        RefusedError: there is none yet.
+    """
+    models: list[Json] = service.call("GET", f"{path}?limit=1")["items"]
+    if not models:
+        raise RefusedError({"title": "No model", "detail": f"none was fitted yet: POST {path} fits one"})
+    return int(models[0]["version"])
+
+
+def told(answer: Json) -> Table:
+    """A line for each series and horizon."""
+    title = f"Expected of {answer['workload']} by model {answer['model']}, {answer['level']:.0%} intervals"
+    table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for head in ("series", "from", "horizon (s)", "mean", "median", "low", "high", "by"):
+        table.add_column(head, no_wrap=True)
+    for row in answer["rows"]:
+        counts = [f"{row[name]:.1f}" for name in ("mean", "median", "low", "high")]
+        cells = [row["series"], row["time"], f"{row['horizon_seconds']:,g}", *counts, row["family"]]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _drawn(answer: Json, file: Path | None, notes: Console) -> bool:
+    if file is None:
+        return True
+    if draw_forecast(answer, file):
+        return False
+    notes.print(Text(f"forecast: {file}"))
+    return True

@@ -1,0 +1,159 @@
+"""Files of samples of one kind: check them, register their workload, upload, and have a model fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.text import Text
+
+from app.cli.options import DONE, INTERRUPTED, REFUSED, UNREACHABLE
+from app.cli.remote import progress_bar as bar
+from app.cli.remote.sample_file import SampleFile, Words, read, told
+from app.cli.remote.service import NOT_FOUND, RefusedError, Service, UnreachableError
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.contract.kind import Kind
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line."""
+
+    files: Sequence[Path]
+    spec: Path
+    check: bool
+    url: str
+
+
+class Import(NamedTuple):
+    """What a kind says of its files.
+
+    Attributes:
+        kind: of the workload.
+        words: what is in a file.
+        model: what is to be known of a fitted model, as the service answers it, before it is trusted, a sentence each.
+    """
+
+    kind: Kind
+    words: Words
+    model: Callable[[Json], Iterator[str]]
+
+
+def run(what: Import, options: Options, output: Console | None = None, notes: Console | None = None) -> int:
+    """Do it; the exit status. What was found goes to ``output``, progress and complaints to ``notes``."""
+    output, notes = output or Console(), notes or Console(stderr=True)
+    try:
+        spec = _spec(what, options.spec, notes)
+        files = None if spec is None else _files(what, options.files, what.kind.layout(spec), output, notes)
+        if spec is None or files is None:
+            return REFUSED
+        if not options.check:
+            with Service(options.url) as service:
+                _hand_over(what, service, spec, files, output, notes)
+    except KeyboardInterrupt:
+        notes.print("interrupted: what was uploaded is kept")
+        return INTERRUPTED
+    except (RefusedError, UnreachableError) as error:
+        notes.print(Text(str(error), "red"), soft_wrap=True)
+        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+    return DONE
+
+
+def _spec(what: Import, path: Path, notes: Console) -> Any | None:
+    """The spec in a file; None, and complaints, where it is none."""
+    try:
+        return what.kind.spec.model_validate_json(path.read_bytes())
+    except OSError as error:
+        _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
+    except ValidationError as error:
+        issues = [
+            FieldIssue("/" + "/".join(map(str, one["loc"])) if one["loc"] else "", one["msg"], _given(one))
+            for one in error.errors(include_url=False)
+        ]
+        _complain(notes, path, issues)
+    return None
+
+
+def _given(error: Any) -> object:
+    """The value that was given, where that says more than the message."""
+    value = error["input"]
+    return value if isinstance(value, str | int | float) and error["type"] != "json_invalid" else None
+
+
+def _files(
+    what: Import, paths: Sequence[Path], layout: Any, output: Console, notes: Console
+) -> list[SampleFile] | None:
+    """All files, told as they are read; None, and complaints, where one can't be right."""
+    found = []
+    for path in paths:
+        try:
+            file = read(path, what.kind, layout, what.words)
+        except InvalidInput as error:
+            _complain(notes, path, error.errors)
+            continue
+        except OSError as error:
+            _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
+            continue
+        found.append(file)
+        output.print(Text(str(path), "bold"), soft_wrap=True)
+        for sentence in file.words:
+            output.print(Text(f"  {sentence}"), soft_wrap=True)
+    return found if len(found) == len(paths) else None
+
+
+def _complain(notes: Console, path: Path, issues: Sequence[FieldIssue]) -> None:
+    for issue in issues:
+        notes.print(Text(f"{path}: {told(issue)}", "red"), soft_wrap=True)
+
+
+def _hand_over(
+    what: Import, service: Service, spec: Any, files: Sequence[SampleFile], output: Console, notes: Console
+) -> None:
+    """Register the workload where it isn't yet, upload, and have a model fitted where anything is new.
+
+    Raises:
+        RefusedError, UnreachableError: see there.
+    """
+    path = f"/workloads/{spec.name}"
+    output.print(Text(_registered(service, spec, path)), soft_wrap=True)
+    news = [_upload(service, path, file, output) for file in files]
+    models = service.call("GET", f"{path}/models?limit=1")["items"]
+    if not any(news) and models:
+        output.print(Text(f"nothing new: model {models[0]['version']} stands"))
+        return
+    job = service.call("POST", f"{path}/models", json={})
+    ended = bar.follow(notes, "fit", service.follow(job["id"]), bar.remaining)
+    model = service.call("GET", f"{path}/models/{ended['result']['model']}")
+    output.print(Text(f"model {model['version']} of {spec.name}", "bold"))
+    for sentence in what.model(model):
+        output.print(Text(f"  {sentence}"))
+
+
+def _registered(service: Service, spec: Any, path: str) -> str:
+    """Register a workload that isn't there; in words."""
+    try:
+        known = service.call("GET", path)
+    except RefusedError as error:
+        if error.status != NOT_FOUND:
+            raise
+        service.call("POST", "/workloads", json=spec.model_dump(mode="json"))
+        return f"registered: workload {spec.name}"
+    same = known["kind"] == spec.kind and type(spec).model_validate(known["spec"]) == spec
+    return f"workload {spec.name} is there already" + ("" if same else ", with another spec: that one is kept")
+
+
+def _upload(service: Service, path: str, file: SampleFile, output: Console) -> bool:
+    """Whether it was new."""
+    headers = {"Content-Type": file.media_type} | ({"Content-Encoding": "gzip"} if file.packed else {})
+    reply = service.call(
+        "POST", f"{path}/samples", params={"execution": file.name}, content=file.pieces(), headers=headers
+    )
+    new: bool = reply["accepted"] > 0
+    output.print(Text(f"{'uploaded' if new else 'there already'}: execution {file.name}"), soft_wrap=True)
+    return new

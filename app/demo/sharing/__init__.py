@@ -1,0 +1,1 @@
+"""Four trainings that share a CPU: ``steward demo cluster``."""

@@ -1,0 +1,160 @@
+"""``steward demo cluster``: measure two networks' trainings, learn from that, and let four jobs share a CPU live."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from rich.console import Console
+
+from app.demo.api import Steward
+from app.demo.service import own_service
+from app.demo.sharing.play import Played, Run
+from app.demo.sharing.players import EqualShare, FirstCome, Managed, Player
+from app.demo.sharing.trainings import PROFILED_SLICES, Trainings, trainings
+from app.demo.sharing.workload import JOBS, NAME, PERCENT, SIZES, SLICES, SPEC
+from app.demo.show import Show
+from app.demo.story import ended
+from app.demo.training import BATCH
+
+Profile = dict[tuple[str, int], list[float]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said on the command line."""
+
+    output: Path = Path("demo-output")
+    compare: bool = True
+
+
+def run(options: Options, console: Console | None = None) -> int:
+    """Do the whole demo; the exit status."""
+    show = Show(console)
+    return ended(SharingDemo(options, show).run, show)
+
+
+class SharingDemo:
+    """The demo, step by step."""
+
+    def __init__(self, options: Options, show: Show) -> None:
+        self.options, self.show = options, show
+        self.started = time.monotonic()
+
+    def run(self) -> None:
+        """From the profile to the picture."""
+        with ExitStack() as stack:
+            self.show.step(f"Start the service, and {len(JOBS)} trainings of two sizes")
+            several = stack.enter_context(trainings())
+            steward = stack.enter_context(own_service())
+            profile = self.profile(several)
+            self.learn(steward, several, profile)
+            self.conclude(self.play(several, steward))
+
+    def profile(self, several: Trainings) -> Profile:
+        """Measure both sizes on a few slices of the CPU."""
+        self.show.step(f"Profile: an iteration of each size on slices of {PERCENT} % of a core")
+        several.load()
+        several.calibrate()
+        self.show.say(f"CPU limited by: {several.limit}")
+        measured: Profile = {}
+        with self.show.bar("profile") as progress:
+            for number, size in enumerate(SIZES, 1):
+                for slices, seconds in several.profile(size):
+                    measured.setdefault((size, slices), []).append(seconds)
+                progress.update(number / len(SIZES), size)
+        self.show.table(
+            ["network", *(f"{slices} slice{'s' * (slices > 1)}" for slices in PROFILED_SLICES)],
+            [[size, *(f"{mean(measured[size, slices]):.2f} s" for slices in PROFILED_SLICES)] for size in SIZES],
+        )
+        return measured
+
+    def learn(self, steward: Steward, several: Trainings, profile: Profile) -> None:
+        """Register, upload what was measured, fit a model."""
+        self.show.step("Learn: how much faster each size gets by another slice")
+        steward.register(SPEC)
+        rows = [
+            f"{size},{slices},{several.batches[size] * BATCH},{each:.6f}"
+            for (size, slices), seconds in profile.items()
+            for each in seconds
+        ]
+        steward.upload(NAME, "\n".join(["application,gpus,batch,seconds", *rows]), name="profile")
+        fitted = self.show.follow("fit  ", steward.follow(steward.fit(NAME)))
+        self.show.say(f"domain model: {steward.model(NAME, fitted['result']['model'])['family']}")
+
+    def play(self, several: Trainings, steward: Steward) -> list[Played]:
+        """The same jobs under Steward, in equal shares, and first come, first served."""
+        self.show.step(f"Train: {len(JOBS)} jobs share {SLICES} slices")
+        self.show.table(
+            ["job", "network", "queue", "iterations", "comes at"],
+            [[job.name, job.size, job.queue, str(job.iterations), f"{job.at:g} s"] for job in JOBS],
+        )
+        samples = {size: batches * BATCH for size, batches in several.batches.items()}
+        managed = Managed(steward, NAME, samples)
+        players: list[Player] = [managed]
+        if self.options.compare:
+            players += [EqualShare(), FirstCome()]
+        played = [self.one(several, player) for player in players]
+        managed.finish()
+        self.show.say(f"[dim]{managed.policy}; one of its reasons: {managed.reason}[/]")
+        return played
+
+    def one(self, several: Trainings, player: Player) -> Played:
+        """One run."""
+        with self.show.bar(f"{player.name:12}") as progress:
+            return Run(several, player, JOBS).play(progress.update)
+
+    def conclude(self, played: Sequence[Played]) -> None:
+        """Summary and picture."""
+        from app.demo.sharing import plot
+
+        self.show.step("Summary: every figure is measured in this demo")
+        self.show.table(["seconds from arrival to end", *(one.name for one in played)], figures(played))
+        for line in verdict(played):
+            self.show.say(line)
+        files = plot.save(played, self.options.output)
+        record = self.options.output / "cluster.json"
+        record.write_text(json.dumps([recorded(one) for one in played], indent=1))
+        self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, record])}")
+        self.show.say(f"the whole demo took {time.monotonic() - self.started:.0f} s")
+
+
+def figures(played: Sequence[Played]) -> list[list[str]]:
+    """The summary's lines: a label, and one figure per run."""
+    jobs = [
+        [f"{job.name} ({job.size}, {job.queue})", *(f"{one.completion[job]:.1f}" for one in played)] for job in JOBS
+    ]
+    return [
+        *jobs,
+        ["mean", *(f"{one.mean():.1f}" for one in played)],
+        ["mean of the urgent", *(f"{one.mean('urgent'):.1f}" for one in played)],
+        ["until all were done", *(f"{one.seconds:.1f}" for one in played)],
+    ]
+
+
+def verdict(played: Sequence[Played]) -> list[str]:
+    """How Steward's run, the first, compares; whether another was as good is said."""
+    steward, others = played[0], played[1:]
+    lines = []
+    for queue, whose in ((None, "jobs"), ("urgent", "urgent jobs")):
+        for other in others:
+            gain = 1 - steward.mean(queue) / other.mean(queue)
+            if gain > 0:
+                lines.append(f"{whose} ended {gain:.0%} sooner under Steward than by {other.name}")
+            else:
+                lines.append(f"in this run {whose} ended as soon by {other.name}, or sooner ({-gain:.0%})")
+    return lines
+
+
+def recorded(one: Played) -> Mapping[str, object]:
+    """A run as its figures are written."""
+    return {
+        "run": one.name,
+        "completion": {job.name: seconds for job, seconds in one.completion.items()},
+        "given": [{"at": at, **slices} for at, slices in one.given],
+    }

@@ -1,0 +1,93 @@
+"""What decisions ask of a domain model: how long steps of jobs take, and how long jobs last, of many jobs at once.
+
+Applications are told by position; ``UNKNOWN`` is one whose steps weren't measured.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.cluster.arrivals import APPLICATION, DURATION
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.throughput import Place, seconds
+
+UNKNOWN, MOST_ROWS = -1, 4_096
+USUAL_SECONDS = 3600.0
+"""Of a job, where no log says how long any trained."""
+
+
+class Beliefs:
+    """See the module.
+
+    Args:
+        model: A of whose applications are measured.
+
+    Attributes:
+        applications: their names, [A].
+    """
+
+    def __init__(self, model: ClusterModel) -> None:
+        self.model, self.applications = model, model.applications[: model.measured]
+        self._index = {name: position for position, name in enumerate(self.applications)}
+        table = model.throughput
+        self._centre = table._replace(log_seconds=table.log_seconds.mean(axis=0)[None])  # of all members, as one
+        middle = table.local.shape[1] // 2
+        self._most = max(int(table.node.prod()), 1)
+        self._rows: dict[tuple[int, float], int] = {}
+        self._table = np.ones((64, self._most + 1))
+        self._batch: Floats = np.maximum(table.local[:, middle], model.initial)
+
+    def positions(self, names: NDArray[np.object_]) -> Integers:
+        """Where applications stand, by name, [J]."""
+        return np.array([self._index.get(name, UNKNOWN) for name in names.tolist()], np.int64)
+
+    def step_seconds(self, application: Integers, batch: Floats, gpus: Integers) -> Floats:
+        """Seconds of a step on GPUs that fill as few nodes as they can, [J, K]; J applications and batches.
+
+        A batch that isn't a number is the usual one. Of an application that isn't known, GPUs share the work evenly.
+        """
+        if len(self._rows) > MOST_ROWS:
+            self._rows.clear()
+        each = [self._row(*key) for key in zip(application.tolist(), np.nan_to_num(batch).tolist(), strict=True)]
+        return self._table[np.array(each, np.int64)[:, None], np.minimum(gpus, self._most)]
+
+    def _row(self, application: int, batch: float) -> int:
+        """Where the seconds of an application at a batch stand in the table; 0: the usual one."""
+        key = application, batch
+        if key not in self._rows:
+            if len(self._rows) == len(self._table):
+                self._table = np.concatenate([self._table, np.ones_like(self._table)])
+            self._table[len(self._rows), 1:] = self._seconds(application, batch)
+            self._rows[key] = len(self._rows)
+        return self._rows[key]
+
+    def _seconds(self, application: int, batch: float) -> Floats:
+        """On 1 to all GPUs, [G]."""
+        gpus = np.arange(1, self._most + 1)
+        if application == UNKNOWN:
+            return np.asarray(1.0 / gpus, np.float64)
+        own = batch or self._batch[application]
+        return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
+
+    def usual_batch(self, application: int) -> float:
+        """Samples of a step over all GPUs, where nothing else is said."""
+        return float(self._batch[application])
+
+    def usual_seconds(self, application: Integers) -> Floats:
+        """Median seconds that jobs of each application trained on the GPUs that they asked for, [J]."""
+        return np.asarray(self._usual[application], np.float64)
+
+    @cached_property
+    def _usual(self) -> Floats:
+        """Of each application, and of all as the last, [A + 1]."""
+        jobs = self.model.arrivals.jobs
+        jobs = jobs[~np.isnan(jobs[:, DURATION])]
+        if not len(jobs):
+            return np.full(len(self.applications) + 1, USUAL_SECONDS)
+        every = float(np.median(jobs[:, DURATION]))
+        own = [jobs[jobs[:, APPLICATION] == one, DURATION] for one in range(len(self.applications))]
+        return np.array([*(float(np.median(some)) if len(some) else every for some in own), every])

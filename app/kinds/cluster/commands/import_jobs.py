@@ -1,0 +1,58 @@
+"""``steward import jobs``: what is told of logs, steps and curves, and of the model that is fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from app.cli.remote.sample_file import lasting, since
+from app.cli.remote.sample_import import Import
+from app.kinds.cluster.kind import KIND
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.samples.content import APPLICATION, ASKED, DURATION, GPUS, Content, unpacked
+from app.kinds.contract.reading import Sample
+
+
+def _words(sample: Sample, layout: Layout) -> Iterator[str]:
+    content = unpacked(sample.data)
+    yield from _log(content, sample.summary["arrivals"], layout)
+    yield from _steps(content)
+    if len(content.curves):
+        yield f"{len(content.curves):,} points of {len(content.jobs):,} learning curves"
+
+
+def _log(content: Content, told: Any, layout: Layout) -> Iterator[str]:
+    if told is None:
+        return
+    yield f"{told['count']:,} jobs over {lasting(max(told['span_seconds'], 1e-6))}{since(told['start'])}"
+    for name, count in zip(layout.queues, [*told["of_queues"], *[0] * len(layout.queues)], strict=False):
+        yield f"  {name}: {count:,}" if count else f"  {name}: none"
+    total, asked = int(layout.capacity.sum()), content.arrivals[:, ASKED]
+    yield f"  {asked.mean():.3g} GPUs each; {int((asked > total).sum()):,} ask for more than the {total:,} there are"
+    known = content.arrivals[:, DURATION]
+    known = known[~np.isnan(known)]
+    ran = f"median {lasting(float(np.median(known)))}" if len(known) else "unknown: nothing can be simulated"
+    yield f"  how long they ran: {ran}"
+
+
+def _steps(content: Content) -> Iterator[str]:
+    if not len(content.steps):
+        return
+    yield f"{len(content.steps):,} measured steps"
+    for place, name in enumerate(content.applications):
+        own = content.steps[content.steps[:, APPLICATION] == place]
+        sizes = ", ".join(f"{size:g}" for size in np.unique(own[:, GPUS]))
+        yield f"  {name}: {len(own):,}, on {sizes} GPUs" if len(own) else f"  {name}: none"
+
+
+def _model(model: dict[str, Any]) -> Iterator[str]:
+    tested = model["report"]["metrics"]["seconds"]
+    yield (
+        f"seconds of steps that were left out: off by {tested['mape']:.1%} (the mean by {tested['naive_mape']:.1%}); "
+        f"{tested['coverage']:.0%} within the 90 % interval"
+    )
+
+
+JOBS = Import(KIND, _words, _model)

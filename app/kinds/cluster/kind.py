@@ -1,0 +1,77 @@
+"""Kind ``cluster`` as the service knows it: training jobs of several priorities, on the GPUs of some nodes."""
+
+from collections.abc import Sequence
+
+from app.kinds.cluster.change import ClusterPatch, changed
+from app.kinds.cluster.decisions.engine import ClusterEngine
+from app.kinds.cluster.decisions.schemas import ClusterDecision, ClusterStart
+from app.kinds.cluster.example import EXAMPLE
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.report import ClusterReport
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.policies import check, load
+from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
+from app.kinds.cluster.samples.codec import ClusterSamples
+from app.kinds.cluster.samples.schemas import ClusterExecution
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.forecasting.forecaster import Forecaster
+from app.policies.artifact import Artifact
+
+
+class ClusterKind:
+    """See ``app.kinds.contract.kind.Kind``."""
+
+    name = "cluster"
+    spec, patch, start = ClusterSpec, ClusterPatch, ClusterStart
+    report, decision, execution = ClusterReport, ClusterDecision, ClusterExecution
+    samples, engine = ClusterSamples, ClusterEngine()
+    state_parameters: tuple[Parameter, ...] = ()
+    prediction = Prediction(PARAMETERS, ClusterPrediction, predict)
+    training = TrainingOptions()
+    simulated = True
+    example = EXAMPLE
+
+    def layout(self, spec: ClusterSpec) -> Layout:
+        """See ``Kind``."""
+        return Layout(spec)
+
+    def roles(self, spec: ClusterSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """See ``Kind``: one."""
+        return (DEFAULT_ROLE,)
+
+    def changed(self, spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
+        """See ``Kind``."""
+        return changed(spec, patch)
+
+    def model(self, data: bytes) -> ClusterModel:
+        """See ``Kind``."""
+        return ClusterModel.from_bytes(data)
+
+    def forecasters(self, model: ClusterModel) -> Sequence[Forecaster]:
+        """See ``Kind``: of the jobs that come to each queue."""
+        return model.forecasters()
+
+    def artifact(self, data: bytes) -> Artifact:
+        """See ``Kind``."""
+        return load(data)
+
+    def check(self, made: Artifact, layout: Layout) -> None:
+        """See ``Kind``."""
+        check(made, layout)
+
+    def describe(self, spec: ClusterSpec) -> Description:
+        """See ``Kind``."""
+        nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
+        queues = ", ".join(f"{one.name} (weight {one.weight:g})" for one in spec.queues)
+        return Description(nodes, "as long as jobs come", f"completion times of {queues}")
+
+    def summarise(self, decision: ClusterDecision) -> str:
+        """See ``Kind``."""
+        count = len(decision.changes)
+        changes = "nothing changes" if not count else "1 job changes" if count == 1 else f"{count} jobs change"
+        return f"{changes}; {decision.running} run, {decision.waiting} wait, {decision.free} GPUs are free"
+
+
+KIND = ClusterKind()

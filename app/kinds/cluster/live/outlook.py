@@ -1,0 +1,74 @@
+"""What is expected of the jobs of a live cluster: seconds of steps as believed, at the pace that was measured."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from app.kinds.cluster.beliefs import Beliefs
+from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.live.records import Records
+
+
+class BelievedOutlook:
+    """See ``Outlook``: J jobs at the batch sizes that they told last.
+
+    What is left of a job is counted in steps: by its own pace as soon as that is measured, and before by what jobs of
+    its application usually take.
+
+    Args:
+        beliefs: of the domain model.
+        jobs: that are there, [J].
+        records: what was reported of them, [J].
+        gpus: all there are, G.
+    """
+
+    def __init__(self, beliefs: Beliefs, jobs: Jobs, records: Records, gpus: int) -> None:
+        self._beliefs, self._jobs, self._records, self._gpus = beliefs, jobs, records, gpus
+        self._application = beliefs.positions(records.application)
+        self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
+
+    def update_seconds(self) -> Floats:
+        """See ``Outlook``."""
+        every = np.broadcast_to(np.arange(self._gpus + 1), (len(self._application), self._gpus + 1))
+        return self._seconds(every)
+
+    def updates(self) -> Floats:
+        """See ``Outlook``."""
+        return self._left
+
+    def goodput(self, gpus: Integers) -> Floats:
+        """See ``Outlook``: steps a second."""
+        every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
+        return np.asarray(1.0 / self._seconds(every), np.float64)
+
+    def remaining(self) -> Floats:
+        """See ``Outlook``: steps."""
+        return self._left
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
+
+    @cached_property
+    def _left(self) -> Floats:
+        """Steps until each is finished, [J]; a step at least."""
+        records, jobs = self._records, self._jobs
+        reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
+        step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
+        usual = self._beliefs.usual_seconds(self._application)
+        measured = (records.iterations - records.iteration) / records.pace
+        seconds = np.where(np.isfinite(measured), measured, usual * self._unfinished(usual))
+        return np.asarray(np.maximum(seconds / step, 1.0), np.float64)
+
+    def _unfinished(self, usual: Floats) -> Floats:
+        """The share that is left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""
+        records = self._records
+        done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
+        ran = self._jobs.running / np.maximum(self._jobs.running + usual, 1e-9)
+        return np.asarray(np.clip(1.0 - np.where(np.isfinite(done), done, ran), 0.0, 1.0), np.float64)
+
+    def _seconds(self, gpus: Integers) -> Floats:
+        seconds = self._beliefs.step_seconds(self._application, self._batch, np.maximum(gpus, 1))
+        return np.where((gpus > 0) & (gpus <= self._jobs.maximum[:, None]), seconds, np.inf)

@@ -1,0 +1,43 @@
+"""The rules among which agents choose, and that they are held against: each under the priorities of the spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from app.kinds.cluster.allocation.completion import soonest
+from app.kinds.cluster.allocation.fairness import goodput
+from app.kinds.cluster.allocation.gains import greatest_gain
+from app.kinds.cluster.allocation.levels import in_levels
+from app.kinds.cluster.allocation.optimus import optimus
+from app.kinds.cluster.allocation.priority import prioritised
+from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
+from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.allocation.tiresias import tiresias
+from app.kinds.cluster.spec import ClusterSpec
+
+WITHOUT_MODEL = "priority"
+"""What answers while there is no domain model: it asks nothing of an outlook."""
+WITH_MODEL = "greatest_gain"
+LEVELLED: Mapping[str, Rule] = {
+    "soonest": soonest,
+    "srtf": srtf,
+    "fifo": fifo,
+    "equal_share": equal_share,
+    "tiresias": tiresias,
+    "optimus": optimus,
+    "goodput": goodput,
+}
+
+
+def rules(spec: ClusterSpec) -> dict[str, Rule]:
+    """By name; positions among them are the numbers of actions."""
+    ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
+    weights = [queue.weight for queue in spec.queues]
+    levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
+    own = {
+        WITH_MODEL: greatest_gain(ageing, weights, patience),
+        WITHOUT_MODEL: prioritised(ageing, patience),
+    }
+    return own | levelled

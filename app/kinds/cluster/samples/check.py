@@ -1,0 +1,256 @@
+"""Rows of measured steps, learning curves and submissions against the workload's layout, many at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.samples.content import MOST_BESIDE, WIDTHS, Content, packed
+from app.kinds.cluster.samples.summary import summary
+from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue
+from app.kinds.contract.reading import Sample
+from app.kinds.contract.rows import (
+    LATEST,
+    LISTED,
+    MICRO,
+    NOTHING,
+    Rows,
+    known,
+    named,
+    numbers,
+    refuse,
+    refused,
+    shown,
+    times,
+)
+from app.kinds.contract.rows import TIME as A_TIME
+from app.kinds.contract.text import name_issue
+
+STEP = ("application", "gpus", "nodes", "node_class", "batch", "beside", "seconds", "computing")
+CURVE = ("job", "application", "iteration", "loss", "metric", "batch", "noise_scale")
+ARRIVAL = ("time", "queue", "application", "gpus", "data", "duration")
+FORMS = {"seconds": STEP, "iteration": CURVE, "time": ARRIVAL}
+"""Columns of each form, by the one that tells it."""
+COLUMNS = tuple(dict.fromkeys((*STEP, *CURVE, *ARRIVAL)))
+NEEDED = (
+    {"application", "gpus", "batch", "seconds"},
+    {"job", "iteration", "loss"},
+    {"job", "iteration", "metric"},
+    {"time", "gpus"},
+)
+WORDS = (
+    "must say application, gpus, batch and seconds of a measured step; or job, iteration, and loss or metric of a "
+    "learning curve; or time and gpus of a job that came"
+)
+UNNAMED = "samples-"
+BETWEEN = ";"
+LARGEST, MOST_GPUS = 1e9, 1_000_000
+MOST_ROWS, MOST_NAMES, LONGEST_NAME = 1_000_000, 10_000, 255
+
+
+class Names:
+    """Positions of names, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.positions: dict[str, int] = {}
+
+    def at(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """Positions, −1 for what is no name, [n]."""
+        return np.array([self._at(value) for value in values], np.int64)
+
+    def _at(self, value: Any) -> int:
+        found = self.positions.get(value) if isinstance(value, str) else -1
+        if found is not None:
+            return found
+        if not 0 < len(value) <= LONGEST_NAME or not value.isprintable() or BETWEEN in value:
+            return -1
+        return self.positions.setdefault(value, len(self.positions))
+
+
+A_NAME = f"must be 1 to {LONGEST_NAME} printable characters without {BETWEEN!r}"
+
+
+class Collector:
+    """Collects what an execution says.
+
+    Args:
+        layout: of the workload.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        spec = layout.spec
+        self._queues = {name: position for position, name in enumerate(layout.queues)}
+        self._classes = {one.name: position for position, one in enumerate(spec.nodes)}
+        self._largest_node = max(one.gpus for one in spec.nodes)
+        self._applications, self._jobs = Names(), Names()
+        self._tables: dict[str, list[Floats]] = {name: [] for name in WIDTHS}
+        self._curves: dict[int, tuple[float, float, float]] = {}
+        self._last = 0
+
+    def take(self, rows: Rows) -> None:
+        """See ``app.kinds.contract.row_reading.Collector``."""
+        if not rows.rows:
+            return
+        taken = {"seconds": self._take_steps, "iteration": self._take_curves, "time": self._take_arrivals}
+        for form, part in _parted(rows).items():
+            taken[form](part)
+        if self.count > MOST_ROWS:
+            message = f"an execution holds at most {MOST_ROWS:,} rows: upload it in parts"
+            raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
+        for names, what in ((self._applications, "applications"), (self._jobs, "jobs")):
+            if len(names.positions) > MOST_NAMES:
+                message = f"an execution names at most {MOST_NAMES:,} {what}: upload it in parts"
+                raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
+
+    def sample(self, name: str | None) -> Sample:
+        """See ``app.kinds.contract.row_reading.Collector``."""
+        if not self.count:
+            raise refused([FieldIssue("", f"holds nothing: each row {WORDS}", None)])
+        issue = name_issue(name) if name else None
+        if issue is not None:
+            raise refused([issue])
+        content = Content(tuple(self._applications.positions), tuple(self._jobs.positions), *map(self._table, WIDTHS))
+        data = packed(content)
+        digest = hashlib.sha256(data).hexdigest()
+        return Sample(name or UNNAMED + digest[:12], 1, data, self.count, digest, summary(content))
+
+    @property
+    def count(self) -> int:
+        """Rows so far."""
+        return sum(len(part) for parts in self._tables.values() for part in parts)
+
+    def _table(self, name: str) -> Floats:
+        return np.concatenate([np.zeros((0, WIDTHS[name])), *self._tables[name]])
+
+    def _take_steps(self, rows: Rows) -> None:
+        application, beside = self._applications.at(rows.given("application")), self._beside(rows)
+        kind = named(rows.given("node_class"), self._classes)
+        gpus, batch, seconds = (numbers(rows.given(name)) for name in ("gpus", "batch", "seconds"))
+        packed_on = np.ceil(gpus / self._largest_node)
+        nodes = np.where(rows.silent("nodes"), packed_on, numbers(rows.given("nodes")))
+        computing, untold = numbers(rows.given("computing")), rows.silent("computing")
+        refuse(
+            [
+                *rows.issues("application", application < 0, A_NAME),
+                *_counts(rows, "gpus", gpus, np.full(len(gpus), MOST_GPUS), f"{MOST_GPUS:,}"),
+                *_counts(rows, "nodes", nodes, gpus, "gpus"),
+                *rows.issues("node_class", kind < 0, known("node class", [*self._classes])),
+                *rows.issues("batch", ~((batch > 0) & (batch <= LARGEST)), ABOVE_0),
+                *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), ABOVE_0),
+                *rows.issues("computing", ~(untold | (computing > 0) & (computing <= seconds)), COMPUTING_PART),
+                *rows.issues("beside", (beside == UNREADABLE).any(axis=1), BESIDE_NAMES),
+            ]
+        )
+        columns = [application, gpus, nodes, kind, batch, seconds, computing]
+        self._tables["steps"].append(np.column_stack([*columns, beside]).astype(np.float64))
+
+    def _beside(self, rows: Rows) -> NDArray[np.int64]:
+        """Positions of applications, −1 where there are fewer, ``UNREADABLE`` where they can't be read, [n, 4]."""
+        found = np.full((rows.rows, MOST_BESIDE), -1)
+        for row, value in enumerate(rows.given("beside")):
+            if value not in (*NOTHING, []):
+                names = value.split(BETWEEN) if isinstance(value, str) else value
+                positions = self._applications.at(names[:MOST_BESIDE])
+                found[row, : len(positions)] = np.where(positions < 0, UNREADABLE, positions)
+                found[row, 0] = UNREADABLE if len(names) > MOST_BESIDE else found[row, 0]
+        return found
+
+    def _take_curves(self, rows: Rows) -> None:
+        job, application = self._jobs.at(rows.given("job")), self._applications.at(rows.given("application"))
+        iteration, batch, noise = (numbers(rows.given(name)) for name in ("iteration", "batch", "noise_scale"))
+        falls, rises = ~rows.silent("loss"), ~rows.silent("metric")
+        value = np.where(rises, numbers(rows.given("metric")), numbers(rows.given("loss")))
+        told = np.where(rises, "metric", "loss")
+        wrong = ~(np.abs(value) <= LARGEST_NUMBER)
+        refuse(
+            [
+                *rows.issues("job", job < 0, A_NAME),
+                *rows.issues("application", (application < 0) & ~rows.silent("application"), A_NAME),
+                *rows.issues("iteration", ~((iteration >= 0) & (iteration <= LARGEST)), "must be 0 or more"),
+                *rows.issues("metric", rises & falls, "must not stand beside a loss: a curve has one of them"),
+                *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
+                *[issue for name in ("loss", "metric") for issue in rows.issues(name, wrong & (told == name), FINITE)],
+                *rows.issues("batch", ~(rows.silent("batch") | (batch > 0) & (batch <= LARGEST)), ABOVE_0),
+                *_amounts(rows, "noise_scale", noise),
+            ]
+        )
+        table = np.column_stack([job, application, iteration, value, rises, batch, noise]).astype(np.float64)
+        self._follow(rows, table)
+        self._tables["curves"].append(table)
+
+    def _follow(self, rows: Rows, table: Floats) -> None:
+        """Make sure that each row goes on with the curve of its job."""
+        issues = list[FieldIssue]()
+        for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):
+            before = self._curves.get(int(job))
+            self._curves[int(job)] = application, iteration, rises
+            if before is None:
+                continue
+            if iteration <= before[1]:
+                issues.append(FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {before[1]:g}", iteration))
+            if (application, rises) != (before[0], before[2]):
+                wrong = "application" if application != before[0] else "metric" if rises else "loss"
+                value = shown(rows.given(wrong)[row])
+                issues.append(FieldIssue(f"{rows.where(row)}/{wrong}", SAME_JOB, value))
+        refuse(issues)
+
+    def _take_arrivals(self, rows: Rows) -> None:
+        time = times(rows.given("time"))
+        queues: dict[Any, int] = {**self._queues, **dict.fromkeys(NOTHING, len(self._queues) - 1)}
+        queue = np.array([queues.get(value, -1) for value in rows.given("queue")], np.int64)
+        application = self._applications.at(rows.given("application"))
+        gpus, data, duration = (numbers(rows.given(name)) for name in ("gpus", "data", "duration"))
+        before = np.concatenate([[self._last], time[:-1]])
+        refuse(
+            [
+                *rows.issues("time", (time < 0) | (time > LATEST * MICRO), A_TIME),
+                *rows.issues("time", (time >= 0) & (time < before), "must not be less than the time before it"),
+                *rows.issues("queue", queue < 0, known("queue", [*self._queues])),
+                *rows.issues("application", (application < 0) & ~rows.silent("application"), A_NAME),
+                *_counts(rows, "gpus", gpus, np.full(len(gpus), MOST_GPUS), f"{MOST_GPUS:,}"),
+                *_amounts(rows, "data", data),
+                *_amounts(rows, "duration", duration),
+            ]
+        )
+        self._last = int(time[-1])
+        columns = [time / MICRO, queue, application, gpus, data, duration]
+        self._tables["arrivals"].append(np.column_stack(columns).astype(np.float64))
+
+
+UNREADABLE = -2
+ABOVE_0 = "must be greater than 0"
+SAME_JOB = "must be as in the rows of its job before"
+FINITE = f"must be a number, at most {LARGEST_NUMBER:g}"
+COMPUTING_PART = "must be more than 0, and at most seconds, of which it is a part"
+BESIDE_NAMES = f"must be at most {MOST_BESIDE} names of applications; in CSV with {BETWEEN!r} between them"
+
+
+def _parted(rows: Rows) -> dict[str, Rows]:
+    """Rows by form; the form of a row is told by what stands in it.
+
+    Raises:
+        InvalidInput: rows of several forms at once, or of none.
+    """
+    said = {form: ~rows.silent(form) for form in FORMS if form in rows.columns}
+    number = np.sum([*said.values()], axis=0) if said else np.zeros(rows.rows)
+    unclear = np.flatnonzero(number != 1)[:LISTED].tolist()
+    refuse([FieldIssue(rows.where(row), WORDS, None) for row in unclear])
+    for form, own in said.items():
+        for name in sorted(rows.columns.keys() - set(FORMS[form])):
+            refuse(rows.issues(name, own & ~rows.silent(name), f"does not belong to a row with {form}; it {WORDS}"))
+    return {form: rows.take(np.flatnonzero(own).tolist()) for form, own in said.items() if own.any()}
+
+
+def _counts(rows: Rows, name: str, values: Floats, most: Floats, told: str) -> list[FieldIssue]:
+    whole = (values >= 1) & (values <= most) & (values == np.rint(values))
+    return rows.issues(name, ~whole, f"must be a whole number, 1 to {told}")
+
+
+def _amounts(rows: Rows, name: str, values: Floats) -> list[FieldIssue]:
+    return rows.issues(name, ~(rows.silent(name) | (values >= 0) & (values <= LARGEST_NUMBER)), "must be 0 or more")

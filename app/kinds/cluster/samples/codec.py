@@ -1,0 +1,135 @@
+"""Samples of kind ``cluster``: an execution is measured steps, learning curves, jobs that came, or some of each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.samples import content, run
+from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP, Collector
+from app.kinds.cluster.samples.content import BESIDE, Content
+from app.kinds.cluster.samples.reading import BodyReader, csv_reader, ndjson_reader
+from app.kinds.cluster.samples.schemas import (
+    JSON_SCHEMA,
+    NDJSON_SCHEMA,
+    STEPS_EXAMPLE,
+    ArrivalsRead,
+    ClusterExecution,
+    CurvesRead,
+    StepsRead,
+)
+from app.kinds.cluster.samples.summary import summary
+from app.kinds.contract.json_samples import JsonReader
+from app.kinds.contract.reading import Sample
+from app.kinds.contract.rows import Rows
+from app.kinds.contract.samples import Export, Format, Stored
+
+JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
+Row = dict[str, Any]
+
+
+class ClusterSamples:
+    """Executions as safetensors: see ``app.kinds.cluster.samples.content``."""
+
+    formats: ClassVar[Mapping[str, Format]] = {
+        JSON: Format(lambda codec, _: JsonReader(BodyReader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
+        NDJSON: Format(
+            lambda codec, name: ndjson_reader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
+        ),
+        CSV: Format(
+            lambda codec, name: csv_reader(codec.layout, name), "upload", "short", named=True, example=STEPS_EXAMPLE
+        ),
+    }
+    exports: ClassVar[Mapping[str, Export]] = {
+        CSV: Export(lambda _: ",".join(COLUMNS) + "\n", lambda codec, execution: codec.as_csv(execution), single=True),
+        NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_ndjson(execution), single=True),
+    }
+    tells_reports = False
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    def unpacked(self, data: bytes) -> Content:
+        """Steps, curves and arrivals."""
+        return content.unpacked(data)
+
+    def summary(self, data: bytes) -> Mapping[str, Any]:
+        """What it comes to."""
+        return summary(content.unpacked(data))
+
+    def read(self, execution: Stored, *, reports: bool) -> ClusterExecution:  # noqa: ARG002 - exports tell all of it
+        """An execution as answered: what it comes to."""
+        known = execution.summary or {}
+        steps, curves, arrivals = (known.get(name) for name in ("steps", "curves", "arrivals"))
+        return ClusterExecution(
+            kind="cluster",
+            execution=execution.name,
+            source=execution.source,
+            iterations=execution.iterations,
+            seconds=known.get("seconds", 0.0),
+            created_at=execution.created_at,
+            applications=known.get("applications", []),
+            steps=steps and StepsRead(**steps),
+            curves=curves and CurvesRead(**curves),
+            arrivals=arrivals and ArrivalsRead(**{**arrivals, "of_queues": self._by_queue(arrivals["of_queues"])}),
+        )
+
+    def of_run(self, run_name: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
+        """What it says of steps, learning and arrivals: see ``app.kinds.cluster.samples.run``."""
+        collector = Collector(self.layout)
+        for part, names, rows in (
+            ("progressed", STEP, run.steps(reports)),
+            ("progressed", CURVE, run.curves(reports)),
+            ("submitted", ARRIVAL, run.arrivals(reports)),
+        ):
+            columns = {name: [row.get(name) for row in rows] for name in names}
+            collector.take(Rows(columns, lambda row, part=part: f"/{part}/{row}"))  # type: ignore[misc]
+        return collector.sample(run_name) if collector.count else None
+
+    def as_csv(self, execution: Stored) -> Iterator[str]:
+        """An execution's rows, under a header of all columns."""
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        for row in self._rows(content.unpacked(execution.data)):
+            cells = row | {"beside": BETWEEN.join(row.get("beside", ()))}
+            lines.writerow([cells.get(name, "") for name in COLUMNS])
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+
+    def as_ndjson(self, execution: Stored) -> Iterator[str]:
+        """An execution's rows as objects."""
+        for row in self._rows(content.unpacked(execution.data)):
+            yield json.dumps(row) + "\n"
+
+    def _by_queue(self, counts: Sequence[int]) -> dict[str, int]:
+        every = [*counts, *[0] * len(self.layout.queues)]
+        return dict(zip(self.layout.queues, every, strict=False))
+
+    def _rows(self, told: Content) -> Iterator[Row]:
+        classes, names = [one.name for one in self.layout.spec.nodes], told.applications
+        for values in told.steps.tolist():
+            application, gpus, nodes, kind, batch, seconds, computing = values[:BESIDE]
+            others = [names[int(one)] for one in values[BESIDE:] if one >= 0]
+            columns = [names[int(application)], int(gpus), int(nodes), classes[int(kind)], batch, others]
+            yield _said(zip(STEP, [*columns, seconds, computing], strict=True))
+        for job, application, iteration, value, rises, batch, noise in told.curves.tolist():
+            losses = (None, value) if rises else (value, None)
+            columns = [told.jobs[int(job)], _named(names, application), iteration, *losses, batch, noise]
+            yield _said(zip(CURVE, columns, strict=True))
+        for time, queue, application, gpus, data, duration in told.arrivals.tolist():
+            columns = [time, self.layout.queues[int(queue)], _named(names, application), int(gpus), data, duration]
+            yield _said(zip(ARRIVAL, columns, strict=True))
+
+
+def _named(names: Sequence[str], position: float) -> str | None:
+    return names[int(position)] if position >= 0 else None
+
+
+def _said(columns: Any) -> Row:
+    """What is known of a row."""
+    return {name: value for name, value in columns if not (value is None or value == [] or value != value)}

@@ -1,0 +1,58 @@
+"""An execution of kind ``cluster`` as it is kept: measured steps, learning curves, submissions of jobs."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+from safetensors import numpy as safetensors_numpy
+
+from app.kinds.cluster.jobs import Floats
+from app.kinds.tensors import read_header, written
+
+FORMAT = "cluster-samples-1"
+MOST_BESIDE = 4
+APPLICATION, GPUS, NODES, NODE_CLASS, BATCH, SECONDS, COMPUTING, BESIDE = range(8)
+"""Columns of ``Content.steps``; ``BESIDE`` is the first of ``MOST_BESIDE``."""
+JOB, OF_APPLICATION, ITERATION, VALUE, RISES, AT_BATCH, NOISE_SCALE = range(7)
+"""Columns of ``Content.curves``."""
+TIME, QUEUE, BY_APPLICATION, ASKED, DATA, DURATION = range(6)
+"""Columns of ``Content.arrivals``."""
+WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 6}
+
+
+class Content(NamedTuple):
+    """What an execution says; −1 is no application, NaN what is not known.
+
+    Attributes:
+        applications: names, [A].
+        jobs: names of those whose curves these are, [C].
+        steps: position of the application, GPUs, nodes, position of the node class, samples of a step over all GPUs,
+            its seconds, those of computing in it, positions of the applications that shared its nodes, [n, 11].
+        curves: position of the job and of its application, iteration, value, whether larger is better, samples of a
+            step over all GPUs, gradient noise scale in samples, in order of iteration within a job, [m, 7].
+        arrivals: seconds since 1970 (UTC) or since a start of its own, position of the queue and of the application,
+            GPUs asked for, size of the data, seconds that the job ran, in order of time, [k, 6].
+    """
+
+    applications: tuple[str, ...]
+    jobs: tuple[str, ...]
+    steps: Floats
+    curves: Floats
+    arrivals: Floats
+
+
+def packed(content: Content) -> bytes:
+    """As it is stored; equal contents give equal bytes."""
+    tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
+    names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
+    return written({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
+
+
+def unpacked(data: bytes) -> Content:
+    """What stored bytes say."""
+    tables, header = safetensors_numpy.load(data), read_header(data)
+    applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
+    found = (np.asarray(tables.get(name, np.zeros((0, width))), np.float64) for name, width in WIDTHS.items())
+    return Content(applications, jobs, *found)

@@ -1,0 +1,163 @@
+"""Bodies that are tables, whatever a row says: CSV with a header, and NDJSON with an object per line.
+
+Each holds one execution, and is read as it comes.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from app.kinds.contract.inputs import FieldIssue
+from app.kinds.contract.json_samples import MALFORMED, malformed
+from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.rows import Rows, refused
+from app.kinds.contract.text import printable
+
+
+class RowForms(NamedTuple):
+    """What rows may say.
+
+    Attributes:
+        columns: their names, all of them.
+        needed: columns of which a header must have one set.
+        words: that each row must hold one of them, in words.
+        lines: decodes a line of NDJSON to an object with all columns as attributes.
+    """
+
+    columns: Sequence[str]
+    needed: Sequence[Collection[str]]
+    words: str
+    lines: msgspec.json.Decoder[Any]
+
+
+class Collector(Protocol):
+    """Collects what an execution says."""
+
+    def take(self, rows: Rows) -> None:
+        """Some more rows, in order.
+
+        Raises:
+            InvalidInput: what is wrong with the first of those that are.
+        """
+        ...
+
+    def sample(self, name: str | None) -> Sample:
+        """The execution under a name; without one it is called by its content.
+
+        Raises:
+            InvalidInput: it says nothing, or can't be called that.
+        """
+        ...
+
+
+class RowReader:
+    """Reads one execution by lines; a part says what they are."""
+
+    def __init__(self, forms: RowForms, collector: Collector, name: str | None) -> None:
+        self._forms, self._collector, self._name = forms, collector, name
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """The execution.
+
+        Raises:
+            InvalidInput: with lines: what can't be read, or is not of this workload.
+        """
+        for rows in self.rows(blocks):
+            self._collector.take(rows)
+        yield self._collector.sample(self._name)
+
+    def rows(self, blocks: Iterator[bytes]) -> Iterator[Rows]:
+        """The body's rows, many at a time."""
+        raise NotImplementedError
+
+
+class CsvReader(RowReader):
+    """Reads rows under a header."""
+
+    def rows(self, blocks: Iterator[bytes]) -> Iterator[Rows]:
+        """See ``RowReader``."""
+        head, _, rest = next(blocks, b"").partition(b"\n")
+        names = _header(head, self._forms)
+        before = 1
+        for block in chain([rest], blocks) if rest else blocks:
+            lines = block.decode("utf-8", "replace").replace("\r", "").split("\n")
+            filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
+            cells = [_cells(lines[i]) for i in filled]
+            _check_widths(cells, len(names), [before + 1 + i for i in filled])
+            columns = zip(*cells, strict=True) if cells else [()] * len(names)
+            yield Rows(dict(zip(names, columns, strict=True)), _line(filled, before))
+            before += len(lines)
+
+
+class NdjsonReader(RowReader):
+    """Reads an object per line."""
+
+    def rows(self, blocks: Iterator[bytes]) -> Iterator[Rows]:
+        """See ``RowReader``."""
+        before = 0
+        for block in blocks:
+            lines = block.split(b"\n")
+            filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
+            found = [_decoded(self._forms, lines[i], before + 1 + i) for i in filled]
+            names = self._forms.columns
+            yield Rows({name: [getattr(one, name) for one in found] for name in names}, _line(filled, before))
+            before += len(lines)
+
+
+def listed(rows: Sequence[Any], names: Sequence[str], part: str) -> Rows:
+    """Objects of a list in JSON, by its name."""
+    columns = {name: [getattr(one, name) for one in rows] for name in names}
+    return Rows(columns, lambda row: f"/{part}/{row}")
+
+
+def _line(filled: Sequence[int], before: int) -> Any:
+    return lambda row: f"/lines/{before + 1 + filled[row]}"
+
+
+def _header(raw: bytes, forms: RowForms) -> list[str]:
+    """Names of the columns.
+
+    Raises:
+        InvalidInput: one is unknown or given twice, or they make no form.
+    """
+    text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").rstrip("\r")
+    names = [name.strip() for name in _cells(text)]
+    accepted = f"unknown column; known: {', '.join(forms.columns)}"
+    unknown = [name for name in names if name not in forms.columns]
+    issues = [FieldIssue(f"/lines/1/{printable(name[:80])}", accepted, None) for name in unknown]
+    twice = dict.fromkeys(name for name in names if name not in unknown and names.count(name) > 1)
+    issues += [FieldIssue(f"/lines/1/{name}", "column given twice", None) for name in twice]
+    if not any(set(needed) <= set(names) for needed in forms.needed):
+        issues.append(FieldIssue("/lines/1", f"rows {forms.words}", printable(text[:80])))
+    if issues:
+        raise refused(issues)
+    return names
+
+
+def _cells(line: str) -> list[str]:
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error:
+        return [line]  # of another width than the header, or a name that is not known
+
+
+def _check_widths(cells: Sequence[Sequence[str]], width: int, lines: Sequence[int]) -> None:
+    wrong = [(line, len(row)) for line, row in zip(lines, cells, strict=True) if len(row) != width]
+    if wrong:
+        message = f"must have {width} cells, as the header"
+        raise refused([FieldIssue(f"/lines/{line}", message, count) for line, count in wrong])
+
+
+def _decoded(forms: RowForms, line: bytes, number: int) -> Any:
+    try:
+        return forms.lines.decode(line)
+    except MALFORMED as error:
+        issue = malformed(line, number, error).issue
+        raise refused([issue._replace(pointer=f"/lines/{number}{issue.pointer}")]) from error

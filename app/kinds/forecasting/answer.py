@@ -1,0 +1,87 @@
+"""What a service answers of forecasts: rows by series and horizon, from the last that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, Field
+
+from app.kinds.forecasting.forecaster import LEVEL, Forecaster
+
+RECENT = 200
+
+
+class ForecastRow(BaseModel):
+    """What is expected to come in one interval of a series."""
+
+    series: str
+    time: datetime = Field(description="When the interval begins.")
+    horizon_seconds: float = Field(description="From the last that is known to the interval's end.")
+    family: str = Field(description="What forecasts, as the model's report names it.")
+    interval_seconds: float = Field(description="Of which everything is counted.")
+    mean: float = Field(description="Of what may come.")
+    median: float = Field(description="What errs least absolutely.")
+    low: float
+    high: float
+
+
+class Count(BaseModel):
+    """What came in one interval of a series."""
+
+    series: str
+    time: datetime
+    count: float
+
+
+class Forecast(BaseModel):
+    """What is expected to come, as counts by interval."""
+
+    workload: str
+    model: int = Field(description="Version of the model that answers.")
+    level: float = Field(default=LEVEL, description="How probably a count is between `low` and `high`.")
+    recent: list[Count] = Field(description=f"The last of what is known, at most {RECENT} intervals of each series.")
+    rows: list[ForecastRow] = Field(description="By series, then by horizon.")
+
+
+Observed = Mapping[str, Mapping[float, float]]
+"""Counts by series and by when their intervals begin, in seconds since 1970."""
+
+
+def forecast_of(workload: str, version: int, forecasters: Sequence[Forecaster], observed: Observed) -> Forecast:
+    """The whole answer."""
+    goes_on = [(one, following(one, observed.get(one.name, {}))) for one in forecasters]
+    recent = [count for one, since in goes_on for count in _recent(one, since)]
+    return Forecast(
+        workload=workload, model=version, recent=recent, rows=[row for each in goes_on for row in _rows(*each)]
+    )
+
+
+def _recent(forecaster: Forecaster, since: Sequence[float]) -> Iterator[Count]:
+    known = forecaster.history.then(since)
+    first = max(len(known.counts) - RECENT, 0)
+    for time, count in zip(known.times[first:].tolist(), known.counts[first:].tolist(), strict=True):
+        yield Count(series=forecaster.name, time=datetime.fromtimestamp(time, UTC), count=count)
+
+
+def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRow]:
+    told, seconds = forecaster.ahead(since), forecaster.history.seconds
+    last = forecaster.history.end + seconds * len(since)
+    for place, ahead in enumerate(forecaster.horizons):
+        yield ForecastRow(
+            series=forecaster.name,
+            time=datetime.fromtimestamp(last + (ahead - 1) * seconds, UTC),
+            horizon_seconds=ahead * seconds,
+            interval_seconds=seconds,
+            family=forecaster.names[forecaster.chosen[place]],
+            **{name: float(values[place]) for name, values in told._asdict().items()},
+        )
+
+
+def following(forecaster: Forecaster, counts: Mapping[float, float]) -> list[float]:
+    """Counts of the intervals that follow a forecaster's history, until one is not known."""
+    at, found = forecaster.history.end, []
+    while at in counts:
+        found.append(counts[at])
+        at += forecaster.history.seconds
+    return found

@@ -1,0 +1,168 @@
+"""How fast a cluster of a thousand jobs is decided: in process, and over HTTP, durably.
+
+``python -m benchmarks cluster_serving`` — 512 GPUs on 64 nodes, two queues, six applications with a domain model; 500
+jobs run and 500 wait. Every report has the progress of fifty jobs, five ends and five arrivals, and is answered with
+all changes; the median, the 95th percentile and the longest of the reports are told, of one connection, by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.database.engine import Database
+from app.domain_models import service as domain_models
+from app.kinds.cluster.kind import KIND
+from app.kinds.cluster.samples.content import Content
+from app.kinds.contract.engine import Pending, Snapshot
+from app.kinds.contract.kind import RunStart
+from app.workloads import service as workloads
+from benchmarks.api_speed import Row, _post, served
+from workers.inputs import Workload
+from workers.kinds.cluster import KIND as LEARNED
+
+RUNNING, WAITING, REPORTS, LIMIT_MS = 500, 500, 40, 20.0
+NODES, NODE = 64, 8
+APPLICATIONS = tuple(f"application-{number}" for number in range(6))
+JSON = {"content-type": "application/json"}
+SPEC: dict[str, Any] = {
+    "name": "bench",
+    "kind": "cluster",
+    "nodes": [{"name": "n", "count": NODES, "gpus": NODE}],
+    "queues": [{"name": "urgent", "weight": 4}, {"name": "batch", "ageing_seconds": 14_400}],
+}
+
+
+def domain_model() -> bytes:
+    """Fitted to measured steps that scale more and less well."""
+    gpus = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    rows = [
+        [place, count, np.ceil(count / NODE), 0, count * local, 0.02 * local / 32 + 0.01 * (place + 1) * (count > 1)]
+        for place in range(len(APPLICATIONS))
+        for count in gpus.tolist()
+        for local in (16.0, 32.0)
+    ]
+    steps = np.column_stack([np.array(rows), np.full(len(rows), np.nan), np.full((len(rows), 4), -1.0)])
+    content = Content(APPLICATIONS, (), steps, np.zeros((0, 7)), np.zeros((0, 6)))
+    return LEARNED.fit(Workload(KIND.spec.model_validate(SPEC), samples=[("bench", content)]), 0).model
+
+
+class Launcher:
+    """Reports of a thousand jobs: as many come as end."""
+
+    def __init__(self) -> None:
+        self.now, self.number, self.running = 0.0, 0, dict[str, int]()
+        self._random = np.random.default_rng(0)
+
+    def first(self) -> dict[str, Any]:
+        """All that run, a GPU or more each, and all that wait: they need more than is left beside those."""
+        running = [self._urgent() for _ in range(RUNNING)]
+        waiting = [self._job(NODES * NODE - RUNNING + 1, 64, "batch") for _ in range(WAITING)]
+        return {"at": self._later(), "submitted": running + waiting}
+
+    def following(self) -> dict[str, Any]:
+        """A tenth of those that run have gone on, a hundredth has ended, and as many came."""
+        names = self._random.permutation([*self.running]).tolist()
+        ended, on = names[:5], names[5:55]
+        for name in ended:
+            del self.running[name]
+        for name in on:
+            self.running[name] += 1
+        progressed = [{"job": name, "iteration": self.running[name], "loss": 1.0} for name in on]
+        came = [self._urgent() for _ in ended]
+        return {
+            "at": self._later(),
+            "submitted": came,
+            "progressed": progressed,
+            "ended": [{"job": name} for name in ended],
+        }
+
+    def _later(self) -> float:
+        self.now += 60.0
+        return self.now
+
+    def _urgent(self) -> dict[str, Any]:
+        job = self._job(1, 1)
+        self.running[job["job"]] = 0
+        return job
+
+    def _job(self, minimum: int, maximum: int, queue: str = "urgent") -> dict[str, Any]:
+        name = f"job-{self.number}"
+        self.number += 1
+        told = {"application": APPLICATIONS[self.number % 6], "batch": 64, "iterations": 1_000}
+        return {"job": name, "gpus": minimum, "minimum": minimum, "maximum": maximum, "queue": queue, **told}
+
+
+def in_process(model: bytes) -> Iterator[float]:
+    """Milliseconds of each answer: read, decided, encoded, and its state, too."""
+    spec = KIND.spec.model_validate(SPEC)
+    layout, engine, now = KIND.layout(spec), KIND.engine, datetime(2026, 1, 1, tzinfo=UTC)
+    on = engine.compile(Snapshot("w", "bench", 1, spec, layout, KIND.model(model), 1, None, None, 1))
+    state, launcher = engine.begin(on, "r", RunStart(workload="bench"), now).state, Launcher()
+    for number in range(REPORTS + 1):
+        body = json.dumps(launcher.following() if number else launcher.first()).encode()
+        before = time.perf_counter()
+        read = engine.read(on, state, number, engine.decode(body))
+        state = engine.answer(on, [Pending("r", number, state, read, {}, None)], now)[0].state
+        engine.serialise(state)
+        if number:
+            yield 1e3 * (time.perf_counter() - before)
+    running = int((state.jobs.gpus > 0).sum())
+    assert (running, len(state.names)) == (RUNNING, RUNNING + WAITING), (running, len(state.names))  # noqa: S101
+
+
+def over_http(model: bytes) -> Iterator[float]:
+    """Milliseconds of each report, from its first byte to the last of its answer, durable by then."""
+    with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
+        url = f"sqlite:///{Path(folder)}/steward.db"
+        with served(Path(folder), STEWARD_DATABASE_URL=url) as port:
+            _post(port, "/workloads", SPEC)
+            database = Database(url)
+            with database.session() as session:
+                workload = workloads.require(session, "default", "bench")
+                domain_models.publish(session, workload.id, 1, {"family": "none"}, model)
+            database.dispose()
+            time.sleep(1.5)  # the API looks for a new model twice a second
+            run, launcher = _post(port, "/runs", {"workload": "bench"})["id"], Launcher()
+            connection = HTTPConnection("127.0.0.1", port)
+            for number in range(REPORTS + 1):
+                body = json.dumps(launcher.following() if number else launcher.first())
+                before = time.perf_counter()
+                connection.request(
+                    "PUT", f"/runs/{run}/iterations/{number}", body, {"content-type": "application/json"}
+                )
+                answer = connection.getresponse()
+                decision = json.loads(answer.read())
+                if number:
+                    yield 1e3 * (time.perf_counter() - before)
+                assert (answer.status, decision["running"]) == (201, RUNNING), decision  # noqa: S101
+
+
+def _row(name: str, taken: list[float]) -> Row:
+    value = float(np.median(taken))
+    row = {"name": name, "value": round(value, 2), "unit": "ms", "peer": "", "peer_value": None}
+    spread = {"p95": round(float(np.quantile(taken, 0.95)), 2), "longest": round(max(taken), 2), "reports": len(taken)}
+    return {**row, "ratio": round(value / LIMIT_MS, 2), "goal": f"<= {LIMIT_MS:g} ms", **spread}
+
+
+def results() -> list[Row]:
+    """Both, with the goal."""
+    model = domain_model()
+    named = f"{RUNNING} jobs run, {WAITING} wait"
+    return [
+        _row(f"{named}: decided in process", [*in_process(model)]),
+        _row(f"{named}: decided over HTTP, durable, sqlite", [*over_http(model)]),
+    ]
+
+
+if __name__ == "__main__":
+    for row in results():
+        print(row)

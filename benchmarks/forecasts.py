@@ -1,0 +1,162 @@
+"""Forecasts of arrivals an hour ahead: ARIMA with a GRU on its residuals beside both parts, naive ones and boosting.
+
+Series: GPU jobs of Helios's Venus (April to June fitted, July told), jobs of Microsoft's Philly (24 September to
+October, November told), a week of Twitter's requests (five days, two told), requests of NASA's web server (July 1995,
+August told): counts by ten minutes, an hour ahead, and Venus by the hour. Each family is fitted once, and then told of
+every interval from what came up to an hour before it. Families were designed on Venus's fitted months (two halves of
+June); what is told of was read once. Errors are means over seeds of networks and trees. Which family answers, and its
+interval, come of the back-test on what is fitted, with the first seed.
+"""
+
+import csv
+import gzip
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from app.kinds.forecasting.forecaster import Forecaster, Forward
+from app.kinds.forecasting.series import DAY, Floats, Series, calendar, scaled, seasons, unscaled
+from benchmarks.problems import data
+from workers.estimators.forecasting.back_test import back_test, chosen, played
+from workers.estimators.forecasting.families import (
+    ALL,
+    ARIMA,
+    BOOSTING,
+    DAY_BEFORE,
+    GRU,
+    HYBRID,
+    LAST,
+    WEEK_BEFORE,
+    Asked,
+    fitted,
+)
+
+Row = dict[str, Any]
+HOUR, TEN_MINUTES = 3600.0, 600.0
+SEEDS = 2
+DAILY = 0.1  # of the variance of scaled counts is the calendar's, where there is said to be a daily course
+
+
+class Task(NamedTuple):
+    """A series, and how many of its intervals are fitted."""
+
+    series: Series
+    known: int
+
+    @property
+    def course(self) -> float:
+        """Share of the variance of scaled counts that the calendar explains, of what is fitted."""
+        values, times = scaled(self.series.counts[: self.known]), self.series.times[: self.known]
+        dated = calendar(times, seasons(self.known, self.series.seconds))
+        rest = values - dated @ np.linalg.lstsq(dated, values, rcond=None)[0]
+        return float(1 - rest.var() / values.var())
+
+
+def results(parts: list[str]) -> list[Row]:
+    """Rows for the common table."""
+    with threadpool_limits(1):
+        return [row for part in parts for row in _rows(part, TASKS[part]())]
+
+
+def venus(seconds: float) -> Task:
+    """GPU jobs; July begins after 91 days."""
+    with gzip.open(data() / "helios-venus-lucid/cluster_throughput_to_july.csv.gz", "rt") as file:
+        jobs = np.array([float(row["submit_gpu_job"]) for row in csv.DictReader(file)])
+    return _task(jobs, TEN_MINUTES, datetime(2020, 4, 1, tzinfo=UTC), seconds, 91)
+
+
+def philly() -> Task:
+    """Jobs from 24 September, from which on there are many, to November; November begins after 38 days."""
+    start = datetime(2017, 9, 24, tzinfo=UTC)
+    with gzip.open(data() / "philly/philly.csv.gz", "rt") as file:
+        times = [datetime.fromisoformat(f"{row['timestamp']}+00:00") for row in csv.DictReader(file)]
+    since = np.array([(time - start).total_seconds() for time in times])
+    return _task(np.histogram(since, np.arange(0, 68 * DAY + 1, TEN_MINUTES))[0], TEN_MINUTES, start, TEN_MINUTES, 38)
+
+
+def twitter() -> Task:
+    """Requests in each second of a week, whose first second has no date."""
+    with gzip.open(data() / "infadapter/twitter_rps_first7days.txt.gz", "rt") as file:
+        requests = np.array(file.read().split(), np.float64)
+    return _task(requests, 1.0, datetime(1970, 1, 1, tzinfo=UTC), TEN_MINUTES, 5)
+
+
+def nasa() -> Task:
+    """Requests in each minute from July 1995 on, by the clock there; August begins after 31 days."""
+    with gzip.open(data() / "web-arrivals/nasa_http_per_minute.csv.gz", "rt") as file:
+        requests = np.array([float(row["requests"]) for row in csv.DictReader(file)])
+    return _task(requests, 60.0, datetime(1995, 7, 1, tzinfo=UTC), TEN_MINUTES, 31)
+
+
+def _task(counts: Floats, of: float, start: datetime, seconds: float, days: int) -> Task:
+    each = round(seconds / of)
+    whole = np.asarray(counts[: len(counts) // each * each], np.float64).reshape(-1, each).sum(axis=1)
+    return Task(Series(whole, start.timestamp(), seconds), round(days * DAY / seconds))
+
+
+TASKS: dict[str, Callable[[], Task]] = {
+    "venus": lambda: venus(TEN_MINUTES),
+    "venus-hourly": lambda: venus(HOUR),
+    "philly": philly,
+    "twitter": twitter,
+    "nasa": nasa,
+}
+PARTS = tuple(TASKS)
+
+
+def _rows(name: str, task: Task) -> Iterator[Row]:
+    asked = Asked(task.series.until(task.known), (round(HOUR / task.series.seconds),), 0, ALL)
+    seeds = [asked._replace(seed=seed) for seed in range(SEEDS)]
+    families = [fitted(one, task.known) for one in seeds]
+    each = [errors(task, one) for one in families]
+    mae = {family: float(np.mean([one[family] for one in each])) for family in each[0]}
+    spread = {family: float(np.std([one[family] for one in each], ddof=1)) for family in mae}
+    for peer in (LAST, ARIMA, GRU, DAY_BEFORE, WEEK_BEFORE, BOOSTING):
+        if peer in mae:
+            yield _compared(name, task, peer, mae) | {"all": mae, "spread": spread}
+    yield _answered(name, task, *chosen(name, asked, back_test(asked), families[0]))
+
+
+def errors(task: Task, families: dict[str, Forward]) -> dict[str, float]:
+    """Mean absolute errors in counts, of what was not fitted."""
+    asked = Asked(task.series, (round(HOUR / task.series.seconds),), 0, ALL)
+    found = {}
+    for name, family in families.items():
+        ((medians, came),) = played(family, asked, task.known, len(task.series.counts))
+        found[name] = float(np.abs(unscaled(medians) - unscaled(came)).mean())
+    return found
+
+
+def _compared(name: str, task: Task, peer: str, mae: dict[str, float]) -> Row:
+    ratio = mae[HYBRID] / mae[peer]
+    goal = 0.8 if peer == LAST and task.course >= DAILY else 1.0
+    met = f"ratio ≤ {goal:g}: {'met' if ratio <= goal else 'missed'}" if peer != BOOSTING else ""
+    return {
+        "name": f"{name}, an hour ahead: MAE of ARIMA and GRU",
+        "value": mae[HYBRID],
+        "unit": f"per {task.series.seconds / 60:g} min",
+        "peer": peer.replace("_", " "),
+        "peer_value": mae[peer],
+        "ratio": ratio,
+        "goal": met,
+        "course": task.course,
+    }
+
+
+def _answered(name: str, task: Task, made: Forecaster, report: dict[str, Any]) -> Row:
+    last, (ahead,) = len(task.series.counts), made.horizons
+    told = made.expected(task.series, np.arange(task.known - ahead, last - ahead))
+    came = task.series.counts[task.known :]
+    inside = float(((told.low[:, 0] <= came) & (came <= told.high[:, 0])).mean())
+    return {
+        "name": f"{name}, an hour ahead: 90 % interval of {made.names[0]}, which answers",
+        "value": 100 * inside,
+        "unit": "% inside",
+        "goal": f"90 ± 4 %: {'met' if abs(inside - 0.9) <= 0.04 else 'missed'}",
+        "mae": float(np.abs(told.median[:, 0] - came).mean()),
+        "mean_over_came": float(told.mean.mean() / came.mean()),
+        "back_test": report["horizons"][0],
+    }

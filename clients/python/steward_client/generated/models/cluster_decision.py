@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.cluster_decision_source import ClusterDecisionSource
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.drift_notice import DriftNotice
+    from ..models.job_change import JobChange
+    from ..models.reason import Reason
+    from ..models.shadow_rule import ShadowRule
+
+
+T = TypeVar("T", bound="ClusterDecision")
+
+
+@_attrs_define
+class ClusterDecision:
+    """Who gets how many GPUs, and on which nodes, from now on; jobs that aren't named keep what they have."""
+
+    run: None | str
+    """ The run; null when the state was given in full. """
+    workload: str
+    reported: int | None
+    """ The last iteration that was reported; null before the first. """
+    iteration: int
+    """ The iteration that this decision is for. """
+    noop: bool
+    """ Whether nothing changes. """
+    source: ClusterDecisionSource
+    """ Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a
+    fallback because something failed. """
+    agent: int | None
+    """ Version of the promoted agent, if there is one. """
+    policy: str
+    """ What the answering policy is called. """
+    reason: Reason
+    """ Why: a stable code, and the same for people. """
+    valid_for_iterations: int
+    """ For how many iterations it holds; 0 once the run is complete. """
+    decided_at: datetime.datetime
+    kind: Literal["cluster"]
+    at: float
+    """ The moment of the report, in seconds since the run's start. """
+    changes: list[JobChange]
+    running: int
+    """ Jobs that have GPUs. """
+    waiting: int
+    """ Jobs that have none. """
+    free: int
+    """ GPUs that nobody has. """
+    wake_at: float | None
+    """ When to report again at the latest; null: no job is there. """
+    rule: str
+    """ By which GPUs were given: the heuristic's, or the one that the agent chose. """
+    drift: list[DriftNotice] | None | Unset = UNSET
+    """ What was found to have drifted by the report that this answers; told once. """
+    shadow: None | ShadowRule | Unset = UNSET
+    """ The run's shadow, if it has one. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.shadow_rule import ShadowRule  # noqa: PLC0415
+
+        run: None | str
+        run = self.run
+
+        workload = self.workload
+
+        reported: int | None
+        reported = self.reported
+
+        iteration = self.iteration
+
+        noop = self.noop
+
+        source = self.source.value
+
+        agent: int | None
+        agent = self.agent
+
+        policy = self.policy
+
+        reason = self.reason.to_dict()
+
+        valid_for_iterations = self.valid_for_iterations
+
+        decided_at = self.decided_at.isoformat()
+
+        kind = self.kind
+
+        at = self.at
+
+        changes = []
+        for changes_item_data in self.changes:
+            changes_item = changes_item_data.to_dict()
+            changes.append(changes_item)
+
+        running = self.running
+
+        waiting = self.waiting
+
+        free = self.free
+
+        wake_at: float | None
+        wake_at = self.wake_at
+
+        rule = self.rule
+
+        drift: list[dict[str, Any]] | None | Unset
+        if isinstance(self.drift, Unset):
+            drift = UNSET
+        elif isinstance(self.drift, list):
+            drift = []
+            for drift_type_0_item_data in self.drift:
+                drift_type_0_item = drift_type_0_item_data.to_dict()
+                drift.append(drift_type_0_item)
+
+        else:
+            drift = self.drift
+
+        shadow: dict[str, Any] | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        elif isinstance(self.shadow, ShadowRule):
+            shadow = self.shadow.to_dict()
+        else:
+            shadow = self.shadow
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "run": run,
+                "workload": workload,
+                "reported": reported,
+                "iteration": iteration,
+                "noop": noop,
+                "source": source,
+                "agent": agent,
+                "policy": policy,
+                "reason": reason,
+                "valid_for_iterations": valid_for_iterations,
+                "decided_at": decided_at,
+                "kind": kind,
+                "at": at,
+                "changes": changes,
+                "running": running,
+                "waiting": waiting,
+                "free": free,
+                "wake_at": wake_at,
+                "rule": rule,
+            }
+        )
+        if drift is not UNSET:
+            field_dict["drift"] = drift
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.drift_notice import DriftNotice  # noqa: PLC0415
+        from ..models.job_change import JobChange  # noqa: PLC0415
+        from ..models.reason import Reason  # noqa: PLC0415
+        from ..models.shadow_rule import ShadowRule  # noqa: PLC0415
+
+        d = dict(src_dict)
+
+        def _parse_run(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        run = _parse_run(d.pop("run"))
+
+        workload = d.pop("workload")
+
+        def _parse_reported(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        reported = _parse_reported(d.pop("reported"))
+
+        iteration = d.pop("iteration")
+
+        noop = d.pop("noop")
+
+        source = ClusterDecisionSource(d.pop("source"))
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        policy = d.pop("policy")
+
+        reason = Reason.from_dict(d.pop("reason"))
+
+        valid_for_iterations = d.pop("valid_for_iterations")
+
+        decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
+
+        kind = cast(Literal["cluster"], d.pop("kind"))
+        if kind != "cluster":
+            raise ValueError(f"kind must match const 'cluster', got '{kind}'")
+
+        at = d.pop("at")
+
+        changes = []
+        _changes = d.pop("changes")
+        for changes_item_data in _changes:
+            changes_item = JobChange.from_dict(changes_item_data)
+
+            changes.append(changes_item)
+
+        running = d.pop("running")
+
+        waiting = d.pop("waiting")
+
+        free = d.pop("free")
+
+        def _parse_wake_at(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        wake_at = _parse_wake_at(d.pop("wake_at"))
+
+        rule = d.pop("rule")
+
+        def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                drift_type_0 = []
+                _drift_type_0 = data
+                for drift_type_0_item_data in _drift_type_0:
+                    drift_type_0_item = DriftNotice.from_dict(drift_type_0_item_data)
+
+                    drift_type_0.append(drift_type_0_item)
+
+                return drift_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[DriftNotice] | None | Unset, data)
+
+        drift = _parse_drift(d.pop("drift", UNSET))
+
+        def _parse_shadow(data: object) -> None | ShadowRule | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                shadow_type_0 = ShadowRule.from_dict(data)
+
+                return shadow_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | ShadowRule | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        cluster_decision = cls(
+            run=run,
+            workload=workload,
+            reported=reported,
+            iteration=iteration,
+            noop=noop,
+            source=source,
+            agent=agent,
+            policy=policy,
+            reason=reason,
+            valid_for_iterations=valid_for_iterations,
+            decided_at=decided_at,
+            kind=kind,
+            at=at,
+            changes=changes,
+            running=running,
+            waiting=waiting,
+            free=free,
+            wake_at=wake_at,
+            rule=rule,
+            drift=drift,
+            shadow=shadow,
+        )
+
+        cluster_decision.additional_properties = d
+        return cluster_decision
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

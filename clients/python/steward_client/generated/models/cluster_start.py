@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="ClusterStart")
+
+
+@_attrs_define
+class ClusterStart:
+    """Start a live run of a workload of kind ``cluster``."""
+
+    workload: str
+    """ Name of the workload. """
+    shadow: int | None | Unset = UNSET
+    """ Version of an agent that is consulted too: its steps are written down with each decision, and change
+    nothing. """
+
+    def to_dict(self) -> dict[str, Any]:
+        workload = self.workload
+
+        shadow: int | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        else:
+            shadow = self.shadow
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "workload": workload,
+            }
+        )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        workload = d.pop("workload")
+
+        def _parse_shadow(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        cluster_start = cls(
+            workload=workload,
+            shadow=shadow,
+        )
+
+        return cluster_start

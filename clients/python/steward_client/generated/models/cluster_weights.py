@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="ClusterWeights")
+
+
+@_attrs_define
+class ClusterWeights:
+    """What the terms of the objective are worth against each other."""
+
+    completion: float | Unset = 1.0
+    """ completion times over those on a cluster of one's own """
+    occupied: float | Unset = 0.0
+    """ GPU-hours """
+    accuracy: float | Unset = 0.0
+    """ what a job's metric loses by ending early """
+    fairness: float | Unset = 0.0
+    """ Jain's index of the jobs' slow-downs, less 1 """
+    changes: float | Unset = 0.01
+    """ restarts """
+
+    def to_dict(self) -> dict[str, Any]:
+        completion = self.completion
+
+        occupied = self.occupied
+
+        accuracy = self.accuracy
+
+        fairness = self.fairness
+
+        changes = self.changes
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if completion is not UNSET:
+            field_dict["completion"] = completion
+        if occupied is not UNSET:
+            field_dict["occupied"] = occupied
+        if accuracy is not UNSET:
+            field_dict["accuracy"] = accuracy
+        if fairness is not UNSET:
+            field_dict["fairness"] = fairness
+        if changes is not UNSET:
+            field_dict["changes"] = changes
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        completion = d.pop("completion", UNSET)
+
+        occupied = d.pop("occupied", UNSET)
+
+        accuracy = d.pop("accuracy", UNSET)
+
+        fairness = d.pop("fairness", UNSET)
+
+        changes = d.pop("changes", UNSET)
+
+        cluster_weights = cls(
+            completion=completion,
+            occupied=occupied,
+            accuracy=accuracy,
+            fairness=fairness,
+            changes=changes,
+        )
+
+        return cluster_weights

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="Convergence")
+
+
+@_attrs_define
+class Convergence:
+    """When a job that tells its loss or metric has little left to gain: it is halved then, window by window."""
+
+    tolerance: float | Unset = 0.015
+    """ part of what a job has reached below which it is little """
+    doubt: float | Unset = 0.5
+    """ half 90 % intervals that are added to what is left to gain """
+    window_seconds: float | Unset = 3600.0
+    """ from one halving to the next """
+
+    def to_dict(self) -> dict[str, Any]:
+        tolerance = self.tolerance
+
+        doubt = self.doubt
+
+        window_seconds = self.window_seconds
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update({})
+        if tolerance is not UNSET:
+            field_dict["tolerance"] = tolerance
+        if doubt is not UNSET:
+            field_dict["doubt"] = doubt
+        if window_seconds is not UNSET:
+            field_dict["window_seconds"] = window_seconds
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        tolerance = d.pop("tolerance", UNSET)
+
+        doubt = d.pop("doubt", UNSET)
+
+        window_seconds = d.pop("window_seconds", UNSET)
+
+        convergence = cls(
+            tolerance=tolerance,
+            doubt=doubt,
+            window_seconds=window_seconds,
+        )
+
+        return convergence

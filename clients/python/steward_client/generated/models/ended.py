@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from attrs import define as _attrs_define
+
+from ..models.ended_state import EndedState
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="Ended")
+
+
+@_attrs_define
+class Ended:
+    """A job that is finished, or has failed: it leaves."""
+
+    job: str
+    state: EndedState | Unset = EndedState.FINISHED
+
+    def to_dict(self) -> dict[str, Any]:
+        job = self.job
+
+        state: str | Unset = UNSET
+        if not isinstance(self.state, Unset):
+            state = self.state.value
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "job": job,
+            }
+        )
+        if state is not UNSET:
+            field_dict["state"] = state
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        job = d.pop("job")
+
+        _state = d.pop("state", UNSET)
+        state: EndedState | Unset
+        if isinstance(_state, Unset):
+            state = UNSET
+        else:
+            state = EndedState(_state)
+
+        ended = cls(
+            job=job,
+            state=state,
+        )
+
+        return ended

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+if TYPE_CHECKING:
+    from ..models.job_change_nodes import JobChangeNodes
+    from ..models.job_change_trades import JobChangeTrades
+
+
+T = TypeVar("T", bound="JobChange")
+
+
+@_attrs_define
+class JobChange:
+    """What becomes of one job, and why."""
+
+    job: str
+    before: int
+    """ GPUs that it had. """
+    gpus: int
+    """ GPUs that it has from now on; 0: it waits. """
+    nodes: JobChangeNodes
+    """ Those GPUs by node. """
+    code: str
+    """ `started`, `grown`, `shrunk`, `moved` or `preempted`. """
+    text: str
+    trades: JobChangeTrades
+    """ GPUs by the other job: that it has more and others gave up, or has fewer and others took. """
+    seconds_left_before: float | None
+    """ Until it would be finished on what it had, by the domain model; null without one, or without GPUs. """
+    seconds_left: float | None
+    """ The same on what it has from now on, a restart included. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        job = self.job
+
+        before = self.before
+
+        gpus = self.gpus
+
+        nodes = self.nodes.to_dict()
+
+        code = self.code
+
+        text = self.text
+
+        trades = self.trades.to_dict()
+
+        seconds_left_before: float | None
+        seconds_left_before = self.seconds_left_before
+
+        seconds_left: float | None
+        seconds_left = self.seconds_left
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "job": job,
+                "before": before,
+                "gpus": gpus,
+                "nodes": nodes,
+                "code": code,
+                "text": text,
+                "trades": trades,
+                "seconds_left_before": seconds_left_before,
+                "seconds_left": seconds_left,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.job_change_nodes import JobChangeNodes  # noqa: PLC0415
+        from ..models.job_change_trades import JobChangeTrades  # noqa: PLC0415
+
+        d = dict(src_dict)
+        job = d.pop("job")
+
+        before = d.pop("before")
+
+        gpus = d.pop("gpus")
+
+        nodes = JobChangeNodes.from_dict(d.pop("nodes"))
+
+        code = d.pop("code")
+
+        text = d.pop("text")
+
+        trades = JobChangeTrades.from_dict(d.pop("trades"))
+
+        def _parse_seconds_left_before(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        seconds_left_before = _parse_seconds_left_before(d.pop("seconds_left_before"))
+
+        def _parse_seconds_left(data: object) -> float | None:
+            if data is None:
+                return data
+            return cast(float | None, data)
+
+        seconds_left = _parse_seconds_left(d.pop("seconds_left"))
+
+        job_change = cls(
+            job=job,
+            before=before,
+            gpus=gpus,
+            nodes=nodes,
+            code=code,
+            text=text,
+            trades=trades,
+            seconds_left_before=seconds_left_before,
+            seconds_left=seconds_left,
+        )
+
+        job_change.additional_properties = d
+        return job_change
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="Submitted")
+
+
+@_attrs_define
+class Submitted:
+    """A job that came, or that is there."""
+
+    job: str
+    gpus: int
+    """ that its owner asked for """
+    queue: None | str | Unset = UNSET
+    """ null: the least urgent """
+    minimum: int | None | Unset = UNSET
+    """ null: the spec's, or what was asked for where that is less """
+    maximum: int | None | Unset = UNSET
+    """ null: the spec's, or what was asked for where that is more """
+    at: float | None | Unset = UNSET
+    """ when it came; null: the moment of the report """
+    application: None | str | Unset = UNSET
+    """ what it trains: jobs of one application are expected to be as fast as each other """
+    batch: int | None | Unset = UNSET
+    """ samples of a step, over all its GPUs """
+    data: float | None | Unset = UNSET
+    """ size of its data, in one unit for all of an application """
+    iterations: float | None | Unset = UNSET
+    """ until it is finished, epochs or updates, whatever it counts; null: unknown """
+
+    def to_dict(self) -> dict[str, Any]:
+        job = self.job
+
+        gpus = self.gpus
+
+        queue: None | str | Unset
+        if isinstance(self.queue, Unset):
+            queue = UNSET
+        else:
+            queue = self.queue
+
+        minimum: int | None | Unset
+        if isinstance(self.minimum, Unset):
+            minimum = UNSET
+        else:
+            minimum = self.minimum
+
+        maximum: int | None | Unset
+        if isinstance(self.maximum, Unset):
+            maximum = UNSET
+        else:
+            maximum = self.maximum
+
+        at: float | None | Unset
+        if isinstance(self.at, Unset):
+            at = UNSET
+        else:
+            at = self.at
+
+        application: None | str | Unset
+        if isinstance(self.application, Unset):
+            application = UNSET
+        else:
+            application = self.application
+
+        batch: int | None | Unset
+        if isinstance(self.batch, Unset):
+            batch = UNSET
+        else:
+            batch = self.batch
+
+        data: float | None | Unset
+        if isinstance(self.data, Unset):
+            data = UNSET
+        else:
+            data = self.data
+
+        iterations: float | None | Unset
+        if isinstance(self.iterations, Unset):
+            iterations = UNSET
+        else:
+            iterations = self.iterations
+
+        field_dict: dict[str, Any] = {}
+
+        field_dict.update(
+            {
+                "job": job,
+                "gpus": gpus,
+            }
+        )
+        if queue is not UNSET:
+            field_dict["queue"] = queue
+        if minimum is not UNSET:
+            field_dict["minimum"] = minimum
+        if maximum is not UNSET:
+            field_dict["maximum"] = maximum
+        if at is not UNSET:
+            field_dict["at"] = at
+        if application is not UNSET:
+            field_dict["application"] = application
+        if batch is not UNSET:
+            field_dict["batch"] = batch
+        if data is not UNSET:
+            field_dict["data"] = data
+        if iterations is not UNSET:
+            field_dict["iterations"] = iterations
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        d = dict(src_dict)
+        job = d.pop("job")
+
+        gpus = d.pop("gpus")
+
+        def _parse_queue(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        queue = _parse_queue(d.pop("queue", UNSET))
+
+        def _parse_minimum(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        minimum = _parse_minimum(d.pop("minimum", UNSET))
+
+        def _parse_maximum(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        maximum = _parse_maximum(d.pop("maximum", UNSET))
+
+        def _parse_at(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        at = _parse_at(d.pop("at", UNSET))
+
+        def _parse_application(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        application = _parse_application(d.pop("application", UNSET))
+
+        def _parse_batch(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        batch = _parse_batch(d.pop("batch", UNSET))
+
+        def _parse_data(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        data = _parse_data(d.pop("data", UNSET))
+
+        def _parse_iterations(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        iterations = _parse_iterations(d.pop("iterations", UNSET))
+
+        submitted = cls(
+            job=job,
+            gpus=gpus,
+            queue=queue,
+            minimum=minimum,
+            maximum=maximum,
+            at=at,
+            application=application,
+            batch=batch,
+            data=data,
+            iterations=iterations,
+        )
+
+        return submitted

@@ -1,0 +1,116 @@
+"""Jobs of a live cluster that have little left to gain give GPUs back, with a word on it, and the others get them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.testing import assert_equal
+
+from app.kinds.cluster.allocation.convergence import UNLIMITED
+from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.decisions.engine import ClusterEngine
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live import learning, records
+from app.kinds.cluster.live.learning import POINTS
+from app.kinds.cluster.live.report import EncodedSubmitted
+from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.samples.codec import JSON, ClusterSamples
+from app.kinds.cluster.samples.example import SAMPLES
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.engine import Pending, Snapshot
+from app.kinds.contract.reading import Sample
+from workers.inputs import Workload
+from workers.kinds.cluster.estimation.fit import fit
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ENGINE = ClusterEngine()
+
+
+def spec(**convergence: float) -> ClusterSpec:
+    node = {"name": "n", "count": 2, "gpus": 4}
+    given: dict[str, Any] = {"name": "x", "kind": "cluster", "nodes": [node]}
+    return ClusterSpec.model_validate(given | ({"convergence": convergence} if convergence else {}))
+
+
+def compiled(of: ClusterSpec) -> Compiled:
+    layout = Layout(of)
+    codec = ClusterSamples(layout)
+    [read] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
+    assert isinstance(read, Sample)
+    made = fit(Workload(of, samples=[("e", codec.unpacked(read.data))]), 0)
+    snapshot = Snapshot("w", "x", 1, of, layout, ClusterModel.from_bytes(made.model), 1, None, None, 1)
+    return ENGINE.compile(snapshot)
+
+
+def told(on: Compiled, state: ClusterState, number: int, report: dict[str, Any]) -> tuple[ClusterState, dict[str, Any]]:
+    """The state after a report, as it comes back from where it is stored, and the decision."""
+    read = ENGINE.read(on, state, number, ENGINE.decode(json.dumps(report).encode()))
+    [answered] = ENGINE.answer(on, [Pending("r", number, read, read, {}, None)], NOW)
+    stored = msgspec.json.decode(bytes(ENGINE.serialise(answered.state)))
+    return ENGINE.restore(stored), msgspec.json.decode(answered.decision)
+
+
+def played(on: Compiled, losses: list[float]) -> list[dict[str, Any]]:
+    """The decisions on one job that shows losses, minute by minute, beside two that could use more GPUs."""
+    state = ENGINE.begin(on, "r", None, NOW).state  # type: ignore[arg-type]
+    first = {"application": "bert", "batch": 128, "gpus": 4, "maximum": 8}
+    jobs = [{"job": "a", "iterations": 200, **first}, {"job": "b", **first}, {"job": "c", **first}]
+    state, _ = told(on, state, 0, {"at": 0, "submitted": jobs})
+    decisions = []
+    for number, loss in enumerate(losses, start=1):
+        progress = {"job": "a", "iteration": number, "loss": loss}
+        state, decision = told(on, state, number, {"at": 60.0 * number, "progressed": [progress]})
+        decisions.append(decision)
+    return decisions
+
+
+FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
+
+
+def changes(decisions: list[dict[str, Any]], job: str) -> list[dict[str, Any]]:
+    return [one for decision in decisions for one in decision["changes"] if one["job"] == job]
+
+
+def test_what_has_converged_is_halved_with_a_word_and_another_grows() -> None:
+    on = compiled(spec(tolerance=0.05, doubt=0.0, window_seconds=120.0))
+    decisions = played(on, FLAT)
+    shrunk = [one for one in changes(decisions, "a") if one["code"] == "shrunk"]
+    assert shrunk
+    assert "little is left to gain" in shrunk[0]["text"]
+    assert changes(decisions, "a")[-1]["gpus"] == 1
+    assert [one for job in "bc" for one in changes(decisions, job) if one["code"] == "grown"]
+    assert all(decision["free"] >= 0 for decision in decisions)
+
+
+def test_without_convergence_in_the_spec_nobody_is_shrunk_for_it() -> None:
+    assert not [one for one in changes(played(compiled(spec()), FLAT), "a") if "little is left" in one["text"]]
+
+
+def test_a_job_that_gains_again_is_restored_once() -> None:
+    on = compiled(spec(tolerance=0.05, doubt=0.0, window_seconds=120.0))
+    decisions = played(on, FLAT + [0.6, 0.3, 0.2] + [0.2] * 8)
+    words = [one["text"] for one in changes(decisions, "a")]
+    assert sum("gains again" in text for text in words) == 1
+    assert changes(decisions, "a")[-1]["gpus"] >= 4
+
+
+@pytest.mark.parametrize("count", [1, POINTS, 5 * POINTS])
+def test_long_curves_are_thinned_and_go_through_storage(count: int) -> None:
+    known = records.of([EncodedSubmitted("a", 1), EncodedSubmitted("b", 1)])
+    state = learning.none(2)
+    for number in range(count):
+        known = known._replace(iteration=np.array([number, 0.0]), value=np.array([2.0 - number, np.nan]))
+        state = learning.told(state, [0, 1], known)
+    shown = state.iteration[0][np.isfinite(state.iteration[0])]
+    assert len(shown) <= POINTS
+    assert (np.diff(shown) > 0).all()
+    assert shown[-1] == count - 1
+    assert np.isnan(state.iteration[1]).all()
+    assert_equal(learning.unpack(json.loads(json.dumps(learning.pack(state))), 2), state)
+    assert (state.converging.ceiling == UNLIMITED).all()

@@ -1,0 +1,69 @@
+"""What is left to gain: by a job's own curve, and by those of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.learning_curves import ALIKE, Seen, ahead, parametric
+from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class, none
+
+EPOCHS = np.arange(1, 41.0)
+
+
+def planted(count: int, seed: int, noise: float = 0.002) -> Floats:
+    """Curves that rise as Optimus has it, and leap at epoch 25, [count, 40]."""
+    rng = np.random.default_rng(seed)
+    slope, offset = rng.uniform(0.3, 0.6, (count, 1)), rng.uniform(1, 3, (count, 1))
+    leap = 0.1 * (EPOCHS >= 25)
+    return 0.9 - 1 / (slope * EPOCHS + offset) + leap + rng.normal(0, noise, (count, 40))
+
+
+def seen(table: Floats, epochs: int) -> Seen:
+    """The first epochs of curves."""
+    there = epochs >= EPOCHS
+    return Seen(np.where(there, EPOCHS, np.nan) * np.ones_like(table), np.where(there, table, np.nan))
+
+
+def test_a_curve_of_the_family_is_foretold_without_others() -> None:
+    values = 2 - 1 / (0.4 * EPOCHS + 1)
+    found = parametric(seen(values[None], 15), np.array([40.0]))
+    assert_allclose(found.gain[0], values[-1] - values[14], rtol=0.2)
+    assert_allclose(found.level[0], values[14], rtol=0.01)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_units_do_not_matter(scale: float) -> None:
+    table = planted(5, 0)
+    one, other = (parametric(seen(table * factor, 12), np.full(5, 40.0)) for factor in (1.0, scale))
+    assert_allclose(other.gain, one.gain * scale, rtol=1e-6)
+
+
+def test_nothing_is_said_of_three_points() -> None:
+    assert np.isnan(parametric(seen(planted(1, 0), 3), np.array([40.0])).gain).all()
+
+
+def test_curves_of_an_application_say_what_its_own_curve_cannot() -> None:
+    others, asked = planted(60, 1), planted(200, 2)
+    known = classes([0], [True], [fit_class([Curve(EPOCHS, one) for one in others], 0)])
+    assert known.family[0] == ALIKE
+    until, which = np.full(200, 40.0), np.zeros(200, np.int64)
+    found = ahead(known, which, seen(asked, 20), until)
+    end = asked[:, -1]
+    alone = parametric(seen(asked, 20), until)
+    assert np.abs(found.level + found.gain - end).mean() < 0.1 * np.abs(alone.level + alone.gain - end).mean()
+    inside = (np.abs(found.level + found.gain - end) <= found.half).mean()
+    assert inside > 0.9 - 4 * np.sqrt(0.09 / 200)
+
+
+def test_jobs_of_unknown_classes_are_foretold_alone_and_together_as_each_by_itself() -> None:
+    known = classes([0], [True], [fit_class([Curve(EPOCHS, one) for one in planted(60, 1)], 0)])
+    asked, which, until = planted(4, 3), np.array([0, -1, 0, -1]), np.full(4, 40.0)
+    together = ahead(known, which, seen(asked, 20), until)
+    for job in range(4):
+        own = ahead(known, which[job : job + 1], seen(asked[job : job + 1], 20), until[:1])
+        assert_allclose([part[0] for part in own], [part[job] for part in together])
+    alone = ahead(none(), np.full(4, -1), seen(asked, 20), until)
+    assert_allclose(alone.gain[[1, 3]], together.gain[[1, 3]])

@@ -1,0 +1,99 @@
+"""A cluster team's way over HTTP: register, sample, fit, train, decide through a kill of the service, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.kinds.cluster.example import EXAMPLE, SPEC
+from tests.journeys.test_outside_kind import Caller
+from tests.servers import StewardServer
+
+Start = Callable[..., StewardServer]
+SMALL = {**SPEC, "interval_seconds": 300, "episode_intervals": 8}
+GPUS = 8
+
+
+class Playing:
+    """A launcher that does what it is told: jobs of ten iterations, one for each GPU and report."""
+
+    def __init__(self, run: str) -> None:
+        self.run, self.now, self.number = run, 0.0, 0
+        self.gpus: dict[str, int] = {}
+        self.done: dict[str, float] = {}
+        self.reports = list[tuple[dict[str, Any], dict[str, Any]]]()
+
+    def go(self, call: Caller, count: int) -> None:
+        """Report ``count`` times: what came, went on and ended; and keep what is answered."""
+        for _ in range(count):
+            report = self._next()
+            decision = call("PUT", f"/runs/{self.run}/iterations/{len(self.reports)}", 201, json=report)
+            for change in decision["changes"]:
+                assert change["text"]
+                assert change["before"] == self.gpus[change["job"]]
+                assert change["gpus"] == sum(change["nodes"].values())
+                self.gpus[change["job"]] = change["gpus"]
+            assert sum(self.gpus.values()) + decision["free"] == GPUS
+            self.reports.append((report, decision))
+
+    def _next(self) -> dict[str, Any]:
+        self.now += 60.0
+        self.done = {job: done + self.gpus[job] for job, done in self.done.items()}
+        ended = [job for job, done in self.done.items() if done >= 10]
+        for job in ended:
+            del self.done[job], self.gpus[job]
+        on = [{"job": job, "iteration": done, "loss": 2 / (1 + done)} for job, done in self.done.items() if done]
+        name = f"j{self.number}"
+        self.number += 1
+        came = {"job": name, "application": ("bert", "resnet50")[self.number % 2], "gpus": 1 + self.number % 4}
+        queue = "urgent" if self.number % 3 == 0 else "batch"
+        self.gpus[name], self.done[name] = 0, 0.0
+        submitted = [{**came, "queue": queue, "iterations": 10, "maximum": 8}]
+        return {"at": self.now, "submitted": submitted, "progressed": on, "ended": [{"job": job} for job in ended]}
+
+
+@pytest.mark.slow
+def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, tmp_path: Path) -> None:
+    server = steward_factory(tmp_path / "data")
+    with httpx.Client(base_url=server.url, timeout=120) as client:
+        call = Caller(client)
+        call("POST", "/workloads", 201, json=SMALL)
+        refused = call("POST", "/workloads", 422, json={**SMALL, "name": "x", "minimum": 9})
+        assert "at most the 8 GPUs" in refused["errors"][0]["message"]
+        playing = Playing(call("POST", "/runs", 201, json={"workload": "training"})["id"])
+        playing.go(call, 6)
+        assert {decision["rule"] for _, decision in playing.reports} == {"priority"}
+        for media_type, body in EXAMPLE.samples.items():
+            path = f"/workloads/training/samples?execution={media_type.rpartition('/')[2]}"
+            path = "/workloads/training/samples" if media_type.endswith("json") and b'"samples"' in body else path
+            call("POST", path, 201, content=body, headers={"Content-Type": media_type})
+        model = call.job("/workloads/training/models", {})["model"]
+        told = call("GET", f"/workloads/training/models/{model}")["report"]
+        assert told["metrics"]["seconds"]["mape"] < told["metrics"]["seconds"]["naive_mape"]
+        agent = call.job("/workloads/training/agents", {"algorithm": "tabular_q", "budget": 1_000})["agent"]
+        call("POST", f"/workloads/training/agents/{agent}/promote")
+        patched = call("PATCH", "/workloads/training", json={"queues": {"batch": {"weight": 0.5}}})
+        assert patched["spec_version"] == 2
+    server.kill()
+    server = steward_factory(tmp_path / "data")
+    with httpx.Client(base_url=server.url, timeout=120) as client:
+        call = Caller(client)
+        last, path = playing.reports[-1], f"/runs/{playing.run}/iterations/{len(playing.reports) - 1}"
+        assert call("PUT", path, 200, json=last[0]) == last[1]
+        call("PUT", path, 409, json={**last[0], "ended": []} if last[0]["ended"] else {**last[0], "at": 0})
+        playing.go(call, 10)
+        assert playing.reports[-1][1]["source"] == "agent"
+        timed = [one for _, decision in playing.reports for one in decision["changes"] if one["seconds_left"]]
+        assert timed
+        assert all("to end in" in one["text"] for one in timed)
+        call("PATCH", f"/runs/{playing.run}", json={"state": "finished"})
+        kept = {one["execution"]: one for one in call("GET", "/workloads/training/samples")["items"]}
+        assert kept[playing.run]["arrivals"]["count"] == playing.number
+        wanted = {"workload": "training", "agents": [agent], "level": "L1", "episodes": 8}
+        found = call.job("/evaluations", wanted)["evaluation"]
+        report = call("GET", f"/evaluations/{found}")["report"]
+    assert [one["level"] for one in report["levels"] if one["available"]] == ["train", "L0", "L1"]

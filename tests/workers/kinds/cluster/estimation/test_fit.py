@@ -1,0 +1,191 @@
+"""The domain model of kind ``cluster``: what was planted in samples is found, and told with its errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from app.kinds.cluster.interference import slowdown
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.prediction import predict
+from app.kinds.cluster.samples.codec import JSON, ClusterSamples
+from app.kinds.cluster.samples.example import SAMPLES, STEPS
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.throughput import Place, seconds
+from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
+from app.kinds.contract.reading import Sample
+from workers.estimators.base import TooLittleData
+from workers.inputs import Workload
+from workers.kinds.cluster.estimation.arrivals import fit_arrivals
+from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.estimation.interference import Shared, fit_pairs
+from workers.kinds.contract import Fitted
+
+MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])
+"""Slow-downs of one application (row) beside another (column)."""
+
+
+def spec(queues: int = 1, speed: float = 1.0) -> ClusterSpec:
+    nodes = [{"name": "a", "count": 4, "gpus": 4, "speed": speed}]
+    named = [{"name": f"q{number}"} for number in range(queues)]
+    return ClusterSpec.model_validate({"name": "x", "kind": "cluster", "nodes": nodes, "queues": named})
+
+
+def workload(body: bytes, of: ClusterSpec | None = None) -> Workload:
+    """With the executions of a JSON body."""
+    given = of or spec()
+    codec = ClusterSamples(Layout(given))
+    read = list(codec.formats[JSON].reader(codec, None).read(iter([body])))
+    assert all(isinstance(one, Sample) for one in read)
+    return Workload(
+        given, samples=[(one.execution, codec.unpacked(one.data)) for one in read if isinstance(one, Sample)]
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    return fit(workload(SAMPLES[JSON]), 0)
+
+
+@pytest.fixture(scope="module")
+def model(fitted: Fitted) -> ClusterModel:
+    return ClusterModel.from_bytes(fitted.model)
+
+
+def ask(model: ClusterModel, **query: str) -> dict[str, Any]:
+    return predict(Layout(spec()), model, {name: [value] for name, value in query.items()})
+
+
+class TestModel:
+    def test_it_goes_through_bytes_and_knows_its_queues(self, fitted: Fitted, model: ClusterModel) -> None:
+        assert model.to_bytes() == fitted.model
+        model.check(Layout(spec()))
+        with pytest.raises(IncompatibleModel, match="1 queues, not 2"):
+            model.check(Layout(spec(2)))
+        with pytest.raises(IncompatibleModel):
+            ClusterModel.from_bytes(b"{}")
+
+    def test_what_was_measured_is_foretold(self, model: ClusterModel) -> None:
+        for row in STEPS:
+            place = Place(*(np.array(value) for value in (row["gpus"], row["nodes"], row["batch"] / row["gpus"])))
+            found = float(seconds(model.throughput, model.positions[row["application"]], place))
+            assert found == pytest.approx(row["seconds"], rel=0.25)
+
+    def test_every_part_tells_its_error(self, fitted: Fitted) -> None:
+        told = fitted.report
+        assert told["metrics"]["seconds"]["mape"] < 0.5 * told["metrics"]["seconds"]["naive_mape"]
+        assert set(told["throughput"]) == {"resnet50", "bert"}
+        assert told["learning"]["bert, loss"]["error"] < told["learning"]["bert, loss"]["naive_error"]
+        assert told["arrivals"]["jobs"] == 48
+        assert told["interference"] is None
+
+    def test_faster_gpus_were_measured_as_such(self, model: ClusterModel) -> None:
+        fast = ClusterModel.from_bytes(fit(workload(SAMPLES[JSON], spec(speed=2.0)), 0).model)
+        assert_allclose(fast.throughput.log_seconds, model.throughput.log_seconds + np.log(2), atol=0.02)
+
+    def test_too_few_steps_are_said(self) -> None:
+        body = (
+            b'{"samples": [{"execution": "e", "steps": [{"application": "a", "gpus": 1, "batch": 8, "seconds": 1}]}]}'
+        )
+        with pytest.raises(
+            TooLittleData, match="3 measured steps of an application on 2 allocations; has 1 steps of 1"
+        ):
+            fit(workload(body), 0)
+
+
+class TestPrediction:
+    def test_seconds_and_goodput_of_a_step(self, model: ClusterModel) -> None:
+        step = ask(model, application="resnet50", gpus="4", batch="128")["step"]
+        assert step.seconds.low < step.seconds.mean < step.seconds.high
+        assert step.samples_per_second == pytest.approx(128 / step.seconds.mean)
+        assert 0 < step.efficiency < 1
+        assert step.goodput == pytest.approx(step.efficiency * step.samples_per_second)
+        assert (step.nodes, step.measured) == (1, True)
+
+    def test_what_is_left_of_a_loss_and_of_a_metric(self, model: ClusterModel) -> None:
+        left = ask(model, application="bert", loss="1:1.6,2:1.3,3:1.1,4:0.95,5:0.86", until="12")["left"]
+        assert left.gain.low < left.gain.mean < left.gain.high
+        assert left.level == pytest.approx(0.86, abs=0.1)
+        assert left.gain.mean > 0
+        rising = ask(model, application="bert", metric="1:0.1,2:0.2,3:0.25,4:0.28", until="12")["left"]
+        assert rising.level == pytest.approx(0.28, abs=0.05)
+
+    @pytest.mark.parametrize(
+        ("query", "pointer"),
+        [
+            ({"application": "vgg", "gpus": "1", "batch": "8"}, "/query/application"),
+            ({"application": "bert"}, "/query/gpus"),
+            ({"application": "bert", "gpus": "1"}, "/query/batch"),
+            ({"application": "bert", "gpus": "0", "batch": "8"}, "/query/gpus"),
+            ({"application": "bert", "gpus": "2", "batch": "nan"}, "/query/batch"),
+            ({"application": "bert", "gpus": "2", "batch": "8", "nodes": "3"}, "/query/nodes"),
+            ({"application": "bert", "gpus": "2", "batch": "8", "node_class": "b"}, "/query/node_class"),
+            ({"application": "bert", "gpus": "2", "batch": "8", "beside": "vgg"}, "/query/beside"),
+            ({"application": "bert", "loss": "1:2", "until": "9"}, "/query/loss"),
+            ({"application": "bert", "loss": "1:2,1:3", "until": "9"}, "/query/loss"),
+            ({"application": "bert", "loss": "1:2,2", "until": "9"}, "/query/loss"),
+            ({"application": "bert", "loss": "1:2,2:1,3:1,4:1"}, "/query/until"),
+            ({"application": "bert", "loss": "1:2", "metric": "1:2", "until": "9"}, "/query/loss"),
+        ],
+    )
+    def test_what_cannot_be_asked_names_its_parameter(
+        self, model: ClusterModel, query: dict[str, str], pointer: str
+    ) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            ask(model, **query)
+        assert caught.value.errors[0].pointer == pointer
+
+
+class TestInterference:
+    def test_a_planted_matrix_is_recovered_within_a_tenth(self) -> None:
+        rng = np.random.default_rng(0)
+        one, other = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
+        log = np.log(MATRIX[one, other]) + rng.normal(0, 0.1, 90)
+        found, report = fit_pairs(Shared(one, np.eye(3)[other], log), 3, 0)
+        assert_allclose(np.exp(found.log_slowdown), MATRIX, rtol=0.1)
+        assert report is not None
+        assert report["mape"] < report["naive_mape"]
+        middle, low, high = slowdown(found, 1, [2, 1])
+        assert middle == pytest.approx(1.9 * 1.2, rel=0.2)
+        assert low < middle < high
+
+    def test_it_is_found_in_samples_where_steps_say_who_was_beside(self) -> None:
+        rng = np.random.default_rng(1)
+        names, rows = ["a", "b", "c"], []
+        for place, name in enumerate(names):
+            for gpus in (1, 2):
+                alone = {"application": name, "gpus": gpus, "batch": 32, "seconds": (place + 1) / gpus}
+                rows.append(alone)
+                for other in range(3):
+                    rows += [
+                        alone | {"beside": [names[other]], "seconds": slow * (place + 1) / gpus}
+                        for slow in MATRIX[place, other] * np.exp(rng.normal(0, 0.05, 8))
+                    ]
+            rows.append({"application": name, "gpus": 1, "batch": 64, "seconds": 1.9 * (place + 1)})
+        body = json.dumps({"samples": [{"execution": "e", "steps": rows}]}).encode()
+        model = ClusterModel.from_bytes(fit(workload(body), 0).model)
+        order = [model.positions[name] for name in names]
+        assert_allclose(np.exp(model.interference.log_slowdown)[np.ix_(order, order)], MATRIX, rtol=0.1)
+        alone = ask(model, application="a", gpus="1", batch="32")["step"].seconds.mean
+        both = ask(model, application="a", gpus="1", batch="32", beside="b")["step"]
+        assert both.seconds.mean / alone == pytest.approx(1.5, rel=0.1)
+        assert both.slowdown == pytest.approx(1.5, rel=0.1)
+
+
+def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None:
+    rng = np.random.default_rng(3)
+    hours = np.arange(24 * 30)
+    rate = 10 + 8 * np.sin(2 * np.pi * hours / 24)
+    counts = rng.poisson(rate * rng.gamma(10, 0.1, len(hours)))
+    time = np.sort(np.repeat(hours, counts) * 3600 + rng.uniform(0, 3600, counts.sum()))
+    rows = np.column_stack([time, np.zeros((len(time), 1)), -np.ones(len(time)), np.full((len(time), 3), 2.0)])
+    found, report = fit_arrivals([rows], 1, 0)
+    assert_allclose(found.rate[0], rate[:24], rtol=0.35, atol=1.0)
+    assert found.variation[0] == pytest.approx(0.1, rel=0.4)
+    assert report is not None
+    assert report["jobs"] == len(rows)

@@ -1,0 +1,121 @@
+"""The compiled simulator does, step by step, what the plain one does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.kinds.cluster.allocation.completion import soonest
+from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.jobs import Floats, Integers
+from workers.kinds.cluster.simulator.drawn import draw
+from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, play, settled
+from workers.kinds.cluster.simulator.log import Submission, read_log
+from workers.kinds.cluster.simulator.many import clusters, tabled
+from workers.kinds.cluster.simulator.measured import Application, read_applications
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings
+
+SETTINGS = Settings(nodes=4)
+
+
+class Told:
+    """See ``Outlook``: by tables, and what is left in truth."""
+
+    def __init__(self, rules: Rules, kind: Integers, epoch: Integers, done: Floats) -> None:
+        self._rules, self._kind, self._epoch, self._done = rules, kind, epoch, done
+
+    def update_seconds(self) -> Floats:
+        raise NotImplementedError
+
+    updates = update_seconds
+
+    def goodput(self, gpus: Integers) -> Floats:
+        at = np.searchsorted(self._rules.sizes, gpus)
+        return self._rules.rate[self._kind[:, None], at, self._epoch[:, None]]
+
+    def remaining(self) -> Floats:
+        return self._rules.ends[self._kind, self._rules.epochs[self._kind] - 1] - self._done
+
+
+class Plain(ClusterSimulator):
+    """The plain simulator, with jobs that go as the tables say."""
+
+    def __init__(self, applications: dict[str, Application], log: list[Submission], rules: Rules) -> None:
+        super().__init__(applications, log, soonest, SETTINGS)
+        self._tables = rules
+        self._rates.table = rules.rate.reshape(-1, rules.rate.shape[2])
+        self._been = np.zeros(len(log), np.int64)
+
+    def _row(self, at: int) -> int:
+        gpus = int(self.jobs.held[at].sum())
+        kind = int(self.progress.application[at])
+        return kind * len(self._tables.sizes) + int(np.searchsorted(self._tables.sizes, gpus))
+
+    def rows(self, at: Integers) -> Integers:
+        numbers = np.array(self.which)[at]
+        self._been[numbers] = np.maximum(self._been[numbers], self.jobs.gpus[at])
+        return super().rows(at)
+
+    def situation(self) -> Situation:
+        kind = self.progress.application
+        most = self._tables.most[kind]
+        if self._tables.growth:
+            most = np.minimum(most, np.maximum(1, self._tables.growth * self._been[self.which]))
+        self.jobs = self.jobs._replace(maximum=most)
+        outlook = Told(self._tables, kind, self.progress.epoch, self.progress.done)
+        return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds)
+
+
+@pytest.fixture(scope="module")
+def applications(shared_data: Path) -> dict[str, Application]:
+    return read_applications(shared_data / "pollux-osdi21" / "traces")
+
+
+@pytest.fixture(scope="module")
+def logs(shared_data: Path) -> list[list[Submission]]:
+    folder = shared_data / "pollux-osdi21" / "workloads"
+    read = [read_log(folder / f"workload-{number}.csv") for number in (1, 2, 3, 4)]
+    return [draw(read, 0.2, np.random.default_rng(seed)) for seed in range(3)]
+
+
+@pytest.mark.parametrize("growth", [0, 2])
+def test_step_by_step_as_the_plain_simulator(
+    applications: dict[str, Application], logs: list[list[Submission]], growth: int
+) -> None:
+    rules, speed = tabled(applications, SETTINGS, growth), np.array([1.0, 1.0, 0.5, 1.0])
+    changes = [[(3_000.0, 1, 0), (3_000.0, 2, 2), (9_000.0, 1, 4)], [], [(60.0, 0, 1)]]
+    many = clusters(logs, [*applications], SETTINGS, changes, speed)
+    plain = [Plain(applications, log, rules) for log in logs]
+    compared = 0
+    for _ in range(240):
+        for b, one in enumerate(plain):
+            one.speed = speed
+            made = many.counts[b, CHANGED]
+            passed(rules, many, b)
+            for _, node, gpus in changes[b][made : many.counts[b, CHANGED]]:
+                one.capacity[node] = gpus
+            one.step()
+            count = int(many.counts[b, THERE])
+            there = many.there[b, :count]
+            assert there.tolist() == one.which
+            if count:
+                settled(rules, many, b, decided(rules, many, b))
+            np.testing.assert_array_equal(many.held[b, there], one.jobs.held)
+            np.testing.assert_array_equal(many.done[b, there], one.progress.done)
+            np.testing.assert_array_equal(many.restarts[b, there], one.jobs.restarts)
+            np.testing.assert_array_equal(many.restarting[b, there], one.jobs.restarting)
+            assert (many.held[b].sum(axis=0) <= many.capacity[b]).all()
+            compared += count
+    assert compared > 500
+    for b, one in enumerate(plain):
+        ended = [one.completed[job.name] for job in logs[b] if job.name in one.completed]
+        np.testing.assert_array_equal(many.completed[b][~np.isnan(many.completed[b])], ended)
+
+
+def test_every_job_ends(applications: dict[str, Application], logs: list[list[Submission]]) -> None:
+    rules, many = tabled(applications, SETTINGS), clusters(logs, [*applications], SETTINGS)
+    assert play(rules, many) > 1_000
+    assert many.counts[:, ENDED].tolist() == [*map(len, logs)]
+    for b, log in enumerate(logs):
+        assert (many.completed[b, : len(log)] > 0).all()
+        assert np.isnan(many.completed[b, len(log) :]).all()

@@ -1,0 +1,1 @@
+"""Forecasts of arrivals: families, their back-test, and which of them answers."""

@@ -1,0 +1,74 @@
+"""A forecast as a picture: what came of late in each series, and what is expected, with its band.
+
+``python -m workers.evaluation.report.forecast FILE`` draws it from a forecast as the API answers with it, read from
+standard input: ``steward forecast --plot`` runs that.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from workers.evaluation.report import plot
+from workers.evaluation.report.charts import OWN, WIDTH, data, figure
+from workers.evaluation.report.document import document
+from workers.evaluation.report.markup import element, joined, section, table
+from workers.evaluation.report.wording import number
+
+Json = dict[str, Any]
+HEIGHT = 160
+DONE, REFUSED = 0, 1
+
+
+def drawn(answer: Json) -> list[tuple[str, str, Any]]:
+    """Heading, caption and chart of every series."""
+    names = dict.fromkeys(row["series"] for row in answer["rows"])
+    band = f"shaded: {answer['level']:.0%} intervals"
+    return [(name, f"{name}: what came, and what is expected; {band}", _chart(answer, name)) for name in names]
+
+
+def _chart(answer: Json, series: str) -> Any:
+    came = [row for row in answer["recent"] if row["series"] == series]
+    rows = [row for row in answer["rows"] if row["series"] == series]
+    at = alt.X("time:T", title=None)
+    known = alt.Chart(data(came)).mark_line(color="#868e96").encode(at, y=alt.Y("count:Q", title="count"))
+    told = alt.Chart(data(rows)).encode(at)
+    band = told.mark_area(opacity=0.2, color=OWN[0]).encode(y=alt.Y("low:Q", title="count"), y2="high:Q")
+    line = told.mark_line(color=OWN[0], point=True).encode(y="median:Q")
+    return alt.layer(known, band, line).properties(width=WIDTH, height=HEIGHT)
+
+
+def page(answer: Json) -> str:
+    """The whole document."""
+    parts = [section(name, figure(chart, caption)) for name, caption, chart in drawn(answer)]
+    head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
+    rows = [
+        [row["series"], row["time"], *(number(row[name]) for name in ("horizon_seconds", *head[3:-1])), row["family"]]
+        for row in answer["rows"]
+    ]
+    return document(title(answer), joined([element("h1", title(answer)), *parts, section("Rows", table(head, rows))]))
+
+
+def title(answer: Json) -> str:
+    """What is forecast."""
+    return f"Forecast of {answer['workload']} by model {answer['model']}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw what standard input holds; the exit status."""
+    answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
+    try:
+        plot.write(Path(file), lambda: page(answer), lambda: plot.stacked(title(answer), drawn(answer)))
+    except (OSError, ValueError) as error:
+        print(f"{file}: {error}", file=sys.stderr)
+        return REFUSED
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

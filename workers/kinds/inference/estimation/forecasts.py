@@ -1,0 +1,35 @@
+"""Forecasts of each user's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.rows import MICRO
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.samples.content import Content, Requests
+from workers.estimators.forecasting.several import counted, forecasters
+
+
+def forecasts(
+    layout: Layout, contents: Sequence[Content], levels: Sequence[float], seed: int
+) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    """What the model keeps of forecasters, and the report of each by user, from the log that lasts longest.
+
+    Args:
+        layout: of the workload.
+        contents: of executions.
+        levels: what has become of each user's requests since, as factors, [U].
+        seed: of networks and trees.
+    """
+    log = max((content.requests for content in contents), key=_span)
+    series = counted(log.time / MICRO, log.user, layout.users)
+    shifted = [one._replace(counts=level * one.counts) for one, level in zip(series.values(), levels, strict=False)]
+    return forecasters(dict(zip(series, shifted, strict=True)), seed)
+
+
+def _span(log: Requests) -> int:
+    return int(log.time[-1] - log.time[0]) if len(log.time) else 0
