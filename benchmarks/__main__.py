@@ -41,6 +41,7 @@ BENCHMARKS = (
     "workflow_generalisation",
     "inference_serving",
     "inference_speed",
+    "inference_small",
     "inference_agents",
     "inference_adaptation",
     "inference_shifts",

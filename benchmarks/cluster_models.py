@@ -12,7 +12,7 @@ curve; beside it is that nothing more is gained.
 
 Interference: a planted 3 × 3 matrix, recovered from 90 noisy steps (20 draws); and Lucid's measurements of two jobs on
 one GPU: speeds relative to those alone, by model, batch and precision. A fifth of the pairs is left out; beside ours
-the mean slow-down of the others, and none at all. All of it was read once.
+the mean slow-down of the others, and none at all. All of it was read once, but curves twice (see there).
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Launcher:
         return self.now
 
     def _urgent(self) -> dict[str, Any]:
-        job = self._job(1, 1)
+        job = self._job(1, NODE)
         self.running[job["job"]] = 0
         return job
 

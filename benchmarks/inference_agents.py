@@ -1,13 +1,8 @@
-"""Agents of kind `inference`: beside the exact optimum on small systems, and beside published rules on test loads.
+"""Agents of kind `inference` beside published rules on test loads; small systems: ``inference_small``.
 
-``STEWARD_DATA=… python -m benchmarks.inference_agents [small] [loads] [--seeds N] [--steps N] [--algorithms A …]
-[--loads L …]``
+``STEWARD_DATA=… python -m benchmarks.inference_agents [--seeds N] [--steps N] [--loads L …]``
 
-**small**: one server, two users, two variants, queues of up to 8: the optimum by semi-Markov policy iteration. Told
-first: what the best static leaves of it: where that is nothing, a high score means nothing. Settings of algorithms were
-chosen on ``balanced``, so what is recorded is of another system.
-
-**loads**: three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
+Three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
 torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
 Poisson; in bursts; those of an hour of a language model of Azure's that writes code, on servers of one core. Everything
 is tuned, and every agent trained and chosen, on the first days, or the first half; figures are of what comes later, in
@@ -31,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
-from app.kinds.inference.heuristics import BASELINES, statics
+from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.spec import InferenceSpec, InferenceWeights
-from app.policies.artifact import SHARED
 from benchmarks.inference_frontier import PRICES, Point, compared
 from benchmarks.inference_peers import families
+from benchmarks.inference_small import trained
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
@@ -45,16 +40,11 @@ from workers.evaluation.wrappers import wrapped
 from workers.inputs import Conditions
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.evaluation.hindsight import bounded
-from workers.kinds.inference.evaluation.optimum import solve
-from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
-from workers.learning.algorithms.registry import names
-from workers.learning.execution.serial import Plan, Serial
-from workers.learning.training.request import Request, configured
 
-ENVIRONMENTS, EPISODES, TEST_SEED = 512, 256, 2_027
-GOAL_SMALL, GOAL_SERVED, GOAL_QUALITY = 0.03, 0.01, 0.9
+ENVIRONMENTS, TEST_SEED = 512, 2_027
+GOAL_QUALITY = 0.9
 SHARE = 0.6  # of the requests that are the first user's
 WINDOWS, CHOOSING = 32, 64  # of test days, and of training days that choose: a dozen choose a poor static
 CORES, FEW_CORES, SLA = 4, 1, 750
@@ -63,84 +53,10 @@ OWN, STATIC = "look ahead", "best static"
 DAY = int(DAY_SECONDS)
 LOADS = ("twitter", "poisson", "bursty", "azure")
 PLAYED = ("", "-ppo", "-frontier")  # of a load
-PARTS = ("small", *(f"{load}{part}" for load in LOADS for part in PLAYED))
+PARTS = tuple(f"{load}{part}" for load in LOADS for part in PLAYED)
 RECORDED_STEPS = 250_000
 SERVED = "ppo"  # what trainings try where no algorithm is named
-SMALL_SEEDS = 10
-SMALL_STEPS = {  # a3c learns here as a2c does
-    **dict.fromkeys(("dqn", "double_dqn", "dueling_double_dqn", "a2c", "vtrace"), RECORDED_STEPS),
-    "tabular_q": 2_000_000,
-    "ppo": 1_000_000,
-}
 Row = dict[str, Any]
-
-
-def trained(world: InferenceWorld, name: str, steps: int, seed: int, entries: tuple[int, ...]) -> Policy:
-    """What an algorithm learns in a world of learners."""
-    config = configured(name, Request(name, steps), entries, continuing=KIND.continuing)
-    runner = Serial(config, world, Plan(steps, 1 << 17), seed)
-    while not runner.done:
-        runner.advance()
-    kind, described, arrays = runner.agent.export()
-    policy: Policy = SHARED[kind].build({"algorithm": name, **described}, dict(arrays))
-    return policy
-
-
-def small(share: float, first: float, second: float) -> tuple[Layout, ServiceModel]:
-    """A system whose fast variant is worth ``share``; users' requests come ``first`` and ``second`` times a second."""
-    quality = {"full_until": 300, "zero_at": 600}
-    spec = {
-        "name": "small",
-        "kind": "inference",
-        "variants": [{"name": "fast", "accuracy": share}, {"name": "accurate", "accuracy": 1.0}],
-        "servers": [{"name": "cpu", "maximum": 1, "switch_seconds": 0.1}],
-        "users": [{"name": "a", "weight": 3, "quality": quality}, {"name": "b", "quality": quality}],
-        "batches": [1, 2, 4],
-        "queue_limit": 8,
-        "episode_seconds": 300,
-        "weights": {"cost": 0, "fairness": 0, "switching": 0.05},
-    }
-    layout = Layout(InferenceSpec.model_validate(spec))
-    log = np.log([[[0.3, 0.42, 0.65], [0.7, 1.05, 1.8]]])
-    rate, measured = np.array([[first], [second]]), np.ones((1, 2), np.bool_)
-    return layout, ServiceModel(log[None], np.full(2, 0.2), rate, np.zeros(2), measured)
-
-
-SMALL = {"balanced": (0.75, 1.6, 1.4), "crowded": (0.6, 2.2, 2.2), "uneven": (0.85, 2.4, 0.7)}
-
-
-def on_small(seeds: int, steps: Mapping[str, int], systems: Sequence[str] = tuple(SMALL)) -> list[Row]:
-    """Gaps to the optimum, as shares of what it loses, of algorithms that learn for so many steps."""
-    rows = []
-    for name in systems:
-        layout, model = small(*SMALL[name])
-        solution, entries = solve(layout, model), (0, 1, layout.entries.index("loaded.fast"))
-
-        def returned(policy: Policy, layout: Layout = layout, model: ServiceModel = model) -> NDArray[np.float64]:
-            world = InferenceWorld(layout, [model], Conditions(EPISODES, TEST_SEED))
-            return play(world, Level.SEEDS, TEST_SEED, Bare(policy)).returns.astype(np.float64)
-
-        best = returned(solution.policy(layout))
-        static = max(statics(layout).values(), key=lambda one: float(returned(one).mean()))
-        print(f"{name}: optimum {best.mean():.5f} (promised {-solution.loss / solution.rate:.5f}), ", flush=True)
-        rows.append(_row(f"{name}: headroom over the best static ({static.name})", _gap(best, returned(static)), ""))
-        rule = max(BASELINES, key=lambda one: float(returned(one).mean()))
-        rows.append(_row(f"{name}: gap of the best rule ({rule.name})", _gap(best, returned(rule)), ""))
-        for learner, budget in steps.items():
-            gaps = []
-            for seed in range(seeds):
-                world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
-                gaps.append(_gap(best, returned(trained(world, learner, budget, seed, entries))))
-            spread = f"{min(gaps):.3f} to {max(gaps):.3f}, {seeds} seeds, {budget:,} steps"
-            aim = GOAL_SERVED if learner == SERVED else GOAL_SMALL
-            goal = f"≤ {aim:.0%}: {'met' if max(gaps) <= aim else 'missed'}"
-            rows.append(_row(f"{name}: gap of {learner} ({spread})", float(np.mean(gaps)), goal))
-            print(rows[-1]["name"], f"{rows[-1]['value']:.4f}", flush=True)
-    return rows
-
-
-def _gap(best: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    return float((best.mean() - other.mean()) / abs(best.mean()))
 
 
 def _row(name: str, value: float, goal: str, peer: str = "", peer_value: float | None = None) -> Row:
@@ -409,9 +325,9 @@ def bounds_on(layout: Layout, model: ServiceModel, log: Recorded) -> NDArray[np.
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
-    """A short run: two seeds of ``RECORDED_STEPS`` each on loads; on a small system as ``SMALL_STEPS`` says."""
+    """A short run: two seeds of ``RECORDED_STEPS`` each."""
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    rows = on_small(SMALL_SEEDS, SMALL_STEPS, ["crowded"]) if "small" in parts else []
+    rows: list[Row] = []
     for name in LOADS:
         played = [part for part in PLAYED if f"{name}{part}" in parts]
         rows += on_load(name, data, 2, RECORDED_STEPS, played)
@@ -420,22 +336,17 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
 
 def main() -> None:
     """Run what is asked for."""
-    parser = argparse.ArgumentParser(description="Agents of kind inference beside optimum and published rules.")
-    parser.add_argument("parts", nargs="*", default=["small", "loads"], help="small, loads")
+    parser = argparse.ArgumentParser(description="Agents of kind inference beside published rules.")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--algorithms", nargs="*", default=list(names()))
     parser.add_argument("--loads", nargs="*", default=list(LOADS))
     wanted = parser.parse_args()
     from benchmarks.__main__ import show
 
     begin = time.perf_counter()
-    if "small" in wanted.parts:
-        show("inference_agents, small", on_small(wanted.seeds, dict.fromkeys(wanted.algorithms, wanted.steps)))
-    if "loads" in wanted.parts:
-        data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-        for name in wanted.loads:
-            show(f"inference_agents, {name}", on_load(name, data, wanted.seeds, wanted.steps))
+    data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
+    for name in wanted.loads:
+        show(f"inference_agents, {name}", on_load(name, data, wanted.seeds, wanted.steps))
     print(f"{time.perf_counter() - begin:.0f} s")
 
 

@@ -183,7 +183,7 @@ def test_a_champion_is_not_replaced_by_its_equal(kind: LearnedKind) -> None:
 
 def test_an_evaluation_plays_what_the_kind_gives(kind: LearnedKind) -> None:
     problem, told = kind.evaluation(workload(kind), HoldOut(share=0.34), 0)
-    assert {"executions", "unseen", "names", "reason", "note"} == set(told)
+    assert {"of", "executions", "unseen", "names", "reason", "note"} == set(told)
     assert (told["executions"] > 0, told["reason"]) == (True, None)
     candidate = Candidate("first", (next(iter(problem.heuristics.values())),))
     settings = Settings(episodes=2, trials=0, demonstrations=2, resamples=20, level="L3")

@@ -16,7 +16,7 @@ from app.cli.remote import progress_bar as bar
 from app.cli.remote.sample_file import SampleFile, Words, read, told
 from app.cli.remote.service import NOT_FOUND, RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.kind import Kind
+from app.kinds.registry import KINDS
 
 Json = dict[str, Any]
 
@@ -35,12 +35,12 @@ class Import(NamedTuple):
     """What a kind says of its files.
 
     Attributes:
-        kind: of the workload.
+        kind: name of the workload's.
         words: what is in a file.
         model: what is to be known of a fitted model, as the service answers it, before it is trusted, a sentence each.
     """
 
-    kind: Kind
+    kind: str
     words: Words
     model: Callable[[Json], Iterator[str]]
 
@@ -50,7 +50,7 @@ def run(what: Import, options: Options, output: Console | None = None, notes: Co
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         spec = _spec(what, options.spec, notes)
-        files = None if spec is None else _files(what, options.files, what.kind.layout(spec), output, notes)
+        files = None if spec is None else _files(what, options.files, KINDS[what.kind].layout(spec), output, notes)
         if spec is None or files is None:
             return REFUSED
         if not options.check:
@@ -68,7 +68,7 @@ def run(what: Import, options: Options, output: Console | None = None, notes: Co
 def _spec(what: Import, path: Path, notes: Console) -> Any | None:
     """The spec in a file; None, and complaints, where it is none."""
     try:
-        return what.kind.spec.model_validate_json(path.read_bytes())
+        return KINDS[what.kind].spec.model_validate_json(path.read_bytes())
     except OSError as error:
         _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
     except ValidationError as error:
@@ -93,7 +93,7 @@ def _files(
     found = []
     for path in paths:
         try:
-            file = read(path, what.kind, layout, what.words)
+            file = read(path, KINDS[what.kind], layout, what.words)
         except InvalidInput as error:
             _complain(notes, path, error.errors)
             continue

@@ -24,6 +24,7 @@ RECENT = 3.0
 OFFSETS = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 2.0)
 POWERS = (0.25, 0.5, 1.0)
 SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
+EDGES = (0.3, 0.5, 0.7)
 FEWEST = 4
 """Points before the parametric family says anything."""
 
@@ -39,7 +40,8 @@ class LearningCurves(NamedTuple):
         basis: by which they vary, for independent standard normal factors, [C, E, R].
         noise: variance about that, [C, E].
         family: which of ``FAMILIES`` answers, [C].
-        factor: of half the 90 % interval of each family, such that it holds on curves that were held out, [C, 2].
+        factor: of half the 90 % interval of each family, such that it holds on curves that were held out; by the part
+            of a job that is done, up to each of ``EDGES`` and beyond, [C, 2, 4].
     """
 
     application: Integers
@@ -77,13 +79,16 @@ def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) ->
     """What is left until iteration ``until`` [J], by the family of each job's class; −1: nothing was learned of it."""
     count = len(curves.family)
     alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
-    factor = np.concatenate([curves.factor.reshape(count, len(FAMILIES)), np.ones((1, len(FAMILIES)))])
+    shape = len(FAMILIES), len(EDGES) + 1
+    factor = np.concatenate([curves.factor.reshape(count, *shape), np.ones((1, *shape))])
+    done = np.max(np.where(np.isfinite(seen.value), seen.iteration, 0.0), axis=1, initial=0.0) / until
+    stage = np.searchsorted(EDGES, done)
     left = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
     for own in np.unique(np.where(alike, which, -1)).tolist():
         at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
         part = Seen(seen.iteration[at], seen.value[at])
         found = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
-        half = found.half * factor[which[at], ALIKE if own >= 0 else PARAMETRIC]
+        half = found.half * factor[which[at], ALIKE if own >= 0 else PARAMETRIC, stage[at]]
         for column, values in zip(left, (found.level, found.gain, half), strict=True):
             column[at] = values
     return left

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import soonest
+from app.kinds.cluster.allocation.completion import completing
 from app.kinds.cluster.allocation.fairness import goodput
-from app.kinds.cluster.allocation.gains import greatest_gain
 from app.kinds.cluster.allocation.levels import in_levels
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.priority import prioritised
@@ -19,9 +18,8 @@ from app.kinds.cluster.spec import ClusterSpec
 
 WITHOUT_MODEL = "priority"
 """What answers while there is no domain model: it asks nothing of an outlook."""
-WITH_MODEL = "greatest_gain"
+WITH_MODEL = "soonest"
 LEVELLED: Mapping[str, Rule] = {
-    "soonest": soonest,
     "srtf": srtf,
     "fifo": fifo,
     "equal_share": equal_share,
@@ -35,9 +33,6 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     """By name; positions among them are the numbers of actions."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
-    levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
-    own = {
-        WITH_MODEL: greatest_gain(ageing, weights, patience),
-        WITHOUT_MODEL: prioritised(ageing, patience),
-    }
-    return own | levelled
+    ruled = {WITH_MODEL: completing(weights, ageing), **LEVELLED}
+    levelled = {name: in_levels(rule, ageing, patience) for name, rule in ruled.items()}
+    return {WITHOUT_MODEL: prioritised(ageing, patience), **levelled}

@@ -59,7 +59,6 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
         seasons: in intervals.
         middle, spread: of scaled counts, by which they are standardised.
         members: networks whose mean answers.
-        share: of what the networks say, by horizon, [H].
         arima: what they correct; None: they forecast alone.
     """
 
@@ -68,7 +67,6 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     middle: float
     spread: float
     members: tuple[Weights, ...]
-    share: Floats
     arima: Arima | None
 
     def medians(self, series: Series, origins: Integers) -> Floats:
@@ -79,7 +77,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
             np.mean([one.ahead(_windows(inputs.read, some[:, None] + steps)) for one in self.members], axis=0)
             for some in _pieces(np.asarray(origins))
         ]
-        return np.asarray(inputs.base + self.share * self.spread * np.concatenate(told))
+        return np.asarray(inputs.base + self.spread * np.concatenate(told))
 
 
 def read(gru: Gru, series: Series, origins: Integers) -> Inputs:

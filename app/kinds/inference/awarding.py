@@ -1,10 +1,12 @@
 """Whom a server works for where each user has an agent of its own: the best offer is taken.
 
-An offer is a batch at a price per request. What it pays a second is price · requests · the user's weight over the
-seconds that the batch is expected to take; the server takes the one that pays most, and of equals that of the request
-that has waited longest. So at equal prices servers do most for all, and who wants more of them than that must be ready
-to offer it; what an agent is paid for decides when it is. Servers are turned on or off as most agents want; where as
-many want to wait, they wait.
+An offer is a batch at a price. Its worth is price · what the workload's objective is expected to gain by the batch: the
+response quality of its requests, by the user's weight, and what that moves Jain's index by, as its slope at the users'
+present qualities has it (gradient scheduling: Stolyar, 2005). From that goes what the server's seconds cost, which all
+are charged alike: what they could be worth to others. The server takes the offer of which most is left, and of equals
+that of the request that has waited longest. So at equal prices servers do most for all, whatever each agent knows of
+the others, and who wants more of them than that must be ready to offer it; what an agent is paid for decides when it
+is. Servers are turned on or off as most agents want; where as many want to wait, they wait.
 """
 
 from __future__ import annotations
@@ -20,10 +22,14 @@ from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.observation import mask, observe
 from app.kinds.inference.per_user import PRICES, Client, clients
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
+from app.kinds.inference.quality import slope
+from app.kinds.inference.starts import ages_of, seconds_of
+from app.kinds.inference.state import CONTROL, State
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+CHARGE = 0.3  # of the quality that a server could give in the same time, were every request answered at once
+LEAST = 0.05  # of all requests that are a user's; of what a mean user's request is worth
 
 
 def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
@@ -43,22 +49,35 @@ def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
     price, own = np.divmod(np.maximum(chosen - 1, 0), starts)
     variant, size = np.divmod(own, batches)
     offered = (chosen != WAIT) & (price < len(PRICES))
-    worth = PRICES[np.minimum(price, len(PRICES) - 1)] * layout.quality.weight
-    requests = np.minimum(layout.batches[size], state.waiting)
-    pays = np.where(offered, worth * requests / _seconds(projector, state, variant, size), -1.0)
-    longest = np.where(pays == pays.max(axis=1, keepdims=True), state.oldest, -1.0)
+    bid = PRICES[np.minimum(price, len(PRICES) - 1)]
+    left = np.where(offered, _left(projector, state, bid, variant, size), -np.inf)
+    longest = np.where(left == left.max(axis=1, keepdims=True), state.oldest, -1.0)
     user = longest.argmax(axis=1)
     return np.where(offered.any(axis=1), 1 + user * starts + own[rows, user], WAIT)
 
 
-def _seconds(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
-    """That each user's batch is expected to take, loading included; 1 without a domain model, [B, U]."""
-    if projector.seconds is None:
-        return np.ones(variant.shape)
-    server, loaded = np.maximum(state.asked, 0)[:, None], state.loaded[:, None]
-    switching = np.where((loaded != NOTHING_LOADED) & (loaded != variant), projector.layout.switch[server], 0.0)
-    seconds: Floats = projector.seconds[server, variant, size] + switching
-    return seconds
+def _left(projector: Projector, state: State, bid: Floats, variant: Integers, size: Integers) -> Floats:
+    """What is left of each user's offer, [B, U]; without a domain model, what is offered."""
+    quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
+    if projector.seconds is None or projector.usual is None:
+        return bid * quality.weight * requests
+    each = seconds_of(projector, state)
+    seconds = each[np.arange(len(size))[:, None], variant, size]
+    ages = ages_of(state, np.zeros_like(requests)[:, :, None], requests[:, :, None])[:, :, 0]  # [B, U, P]
+    users = np.arange(len(quality.weight))[:, None]
+    kept = quality.by_delay(users, ages + seconds[:, :, None]).mean(axis=2)
+    value = _value(projector.layout, projector.usual, state)
+    most = (quality.accuracy[:, None] * projector.layout.batches / each).max(axis=(1, 2))  # a second, [B]
+    charge = CHARGE * projector.layout.spec.weights.quality * most[:, None]
+    left: Floats = bid * value * quality.accuracy[variant] * kept * requests - charge * seconds
+    return left
+
+
+def _value(layout: Layout, usual: Floats, state: State) -> Floats:
+    """What a request of each user, answered at once, is worth to the objective, [B, U]: never nothing."""
+    wanted, share = layout.spec.weights, np.maximum(usual / max(float(usual.sum()), 1e-300), LEAST)
+    value = wanted.quality * layout.quality.weight + wanted.fairness * slope(state.quality) / share
+    return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
 
 
 def _turned(layout: Layout, chosen: Integers) -> Integers:

@@ -91,26 +91,14 @@ def bounds(mean: Floats, control_seconds: float, numbers: Floats) -> Forecast:
     return Forecast(mean, np.maximum(mean + numbers[LOW] * sd, 0.0), mean + numbers[HIGH] * sd)
 
 
-def forecast(
-    model: ServiceModel, user: int, at: float, control_seconds: float, recent: float | None = None, ahead: float = 0.0
-) -> Forecast:
-    """The rate in the control interval that begins at ``at``.
+def forecast(model: ServiceModel, user: int, at: float, control_seconds: float) -> Forecast:
+    """The rate in the control interval that begins at ``at``, where nothing is known of late.
 
     Args:
+        model: of the workload.
         user: its position.
         at: seconds since some 0:00 UTC.
-        recent: smoothed requests per second, ``ahead`` seconds before ``at``, of which no change is known; None: not
-            known.
-        ahead: seconds; between a control interval and an hour what stays of the difference is interpolated.
+        control_seconds: of the interval.
     """
-    near, far = model.forecast[user] if len(model.forecast) else (UNKNOWN, UNKNOWN)
-    span = max(HOUR - control_seconds, LEAST_RATE)
-    share = min(max(ahead - control_seconds, 0.0) / span, 1.0) if recent is not None else 1.0
-    numbers = near + share * (far - near)
-    usual = numbers[TYPICAL] * usual_rate(model.rate[user], at)
-    if recent is None:
-        return bounds(usual, control_seconds, numbers)
-    then = numbers[TYPICAL] * usual_rate(model.rate[user], at - ahead)
-    rate = np.asarray(recent, np.float64)
-    mean = corrected(usual, Recent(rate, then, rate), numbers)
-    return bounds(mean, control_seconds, numbers)
+    numbers = model.forecast[user, 1] if len(model.forecast) else UNKNOWN
+    return bounds(numbers[TYPICAL] * usual_rate(model.rate[user], at), control_seconds, numbers)

@@ -38,8 +38,8 @@ class ServiceModel:
         rate: requests per second by part of the day, which begins at 0:00 UTC, [U, P].
         variation: squared coefficient of variation of the rate from one control interval to the next, [U].
         measured: whether a variant was measured on a class, in any batch size, [C, V].
-        forecast: what the last minutes say of the next, one control interval and an hour ahead, [U, 2, 17]: see
-            ``app.kinds.inference.forecast``; empty where nothing is known of it.
+        forecast: what the last minutes say of the next control interval, and what is known of one without them,
+            [U, 2, 17]: see ``app.kinds.inference.forecast``; empty where nothing is known of it.
         parts: squared coefficients of variation of the rate's factors, by how long these hold (``LASTING``), [U, 4];
             empty where there is but ``variation``.
         forecasts: what ``app.kinds.forecasting.forecaster.written`` made of forecasters by user; empty without any.

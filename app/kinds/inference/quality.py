@@ -94,3 +94,11 @@ def jain(quality: ArrayLike) -> Floats:
     x = np.asarray(quality, np.float64)
     squares = x.shape[-1] * (x**2).sum(axis=-1)
     return np.where(squares > 0, x.sum(axis=-1) ** 2 / np.where(squares > 0, squares, 1.0), 1.0)
+
+
+def slope(quality: ArrayLike) -> Floats:
+    """Derivatives of Jain's index by each of the qualities, in their shape; those below .001 count as that."""
+    x = np.maximum(np.asarray(quality, np.float64), 1e-3)
+    total, squares = x.sum(axis=-1, keepdims=True), (x**2).sum(axis=-1, keepdims=True)
+    derivative: Floats = 2 * total / (x.shape[-1] * squares) * (1 - total * x / squares)
+    return derivative

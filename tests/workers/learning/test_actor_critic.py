@@ -10,6 +10,7 @@ from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, decode, encode, named
+from workers.learning.algorithms.network import NetworkLearner
 from workers.learning.execution.collector import Collector
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.imitation import demonstrate
@@ -239,3 +240,22 @@ def test_the_entropys_weight_follows_its_schedule() -> None:
     broad = replace(SMALL, entropy=Entropy(start=1.0, end=1.0), normalise=False)
     runner = trained(broad, environment, 60)
     assert runner.live.exploration == pytest.approx(np.log(5), rel=1e-3)
+
+
+def test_what_is_exported_after_few_updates_is_a_plain_mean_of_them() -> None:
+    """Of parameters 1, 2, 3, 4: those with which it begins don't outweigh the later ones; earlier ones are out."""
+    learner = agent_for(environments.identity(8, 0), replace(VARIANTS["ppo"], average=0.02, average_from=0.5)).learner
+    assert isinstance(learner, NetworkLearner)
+    state = learner.init(np.random.default_rng(0))
+    for number, progress in enumerate((0.4, 0.5, 0.6, 0.7, 0.8)):
+        state = learner.averaged(state.but({"online": state.arrays["online"] * 0 + number}), progress)
+    np.testing.assert_allclose(learner.backend.to_numpy(state.arrays["average"]), 2.5, rtol=1e-6)
+
+
+def test_an_average_of_many_updates_forgets_the_first() -> None:
+    learner = agent_for(environments.identity(8, 0), replace(VARIANTS["ppo"], average=0.5, average_from=0.0)).learner
+    assert isinstance(learner, NetworkLearner)
+    state = learner.init(np.random.default_rng(0))
+    for number in (0, 0, 0, 0, 1):
+        state = learner.averaged(state.but({"online": state.arrays["online"] * 0 + number}), 1.0)
+    np.testing.assert_allclose(learner.backend.to_numpy(state.arrays["average"]), 0.5, rtol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from msgspec.structs import replace
@@ -9,23 +11,22 @@ from torch import nn
 
 from app.kinds.forecasting.arima import Arima
 from app.kinds.forecasting.gru import WINDOW, Gru, Weights, read
-from app.kinds.forecasting.series import Floats, Series, scaled, seasons
+from app.kinds.forecasting.series import Series, scaled, seasons
 
 UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
 MEMBERS = 4
 WARM = WINDOW // 3  # intervals of a window that only prepare
 MOST = 20_000  # of the latest intervals are learned from
 VALIDATION = 0.15
+LEAST_UPDATES = 8  # of a round
 
 
 def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima | None = None) -> Gru:
-    """Networks that stop where the end of the series, which they don't learn from, is told best; the share of them is
-    what errs least there.
-    """
+    """Networks that stop where the end of the series, which they don't learn from, is told best."""
     values = scaled(series.counts)
     known = seasons(len(values), series.seconds)
-    gru = Gru(horizons, known, float(values.mean()), float(values.std()) or 1.0, (), np.ones(len(horizons)), arima)
-    return replace(gru, members=tuple(_trained(gru, series, seed + member) for member in range(MEMBERS)))
+    gru = Gru(horizons, known, float(values.mean()), float(values.std()) or 1.0, (), arima)
+    return replace(gru, members=tuple(_trained(gru, series, MEMBERS * seed + member) for member in range(MEMBERS)))
 
 
 class Network(nn.Module):
@@ -51,49 +52,68 @@ class Network(nn.Module):
         return Weights(*(part.detach().double().numpy().copy() for part in parts))
 
 
+class Sequence(NamedTuple):
+    """What is read of each interval, [n, F], and what should be said there, [n, H], NaN where it isn't known; the
+    network learns from ``first`` on to ``held``, from which on it is judged.
+    """
+
+    read: torch.Tensor
+    wanted: torch.Tensor
+    first: int
+    held: int
+
+
 def _trained(gru: Gru, series: Series, seed: int) -> Weights:
-    torch.manual_seed(seed)
-    inputs, wanted = _prepared(gru, series)
-    length, warm = WINDOW, WARM
-    count = len(inputs)
-    if count < length:
-        length, warm = count, count // 4
-    first = min(max(gru.seasons, default=0), count // 4)
-    held = int(count * (1 - VALIDATION))
-    starts = np.arange(first, held - length + 1)
-    network = Network(inputs.shape[1], wanted.shape[1])
+    sequence = _prepared(gru, series)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = Network(sequence.read.shape[1], sequence.wanted.shape[1])
+        return _fitted(network, sequence, np.random.default_rng(seed))
+
+
+def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
+    """The best on what is held out, over all rounds."""
+    starts = np.arange(sequence.first, sequence.held - WINDOW + 1)
+    updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    rng = np.random.default_rng(seed)
-    updates = max(len(starts) // (length - warm) // BATCH, 8)
-    best, kept = np.inf, network.exported()
-    x, y = torch.from_numpy(inputs).float(), torch.from_numpy(wanted).float()
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=ROUNDS * updates)
+    best, kept = np.inf, network.exported()
     for _ in range(ROUNDS):
         network.train()
         for _ in range(updates):
-            at = rng.choice(starts, BATCH)[:, None] + np.arange(length)
-            told = network(x[at])[:, warm:]
-            loss = (told - y[at][:, warm:]).abs().nanmean()
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
+            at = torch.from_numpy(rng.choice(starts, BATCH)[:, None] + np.arange(WINDOW))
+            _update(network, optimiser, sequence.read[at], sequence.wanted[at])
             scheduler.step()
-        network.eval()
-        with torch.no_grad():
-            tail = slice(max(held - warm, 0), None)
-            told = network(x[tail][None])[0]
-            error = float((told - y[tail])[min(warm, held) :].abs().nanmean())
+        error = _held_out(network, sequence)
         if error < best:
             best, kept = error, network.exported()
     return kept
 
 
-def _prepared(gru: Gru, series: Series) -> tuple[Floats, Floats]:
+def _update(network: Network, optimiser: torch.optim.Optimizer, read: torch.Tensor, wanted: torch.Tensor) -> None:
+    loss = (network(read)[:, WARM:] - wanted[:, WARM:]).abs().nanmean()
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimiser.step()
+
+
+def _held_out(network: Network, sequence: Sequence) -> float:
+    """Mean absolute error, standardised."""
+    network.eval()
+    tail = slice(sequence.held - WARM, None)
+    with torch.no_grad():
+        told = network(sequence.read[tail][None])[0]
+    return float((told - sequence.wanted[tail])[WARM:].abs().nanmean())
+
+
+def _prepared(gru: Gru, series: Series) -> Sequence:
     values = scaled(series.counts)
-    every = np.arange(len(values))
-    inputs, base = read(gru, series, every)
+    inputs, base = read(gru, series, np.arange(len(values)))
     wanted = np.full(base.shape, np.nan)
     for column, ahead in enumerate(gru.horizons):
         wanted[: len(values) - ahead, column] = values[ahead:] - base[: len(values) - ahead, column]
-    return inputs[-MOST:], (wanted / gru.spread)[-MOST:]
+    told = [torch.from_numpy(part[-MOST:]).float() for part in (inputs, wanted / gru.spread)]
+    count = len(told[0])
+    first = min(max(gru.seasons, default=0), count // 4)
+    return Sequence(told[0], told[1], first, int(count * (1 - VALIDATION)))

@@ -162,4 +162,4 @@ class ValueLearner(NetworkLearner):
         flat = self.started(state, given)
         found = {name: self.backend.asarray(flat.copy()) for name in self.shared}
         found |= {name: self.backend.asarray(np.zeros_like(flat)) for name in ("first", "second")}
-        return state.but(found, updates=0, averaging=False)
+        return state.but(found, updates=0, averaging=0)

@@ -66,7 +66,7 @@ class NetworkLearner:
         flat = flatten(initial(self.bound.completed, rng))
         arrays = {name: self.backend.asarray(flat.copy()) for name in self.shared}
         arrays |= {name: self.backend.asarray(np.zeros_like(flat)) for name in VECTORS}
-        return State(arrays, {"updates": 0, "averaging": False})
+        return State(arrays, {"updates": 0, "averaging": 0})
 
     def memory(self, name: str, rng: np.random.Generator) -> Any:
         """A new, empty memory like the node of this name."""
@@ -103,11 +103,14 @@ class NetworkLearner:
         return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
 
     def averaged(self, state: State, progress: float) -> State:
-        """With the parameters in the running average, where one is kept by now."""
-        share = self._switches.average
+        """With the parameters in the running average, where one is kept by now: a plain mean until it is long enough.
+
+        So parameters of the time when averaging began don't outweigh the later ones in a short training.
+        """
+        share, count = self._switches.average, state.values["averaging"] + 1
         if not share or progress < self._switches.average_from:
             return state
-        return self.blended(state, "average", share if state.values["averaging"] else 1.0).but({}, averaging=True)
+        return self.blended(state, "average", max(share, 1.0 / count)).but({}, averaging=count)
 
     def blended(self, state: State, name: str, share: float) -> State:
         """With a share of the online parameters in the vector of this name."""

@@ -43,7 +43,7 @@ def _admitted(situation: Situation, sizes: Integers, value: Floats, level: Integ
     least = np.where(np.isfinite(value[:, 1:]), sizes[1:], situation.gpus + 1).min(axis=1, initial=situation.gpus + 1)
     possible = least <= situation.gpus
     first = possible & (level < level.max(initial=0))
-    order = np.lexsort((-places(situation.outlook.remaining()), level))
+    order = np.lexsort((situation.jobs.submitted, level))
     wanted = np.where(first, least, 0)[order]
     fits = np.empty(len(order), np.bool_)
     fits[order] = wanted.cumsum() <= situation.gpus
@@ -57,15 +57,16 @@ def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
     a restart, if the next comes after ``HORIZON_SECONDS``, or after the job.
     """
     jobs = situation.jobs
-    speed = situation.outlook.goodput(sizes)
-    usual = speed[:, sizes <= max(1, situation.gpus // max(1, len(jobs.asked)))].max(axis=1)
-    usual = np.where(usual > 0, usual, np.maximum(speed.max(axis=1), TINY))
-    seconds = situation.outlook.remaining() / usual
+    each = situation.outlook.seconds_left(np.broadcast_to(sizes, (len(jobs.asked), len(sizes))))
+    fair = sizes <= max(1, situation.gpus // max(1, len(jobs.asked)))
+    seconds = each[:, fair].min(axis=1)
+    seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
+    seconds = np.where(np.isfinite(seconds), seconds, 0.0)
     count = weight * places(seconds)
     lost = situation.restart_seconds / np.clip(seconds, max(situation.restart_seconds, TINY), HORIZON_SECONDS)
     runs, stays = jobs.gpus > 0, sizes == jobs.gpus[:, None]
     left = np.where(stays | ~runs[:, None], 1.0, np.maximum(1.0 - lost, 0.0)[:, None])
-    worth = count[:, None] * (speed / usual[:, None]) ** DAMPING * left
+    worth = count[:, None] * (seconds[:, None] / each) ** DAMPING * left
     illegal = (sizes > jobs.maximum[:, None]) | ((sizes < jobs.minimum[:, None]) & (sizes > 0))
     return np.where(illegal, -np.inf, worth)
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.gains import admitted_in_order
-from app.kinds.cluster.allocation.priority import LATE, urgency
+from app.kinds.cluster.allocation.priority import LATE, admitted_in_order, urgency
 from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation, Wanted
 from app.kinds.cluster.jobs import Floats, Integers
 
@@ -38,10 +37,6 @@ class Part(NamedTuple):
     def goodput(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return self.whole.goodput(gpus)[self.rows]
-
-    def remaining(self) -> Floats:
-        """See ``Outlook``."""
-        return self.whole.remaining()[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""

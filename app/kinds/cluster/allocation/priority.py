@@ -36,10 +36,14 @@ def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Ru
     def rule(situation: Situation) -> Wanted:
         jobs = situation.jobs
         order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing, patience)))
-        possible = jobs.asked <= situation.gpus  # what can't ever fit keeps nobody waiting
-        asked = np.where(possible, jobs.asked, 0)[order]
-        gpus = np.zeros(len(order), np.int64)
-        gpus[order] = np.where(asked.cumsum() <= situation.gpus, asked, 0)
-        return Wanted(gpus, order)
+        return Wanted(admitted_in_order(jobs.asked, order, situation.gpus), order)
 
     return rule
+
+
+def admitted_in_order(wanted: Integers, order: Integers, free: int) -> Integers:
+    """What each job wants in its turn, until one doesn't fit, [J]; what can't ever fit keeps nobody waiting."""
+    needed = np.where(wanted <= free, wanted, 0)[order]
+    gpus = np.zeros(len(order), np.int64)
+    gpus[order] = np.where(needed.cumsum() <= free, needed, 0)
+    return gpus

@@ -32,10 +32,6 @@ class Outlook(Protocol):
         """Seconds until each job is finished on so many GPUs of its own, [J, K]; infinite where it can't be."""
         ...
 
-    def remaining(self) -> Floats:
-        """Progress that is left of each job, as far as that is expected, [J]."""
-        ...
-
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
     """``Outlook.seconds_left`` by its other answers, at their batch sizes."""

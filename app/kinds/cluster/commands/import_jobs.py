@@ -9,7 +9,6 @@ import numpy as np
 
 from app.cli.remote.sample_file import lasting, since
 from app.cli.remote.sample_import import Import
-from app.kinds.cluster.kind import KIND
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples.content import APPLICATION, ASKED, DURATION, GPUS, Content, unpacked
 from app.kinds.contract.reading import Sample
@@ -55,4 +54,4 @@ def _model(model: dict[str, Any]) -> Iterator[str]:
     )
 
 
-JOBS = Import(KIND, _words, _model)
+JOBS = Import("cluster", _words, _model)

@@ -49,10 +49,6 @@ class Unmeasured:
         with np.errstate(divide="ignore"):
             return np.where(gpus <= self._maximum[:, None], 1.0 / gpus, np.inf)
 
-    def remaining(self) -> Floats:
-        """See ``Outlook``."""
-        return np.ones(len(self._maximum))
-
 
 class Change(NamedTuple):
     """What becomes of one job.

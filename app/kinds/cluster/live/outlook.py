@@ -43,10 +43,6 @@ class BelievedOutlook:
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
-    def remaining(self) -> Floats:
-        """See ``Outlook``: steps."""
-        return self._left
-
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.samples import content, run
+from app.kinds.cluster.samples import content
+from app.kinds.cluster.samples import run as reported
 from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP, Collector
 from app.kinds.cluster.samples.content import BESIDE, Content
 from app.kinds.cluster.samples.reading import BodyReader, csv_reader, ndjson_reader
@@ -78,17 +79,17 @@ class ClusterSamples:
             arrivals=arrivals and ArrivalsRead(**{**arrivals, "of_queues": self._by_queue(arrivals["of_queues"])}),
         )
 
-    def of_run(self, run_name: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """What it says of steps, learning and arrivals: see ``app.kinds.cluster.samples.run``."""
         collector = Collector(self.layout)
         for part, names, rows in (
-            ("progressed", STEP, run.steps(reports)),
-            ("progressed", CURVE, run.curves(reports)),
-            ("submitted", ARRIVAL, run.arrivals(reports)),
+            ("progressed", STEP, reported.steps(reports)),
+            ("progressed", CURVE, reported.curves(reports)),
+            ("submitted", ARRIVAL, reported.arrivals(reports)),
         ):
             columns = {name: [row.get(name) for row in rows] for name in names}
             collector.take(Rows(columns, lambda row, part=part: f"/{part}/{row}"))  # type: ignore[misc]
-        return collector.sample(run_name) if collector.count else None
+        return collector.sample(run) if collector.count else None
 
     def as_csv(self, execution: Stored) -> Iterator[str]:
         """An execution's rows, under a header of all columns."""

@@ -10,7 +10,6 @@ import numpy as np
 from app.cli.remote.sample_file import lasting, since
 from app.cli.remote.sample_import import Import
 from app.kinds.contract.reading import Sample
-from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.samples.content import BATCH, SERVER, VARIANT, batches_of
 
@@ -54,4 +53,4 @@ def _model(model: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: {rate:.3g} requests a second, dispersion {dispersion:.3g} (1: evenly random)"
 
 
-REQUESTS = Import(KIND, _words, _model)
+REQUESTS = Import("inference", _words, _model)

@@ -30,9 +30,6 @@ class Planted:
     def seconds_left(self, gpus: Integers) -> Floats:
         return seconds_by_table(self, gpus)
 
-    def remaining(self) -> Floats:
-        return self._left
-
 
 @st.composite
 def situations(draw: st.DrawFn, most: int = 12) -> Situation:

@@ -57,15 +57,16 @@ def told(on: Compiled, state: ClusterState, number: int, report: dict[str, Any])
 
 
 def played(on: Compiled, losses: list[float]) -> list[dict[str, Any]]:
-    """The decisions on one job that shows losses, minute by minute, beside two that could use more GPUs."""
+    """The decisions on one job that shows losses, minute by minute, beside two long ones that could use more GPUs."""
     state = ENGINE.begin(on, "r", None, NOW).state  # type: ignore[arg-type]
     first = {"application": "bert", "batch": 128, "gpus": 4, "maximum": 8}
-    jobs = [{"job": "a", "iterations": 200, **first}, {"job": "b", **first}, {"job": "c", **first}]
+    jobs = [{"job": "a", "iterations": 200, **first}] + [{"job": job, "iterations": 2_000, **first} for job in "bc"]
     state, _ = told(on, state, 0, {"at": 0, "submitted": jobs})
     decisions = []
     for number, loss in enumerate(losses, start=1):
-        progress = {"job": "a", "iteration": number, "loss": loss}
-        state, decision = told(on, state, number, {"at": 60.0 * number, "progressed": [progress]})
+        slow = [{"job": job, "iteration": number / 10} for job in "bc"]
+        progressed = [{"job": "a", "iteration": number, "loss": loss}, *slow]
+        state, decision = told(on, state, number, {"at": 60.0 * number, "progressed": progressed})
         decisions.append(decision)
     return decisions
 

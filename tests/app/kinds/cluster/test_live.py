@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.kinds.cluster.allocation.completion import completing
 from app.kinds.cluster.allocation.fairness import goodput
-from app.kinds.cluster.allocation.gains import greatest_gain
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule
@@ -34,7 +34,7 @@ LAYOUT = Layout(
 )
 RULES = [
     LAYOUT.heuristic,
-    greatest_gain([np.inf, 600.0], [4.0, 1.0]),
+    completing([4.0, 1.0], [np.inf, 600.0]),
     equal_share,
     fifo,
     goodput,

@@ -25,6 +25,7 @@ from tests.app.kinds.inference.test_engine import Scripted, agent
 from tests.app.kinds.inference.workloads import QUALITY, layout, spec
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 3, "startup_seconds": 5, "switch_seconds": 0.01}]
+PATIENT = {"full_until": 10.0, "zero_at": 20.0}
 THREE = [{"name": name, "weight": weight, "quality": QUALITY} for name, weight in (("a", 1), ("b", 2), ("c", 0.5))]
 MADE = layout(servers=SERVERS, users=THREE, policies="per_user")
 
@@ -142,8 +143,45 @@ def offer(price: int, variant: int = 0, size: int = 0) -> int:
     return 1 + (price * 2 + variant) * 4 + size
 
 
+@pytest.mark.parametrize(("fairness", "winner"), [(0.0, 0), (0.05, 0), (0.5, 2)])
+def test_who_is_behind_is_worth_more_where_fairness_is_wanted(fairness: float, winner: int) -> None:
+    """Of equal offers that of the longest wait wins, unless Jain's index gains more by another."""
+    users = [{"name": name, "quality": PATIENT} for name in "abc"]
+    weights = {"quality": 1, "fairness": fairness, "cost": 0, "switching": 0}
+    made = layout(servers=SERVERS, users=users, weights=weights, policies="per_user")
+    here = states(0, 1)._replace(
+        waiting=np.full((1, 3), 2),
+        oldest=np.array([[3.0, 2.0, 1.0]]),
+        newest=np.full((1, 3), 0.5),
+        quality=np.array([[0.8, 0.7, 0.3]]),
+        asked=np.zeros(1, np.int64),
+    )
+    prices = np.array([[2 if fairness == 0.05 else 1, 1, 1]])
+    chosen = 1 + prices * 8
+    action = awarded(Projector.of(made, model(made)), here, chosen)
+    assert made.dispatch_of(action).user.tolist() == [winner]
+
+
+def test_what_takes_the_server_longer_is_charged_more() -> None:
+    """Two requests in .03 s pay more than one in .02 s, and more than two in .06 s, though these are worth most."""
+    users = [{"name": name, "quality": PATIENT} for name in "abc"]
+    made = layout(servers=SERVERS, users=users, policies="per_user")
+    here = states(0, 1)._replace(
+        waiting=np.full((1, 3), 2),
+        oldest=np.array([[3.0, 2.0, 1.0]]),
+        newest=np.full((1, 3), 0.5),
+        asked=np.zeros(1, np.int64),
+        loaded=np.full(1, NOTHING_LOADED),
+    )
+    one, two, accurate = offer(USUAL), offer(USUAL, size=1), offer(USUAL, variant=1, size=1)
+    projector = Projector.of(made, model(made))
+    for chosen, winner in (([one, two, two], 1), ([accurate, two, one], 1), ([accurate, WAIT, one], 0)):
+        action = awarded(projector, here, np.array([chosen]))
+        assert made.dispatch_of(action).user.tolist() == [winner]
+
+
 class TestServed:
-    """A server takes the offer that pays most a second."""
+    """A server takes the offer that pays most quality a second."""
 
     def run(self, web: Any, mobile: Any, **changed: Any) -> Live:
         wanted = spec(policies="per_user", **changed)
@@ -173,7 +211,12 @@ class TestServed:
         assert self.first(self.run(Scripted(offer(0)), Scripted(offer(2, variant=1)))) == "mobile"
 
     def test_of_equal_offers_the_longest_wait(self) -> None:
-        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(1)))) == "mobile"
+        users = [{"name": name, "quality": PATIENT} for name in ("web", "mobile")]
+        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(1)), users=users)) == "mobile"
+
+    def test_what_is_late_pays_less(self) -> None:
+        users = [{"name": name, "quality": {"full_until": 0.1, "zero_at": 1.0}} for name in ("web", "mobile")]
+        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(1)), users=users)) == "web"
 
     def test_who_waits_leaves_the_server_to_others(self) -> None:
         assert self.first(self.run(Scripted(offer(0)), Scripted(WAIT))) == "web"

@@ -95,17 +95,15 @@ class TestForecast:
         rate = np.array([1.0, 5.0, 2.0])
         assert usual_rate(rate, np.arange(0, DAY_SECONDS, 60) + 30).mean() == pytest.approx(rate.mean())
 
-    def test_a_recent_rate_counts_most_for_what_comes_next(self) -> None:
-        near = forecast(model(), 0, 600.0, 10.0, recent=12.0, ahead=10.0)
-        far = forecast(model(), 0, 600.0, 10.0, recent=12.0, ahead=3600.0)
-        unknown = forecast(model(), 0, 600.0, 10.0)
-        assert (float(near.mean), float(far.mean), float(unknown.mean)) == pytest.approx((11.0, 3.0, 2.0))
-        assert 0 <= near.low < near.mean < near.high
+    def test_what_is_usual_has_an_interval(self) -> None:
+        found = forecast(model(), 0, 600.0, 10.0)
+        assert float(found.mean) == pytest.approx(2.0)
+        assert 0 <= found.low < found.mean < found.high
 
     def test_without_numbers_the_interval_is_wide(self) -> None:
         known = model()
         bare = ServiceModel(known.log_seconds, known.spread, known.rate, known.variation, known.measured)
-        found = forecast(bare, 0, 600.0, 10.0, recent=12.0, ahead=10.0)
+        found = forecast(bare, 0, 600.0, 10.0)
         assert found.mean == pytest.approx(2.0)
         assert found.high > 5.0
         assert ServiceModel.from_bytes(bare.to_bytes()).forecast.shape == (0, 2, 17)

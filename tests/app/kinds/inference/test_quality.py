@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.inference.quality import QualityTable, jain
+from app.kinds.inference.quality import QualityTable, jain, slope
 from app.kinds.inference.spec import InferenceSpec
 
 
@@ -56,3 +56,11 @@ def test_fairness_of_equals_is_one() -> None:
     assert jain([0.4, 0.4, 0.4]) == pytest.approx(1)
     assert jain([1, 0, 0, 0]) == pytest.approx(0.25)
     assert jain([0, 0]) == 1
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=9))
+def test_the_slope_of_fairness_is_its_derivative(quality: list[float]) -> None:
+    x, h = np.array(quality), 1e-6
+    differences = [(jain(x + h * unit) - jain(x - h * unit)) / (2 * h) for unit in np.eye(len(x))]
+    np.testing.assert_allclose(slope(x), differences, atol=1e-4)
+    assert np.isfinite(slope([0.0] * len(x))).all()

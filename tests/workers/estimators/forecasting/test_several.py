@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from app.kinds.forecasting.forecaster import read
-from app.kinds.forecasting.series import Series
+from app.kinds.forecasting.series import Floats, Series
 from tests.workers.estimators.forecasting.planted import HOUR
 from workers.estimators.forecasting import several
+from workers.estimators.forecasting.back_test import forecaster
 from workers.estimators.forecasting.families import HYBRID
 from workers.estimators.forecasting.several import SECONDS, counted, forecasters
 
@@ -31,7 +32,7 @@ def test_events_are_counted_in_whole_intervals_by_class() -> None:
 
 
 @pytest.mark.parametrize("times", [np.zeros(0), np.linspace(0, 24 * SECONDS - 1, 200)], ids=["none", "short"])
-def test_a_short_log_tells_nothing(times: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_a_short_log_tells_nothing(times: Floats) -> None:
     series = counted(times, np.zeros(len(times), np.int64), ("a",))
     made, told = forecasters(series, 0)
     assert (series, len(made), told) == ({}, 0, {})
@@ -39,7 +40,7 @@ def test_a_short_log_tells_nothing(times: np.ndarray) -> None:  # type: ignore[t
 
 def test_the_busiest_alone_have_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = {}
-    made = several.forecaster
+    made = forecaster
 
     def recorded(name: str, series: Series, horizons: Sequence[int], seed: int, names: Sequence[str]) -> Any:
         tried[name] = HYBRID in names

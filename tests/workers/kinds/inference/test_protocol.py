@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.contract.rows import MICRO
 from app.kinds.inference.samples.content import Content, Requests
+from app.policies.network import NetworkPolicy
 from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
@@ -22,10 +23,13 @@ from workers.evaluation.candidate import Candidate, Settings
 from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, evaluate
 from workers.evaluation.report.page import page
-from workers.inputs import HoldOut, Workload
+from workers.inputs import Conditions, HoldOut, Workload
 from workers.kinds.inference import KIND
 from workers.kinds.inference.evaluation.hold_out import exchanged, kept_back, users_kept_back
 from workers.kinds.inference.evaluation.problem import InferenceProblem
+from workers.kinds.inference.simulator.clients import Clients
+from workers.learning.algorithms.registry import algorithm
+from workers.learning.execution.multi_agent import IndependentAgents
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
 MADE = layout(
@@ -216,3 +220,26 @@ def test_l3_of_users_plays_them_in_other_places() -> None:
     ]
     assert shares[0][0] < shares[0][1], "who asks for more waits longer"
     assert shares[1][0] > shares[1][1]
+
+
+def test_agents_of_users_are_judged_together_at_every_level() -> None:
+    """Users' delays and prices, users in other places, load and lost servers: an artifact by role goes through all."""
+    spec = MADE.spec.model_copy(update={"policies": "per_user"})
+    workload = Workload(spec, service(MADE, SECONDS, [4.0, 3.0], 0.1, 0.1).to_bytes(), [("one", of_user(0))])
+    learning = Clients(KIND.world(workload, Conditions(4, 0, "learning")))
+    untrained = IndependentAgents(algorithm("ppo").config, learning.roles, 0).export()
+    policies = {
+        name: NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
+        for name, (_, config, arrays) in untrained.items()
+    }
+    found, _ = KIND.evaluation(workload, HoldOut(of="users"), 0)
+    assert isinstance(found, InferenceProblem)
+    found.heuristics = {name: found.heuristics[name] for name in RULES}
+    judged = evaluate(found, [Candidate("agents", [KIND.save(policies, spec)])], SETTINGS).as_dict()
+    assert [level["available"] for level in judged["levels"]] == [True] * 6
+    assert {"held_out", "load", "capacity", "failures"} <= set(judged["levels"][5]["wrappers"])
+    [agents] = judged["candidates"]
+    assert len(agents["levels"]) == 5
+    outcomes = judged["levels"][5]["policies"]["agents"]["outcomes"]
+    assert {"jain", "quality.u0", "quality.u1"} <= set(outcomes)
+    assert page(judged)

@@ -38,12 +38,15 @@ class Curve(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """Ends that were foretold, [n]: error of each family and its half interval, [2, n]; gain; of which curve."""
+    """Ends that were foretold, [n]: error of each family and its half interval, [2, n]; gain; of which
+    curve, and which of ``PARTS`` was seen of it.
+    """
 
     error: Floats
     half: Floats
     gain: Floats
     curve: Integers
+    part: Integers
 
 
 class Fitted(NamedTuple):
@@ -97,7 +100,9 @@ def none() -> LearningCurves:
     """No class."""
     points, whole = np.zeros((0, POINTS)), np.zeros(0, np.int64)
     basis = np.zeros((0, POINTS, DIRECTIONS))
-    return LearningCurves(whole, whole.astype(np.bool_), points, points, basis, points, whole, np.zeros((0, 2)))
+    return LearningCurves(
+        whole, whole.astype(np.bool_), points, points, basis, points, whole, np.zeros((0, len(FAMILIES), len(PARTS)))
+    )
 
 
 def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
@@ -130,12 +135,13 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
     which = asked if len(known) else np.arange(len(curves))
     parts = [(at, part) for at in which.tolist() for part in PARTS]
     if not parts:
-        return Tested(np.zeros((2, 0)), np.zeros((2, 0)), np.zeros(0), np.zeros(0, np.int64))
+        nothing = np.zeros(0, np.int64)
+        return Tested(np.zeros((2, 0)), np.zeros((2, 0)), np.zeros(0), nothing, nothing)
     seen, until = _cut([curves[at] for at, _ in parts], [part for _, part in parts])
     end = np.array([curves[at].value[-1] for at, _ in parts])
     lone = parametric(seen, until)
     if len(known):
-        learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones(2), {})])
+        learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones((len(FAMILIES), len(PARTS))), {})])
         others = like_others(learned, 0, seen, until)
     else:
         others = lone
@@ -143,7 +149,9 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
     error = np.stack([one.level + one.gain - end for one in told])
     half = np.stack([one.half for one in told])
     sound = np.isfinite(error).all(axis=0)
-    return Tested(error[:, sound], half[:, sound], (end - lone.level)[sound], np.array([at for at, _ in parts])[sound])
+    curve = np.array([at for at, _ in parts])[sound]
+    stage = np.tile(np.arange(len(PARTS)), len(which))[sound]
+    return Tested(error[:, sound], half[:, sound], (end - lone.level)[sound], curve, stage)
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
@@ -155,11 +163,20 @@ def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]
 
 
 def _factors(tested: Tested) -> Floats:
-    """Of each family, by which half intervals must be multiplied to hold, [2]."""
-    if not tested.error.size:
-        return np.ones(2)
-    distance = np.abs(tested.error) / np.maximum(tested.half, 1e-12)
-    return np.asarray(np.clip(np.quantile(distance, LEVEL, axis=1), 0.1, WIDEST), np.float64)
+    """Of each family and stage, by which half intervals must be multiplied to hold, [2, 4]; 1: not known."""
+    stages = [tested.part == stage for stage in range(len(PARTS))]
+    return np.stack(
+        [_factor(_distance(tested)[:, own]) if own.any() else np.ones(len(FAMILIES)) for own in stages], axis=1
+    )
+
+
+def _distance(tested: Tested) -> Floats:
+    """Errors in half intervals, [2, n]."""
+    return np.asarray(np.abs(tested.error) / np.maximum(tested.half, SMALLEST), np.float64)
+
+
+def _factor(distance: Floats) -> Floats:
+    return np.asarray(np.clip(np.quantile(distance, LEVEL, axis=-1), 0.1, WIDEST), np.float64)
 
 
 def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
@@ -191,12 +208,12 @@ def _report(tested: Tested, family: int, curves: int, *, learned: bool) -> dict[
 
 
 def _coverage(tested: Tested, family: int) -> float:
-    """Share of ends within intervals whose factor the curves of the other half asked for."""
-    distance = np.abs(tested.error[family]) / np.maximum(tested.half[family], 1e-12)
-    odd = tested.curve % 2 == 1
+    """Share of ends within intervals whose factor the curves of the other half asked for, stage by stage."""
+    distance, odd = _distance(tested)[family], tested.curve % 2 == 1
     inside = [
-        distance[own] <= np.clip(np.quantile(distance[~own], LEVEL), 0.1, WIDEST)
+        distance[own & here] <= _factor(distance[~own & here])
         for own in (odd, ~odd)
-        if own.any() and (~own).any()
+        for here in (tested.part == stage for stage in range(len(PARTS)))
+        if (own & here).any() and (~own & here).any()
     ]
     return float(np.concatenate(inside).mean()) if inside else 1.0

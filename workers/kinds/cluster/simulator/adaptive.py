@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.kinds.cluster.allocation.situation import Rule, Situation, seconds_by_table
+from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.goodput import Best, Known, best, goodput_at
 from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.estimation.experience import Experience
@@ -21,6 +21,7 @@ from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Applica
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, packed_first
 
 MOST_GPUS = 64
+TINY = 1e-6
 
 
 class AdaptiveSimulator(ClusterSimulator):
@@ -184,13 +185,16 @@ class AdaptiveSimulator(ClusterSimulator):
         return goodput_at(self.known(at), one, one, atomic, accumulated)[:, 0, 0]
 
     def remaining(self) -> Floats:
-        """Samples, as many as at the initial batch, that are left of each job as expected; 0 of one not measured."""
-        known, found = self.experience or Experience(), np.zeros(len(self.which))
+        """Samples, as many as at the initial batch, that are left of each job as expected.
+
+        Next to none of a job of which nothing was measured: it is urgent to measure it.
+        """
+        known, found = self.experience or Experience(), np.full(len(self.which), TINY)
         for at, number in enumerate(self.which):
             if self._informed(number):
                 application = self.applications[number]
                 left = known.remaining(application.name, float(self.progress.done[at]))
-                found[at] = left * application.initial
+                found[at] = max(left * application.initial, TINY)
         return found
 
     def _key(self, number: int, gpus: Integers) -> bytes:
@@ -228,9 +232,8 @@ class ProfiledOutlook:
         return self._simulator.value(gpus)
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
-        return seconds_by_table(self, gpus)
-
-    def remaining(self) -> Floats:
-        """See ``Outlook``."""
-        return self._simulator.remaining()
+        """See ``Outlook``: of what is left as far as jobs that have ended tell, see ``AdaptiveSimulator.remaining``."""
+        asked = np.unique(gpus)
+        speed = np.take_along_axis(self.goodput(asked), np.searchsorted(asked, gpus), axis=1)
+        with np.errstate(divide="ignore"):
+            return self._simulator.remaining()[:, None] / speed

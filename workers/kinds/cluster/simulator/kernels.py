@@ -193,28 +193,25 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
     """See ``allocation.completion.values``, of jobs that know how fast they are and what is left of them, [J, R]."""
     count, sizes = len(limit), rules.sizes
     fair = max(1, c.capacity[b].sum() // count)
-    usual, seconds = np.zeros(count), np.empty(count)
+    each, seconds = np.full((count, len(sizes)), np.inf), np.empty(count)
     for at in range(count):
         job = c.there[b, at]
         kind, epoch = c.application[b, job], c.epoch[b, job]
-        for size in range(len(sizes)):
-            if sizes[size] <= fair:
-                usual[at] = max(usual[at], rules.rate[kind, size, epoch])
-        if usual[at] == 0:
-            usual[at] = max(rules.rate[kind, :, epoch].max(), TINY)
-        seconds[at] = (rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]) / usual[at]
+        each[at] = (rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]) / rules.rate[kind, :, epoch]
+        seconds[at] = each[at][sizes <= fair].min()
+        if seconds[at] == np.inf:
+            seconds[at] = each[at].min()
     place, power, found = np.empty(count), 1 / (1 - SCALING), np.full((count, len(sizes)), -np.inf)
     place[np.argsort(-seconds, kind="mergesort")] = np.arange(1.0, count + 1)
     for at in range(count):
         job = c.there[b, at]
-        kind, epoch = c.application[b, job], c.epoch[b, job]
         lost = rules.restart / min(max(seconds[at], rules.restart, TINY), HORIZON_SECONDS)
         counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
         found[at, 0] = 0.0
         for size in range(1, len(sizes)):
             if sizes[size] <= limit[at]:
                 stays = c.size[b, job] == size or not c.size[b, job]
-                speed = (rules.rate[kind, size, epoch] / usual[at]) ** DAMPING
+                speed = (seconds[at] / each[at, size]) ** DAMPING
                 found[at, size] = counts * speed * (1.0 if stays else max(1.0 - lost, 0.0))
     return found
 

@@ -62,11 +62,3 @@ class MeasuredOutlook:
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return seconds_by_table(self, gpus)
-
-    def remaining(self) -> Floats:
-        """See ``Outlook``: from the beginning of the epoch that each is in."""
-        ends = [
-            application.ends[-1] - (application.ends[epoch - 1] if epoch else 0.0)
-            for (application, _), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
-        ]
-        return np.array(ends, np.float64)

@@ -3,7 +3,8 @@
 What a log says of a part of the day is drawn towards the day's mean by as much as days differ (empirical Bayes). A
 forecast keeps a part of the recent difference from the profile, of the change of the profile and of the change of late
 (a damped trend, Gardner and McKenzie, 1985); these parts, and the windows over which rates are smoothed, are those of
-the least absolute error, one control interval and an hour ahead: bursts make squares misleading.
+the least absolute error, one control interval ahead: bursts make squares misleading. What comes later is told by
+``workers.estimators.forecasting``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from app.kinds.inference.forecast import (
     CAME,
     EIGHTHS,
     HIGH,
-    HOUR,
     LAG,
     LEAST_RATE,
     LOW,
@@ -59,7 +59,8 @@ class Arrivals(NamedTuple):
         rate: requests per second by part of the day, [P].
         variation: squared coefficient of variation of the rate from one control interval to the next.
         parts: of it, by how long they hold, [4]: see ``parts_of_variation``.
-        numbers: of forecasts one control interval and an hour ahead: see ``app.kinds.inference.forecast``, [2, 17].
+        numbers: of forecasts one control interval ahead, and where nothing is known of late: see
+            ``app.kinds.inference.forecast``, [2, 17].
     """
 
     rate: Floats
@@ -102,19 +103,14 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
         logs: by control intervals.
         fine: by intervals of ``LASTING[0]`` of them; without, all of the variation holds for a control interval.
     """
-    rate, seconds = profile(logs), logs[0].seconds
+    rate = profile(logs)
     cuts = [int(len(one.rate) * EARLIER) for one in logs]
     earlier = [one.until(cut) for one, cut in zip(logs, cuts, strict=True) if cut]
     later = [one.since(cut) for one, cut in zip(logs, cuts, strict=True)]
-    numbers = [_horizon(later, profile(earlier or logs), steps) for steps in (1, hour_steps(seconds))]
+    numbers = [_numbers(later, profile(earlier or logs), late=late) for late in (True, False)]
     varies = variation(logs, rate)
     parts = parts_of_variation(fine, rate) if fine else varies * (LASTING == 1.0)
     return Arrivals(rate, varies, np.stack(numbers), parts)
-
-
-def hour_steps(seconds: float) -> int:
-    """An hour in control intervals, at least one."""
-    return max(round(HOUR / seconds), 1)
 
 
 def profile(logs: Sequence[Series]) -> Floats:
@@ -222,12 +218,12 @@ class Pairs(NamedTuple):
     came: Floats
 
 
-def _pairs(log: Series, usual: Floats, steps: int, windows: tuple[float, float]) -> Pairs:
-    """Of all intervals of a log that are ``steps`` from an earlier one."""
-    rate, slow = (smoothed(log.rate, log.seconds, window)[:-steps] for window in windows)
+def _pairs(log: Series, usual: Floats, windows: tuple[float, float]) -> Pairs:
+    """Of all intervals of a log but the first."""
+    rate, slow = (smoothed(log.rate, log.seconds, window)[:-1] for window in windows)
     # of the same window: during a steep part of the day the recent rate lags, and so must what it is compared with
-    then = smoothed(usual, log.seconds, windows[0])[:-steps]
-    return Pairs(usual[steps:], Recent(rate, then, slow), log.rate[steps:])
+    then = smoothed(usual, log.seconds, windows[0])[:-1]
+    return Pairs(usual[1:], Recent(rate, then, slow), log.rate[1:])
 
 
 def _joined(pairs: Sequence[Pairs]) -> Pairs:
@@ -255,24 +251,32 @@ def _kept(pairs: Pairs) -> Floats:
     return np.clip(kept, LEAST, MOST)
 
 
-def _horizon(logs: Sequence[Series], rate: Floats, steps: int) -> Floats:
-    """Numbers of one horizon, [17], for rates that ``rate`` was not fitted to."""
-    long = [one for one in logs if len(one.rate) > steps + FEWEST]
+def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
+    """Numbers of forecasts, [17], for rates that ``rate`` was not fitted to; ``late``: by those of late, too."""
+    long = [one for one in logs if len(one.rate) > 1 + FEWEST]
     if not long:
         return UNKNOWN
-    seconds, tried = long[0].seconds, []
+    seconds = long[0].seconds
     usually = [usual_rate(rate, one.times) for one in long]
-    came = np.concatenate([one.rate for one in long])
-    typical = float(np.median(came / np.maximum(np.concatenate(usually), LEAST_RATE)))
+    every = np.concatenate([one.rate for one in long])
+    typical = float(np.median(every / np.maximum(np.concatenate(usually), LEAST_RATE)))
+    usual = [typical * one for one in usually]
+    numbers = UNKNOWN.copy()
+    numbers[TYPICAL] = typical
+    if not late:
+        return _spread(numbers, np.concatenate(usual), every, seconds)
+    tried = []
     for windows in _windows(seconds):
-        pairs = _joined(
-            [_pairs(one, typical * usual, steps, windows) for one, usual in zip(long, usually, strict=True)]
-        )
-        numbers = UNKNOWN.copy()
-        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]], numbers[TYPICAL] = _kept(pairs), windows, typical
+        pairs = _joined([_pairs(one, own, windows) for one, own in zip(long, usual, strict=True)])
+        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]] = _kept(pairs), windows
         mean = corrected(pairs.usual, pairs.recent, numbers)
-        tried.append((float(np.abs(pairs.came - mean).mean()), numbers, mean, pairs.came))
+        tried.append((float(np.abs(pairs.came - mean).mean()), numbers.copy(), mean, pairs.came))
     _, numbers, mean, came = min(tried, key=lambda one: one[0])
+    return _spread(numbers, mean, came, seconds)
+
+
+def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floats:
+    """Numbers with those that say how far what came strayed from forecasts."""
     excess = float(((came - mean) ** 2 - mean / seconds).sum()) / max(float((mean**2).sum()), LEAST_RATE)
     numbers[VARIATION] = max(excess, 0.0)
     score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))
@@ -287,49 +291,39 @@ def _windows(seconds: float) -> list[tuple[float, float]]:
     return [(window, slow) for window, slow in pairs if slow > window]
 
 
-def predicted(log: Series, fitted: Arrivals, horizon: int, first: int) -> tuple[Forecast, Floats]:
-    """Forecasts of a log's intervals from ``first`` on, from the interval before (``horizon`` 0) or an hour before (1).
-
-    Returns:
-        The forecasts and what came, [n − first] each.
-    """
-    steps = (1, hour_steps(log.seconds))[horizon]
-    numbers = fitted.numbers[horizon]
+def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
+    """Forecasts of a log's intervals from ``first`` on, each from the one before, and what came: [n − first] each."""
+    numbers = fitted.numbers[0]
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
-    pairs = _pairs(log, usual, steps, (numbers[WINDOW], numbers[SLOW]))
-    at = slice(max(first - steps, 0), None)
+    pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))
+    at = slice(max(first - 1, 0), None)
     mean = corrected(pairs.usual[at], Recent(*(part[at] for part in pairs.recent)), numbers)
     return bounds(mean, log.seconds, numbers), pairs.came[at]
 
 
-def back_test(log: Series) -> list[dict[str, Any]]:
-    """Errors of forecasts on the last quarter of a log, from origins that move on; beside what is simpler.
+def back_test(log: Series) -> dict[str, Any] | None:
+    """Errors of forecasts one control interval ahead on the last quarter of a log; None where it is too short.
 
-    Each origin's model is fitted to all that was before it. MAE in requests per second: of the forecast, of the last
-    value, of the value a day before; and the share of what came that was within the interval.
+    Origins move on, and each one's model is fitted to all that was before it. MAE in requests per second: of the
+    forecast, of the last value, of the value a day before; and the share of what came that was within the interval.
     """
     count = len(log.rate)
     cuts = np.linspace(count * (1 - HELD_OUT), count, ORIGINS + 1).astype(np.int64)
-    found = []
-    for horizon, ahead in enumerate((log.seconds, HOUR)):
-        steps = (1, hour_steps(log.seconds))[horizon]
-        if cuts[0] <= steps + FEWEST:
-            continue
-        parts = []
-        for first, last in pairwise(cuts.tolist()):
-            fitted = fit_arrivals([log.until(first)])
-            parts.append(predicted(log.until(last), fitted, horizon, first))
-        told = Forecast(*(np.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)))
-        came = np.concatenate([part[1] for part in parts])
-        found.append({"ahead_seconds": ahead, **_errors(log, told, came, int(cuts[0]), steps)})
-    return found
+    if cuts[0] <= 1 + FEWEST:
+        return None
+    parts = [
+        predicted(log.until(last), fit_arrivals([log.until(first)]), first) for first, last in pairwise(cuts.tolist())
+    ]
+    told = Forecast(*(np.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)))
+    return _errors(log, told, np.concatenate([part[1] for part in parts]), int(cuts[0]))
 
 
-def _errors(log: Series, told: Forecast, came: Floats, first: int, steps: int) -> dict[str, Any]:
-    last = log.rate[first - steps : len(log.rate) - steps]
+def _errors(log: Series, told: Forecast, came: Floats, first: int) -> dict[str, Any]:
+    last = log.rate[first - 1 : len(log.rate) - 1]
     day = round(DAY_SECONDS / log.seconds)
-    seasonal = log.rate[first - day : len(log.rate) - day] if first >= max(day, steps) else None
+    seasonal = log.rate[first - day : len(log.rate) - day] if first >= day else None
     return {
+        "ahead_seconds": log.seconds,
         "mae": float(np.abs(told.mean - came).mean()),
         "last_value_mae": float(np.abs(last - came).mean()),
         "seasonal_naive_mae": None if seasonal is None else float(np.abs(seasonal - came).mean()),

@@ -167,5 +167,5 @@ def _told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
         "variation": fitted.variation,
         "variation_by_control_intervals": dict(zip(map(str, LASTING.tolist()), fitted.parts.tolist(), strict=True)),
         "index_of_dispersion": dispersion(logs, fitted.rate),
-        "forecasts": back_test(longest),
+        "next": back_test(longest),
     }
