@@ -29,13 +29,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Policy
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.adaptive import AdaptivePlanner
 from app.kinds.inference.dynamics import Dynamics, nothing
-from app.kinds.inference.heuristics import BASELINES, Composed, Lookahead
+from app.kinds.inference.forecast import going_on
+from app.kinds.inference.heuristics import BASELINES, Composed
 from app.kinds.inference.layout import Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.planning import Planned
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.transitions import NONE, Transitions
 from benchmarks.inference_agents import planted, serving, twitter
 from workers.evaluation.arena import Bare, Scores, play
@@ -102,6 +105,21 @@ class Filtered(Dynamics):
         return np.broadcast_to(pace[:, None, None, None], (len(pace), len(layout.servers), *layout.shape[1:]))
 
 
+class Unadapted:
+    """The same planning by the domain model's seconds, and as if the smoothed rate went on."""
+
+    def __init__(self, spread: float) -> None:
+        self.name, self._variation = "unadapted", float(np.expm1(spread**2))
+        self._planner = Composed(Lookahead(), ExpectedReturn())
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        projector: Projector = situation.projector
+        users = np.zeros(len(projector.layout.users))
+        known = projector._replace(usual=users, ahead=going_on(users + self._variation))
+        return self._planner.act(situation._replace(projector=known))
+
+
 class Scene(NamedTuple):
     """A system, what is believed of it, and requests; the shift is in them, and in ``pace``."""
 
@@ -153,7 +171,7 @@ def played(made: Scene, policy: Policy, episodes: int, seed: int) -> Scores:
 def players(made: Scene, budget: int, seed: int, *, every: bool) -> dict[str, Policy]:
     """All that are compared, made ready before the shift; ``every``: what else could adapt, too."""
     found: dict[str, Policy] = {policy.name: policy for policy in BASELINES[:RULES]}
-    usual, steps = float(made.model.rate.sum()), (1, 0, 3) if every else (1,)
+    steps = (1, 0, 3) if every else (1,)
     begin = time.process_time()
     adaptive = adaptive_policies(made.layout, made.model, budget, seed, steps)
     print(f"trained in {time.process_time() - begin:.1f} s of processor time", flush=True)
@@ -164,7 +182,7 @@ def players(made: Scene, budget: int, seed: int, *, every: bool) -> dict[str, Po
     filtered = Filtered.build(adaptive[1].arrays)
     spread = float(adaptive[1].config["spread"])
     print(f"spread {spread:g}", flush=True)
-    found["planner, nothing adapts"] = Composed(Lookahead(), Planned(usual, spread))
+    found["planner, nothing adapts"] = Unadapted(spread)
     found["planner, Bayesian filter"] = AdaptivePlanner({**adaptive[1].config, "algorithm": "filter"}, filtered)
     return found
 

@@ -4,11 +4,13 @@
 
 Three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
 torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
-Poisson; in bursts. Everything is tuned, and every agent trained and chosen, on the first days;
-figures are of later days, in windows of a minute that all players share, with 95 % intervals of paired differences over
-windows, of the rule that looks ahead and answers by default against each. For quality at equal cost, and cost at equal
-quality, all are chosen, or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of
-hindsight, which knows the requests (see ``evaluation.hindsight``; batches take as long as expected there and here).
+Poisson; in bursts; those of an hour of a language model of Azure's that writes code, on servers of one core. Everything
+is tuned, and every agent trained and chosen, on the first days, or the first half; figures are of what comes later, in
+windows of a minute that all players share, with 95 % intervals of paired differences over windows, of the rule that
+looks ahead and answers by default against each. For quality at equal cost, and cost at equal quality, all are chosen,
+or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of hindsight, which knows
+the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). A load is three parts,
+each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost (``azure-frontier``).
 """
 
 import argparse
@@ -43,14 +45,17 @@ from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 
 ENVIRONMENTS, TEST_SEED = 512, 2_027
 GOAL_QUALITY = 0.9
+SHARE = 0.6  # of the requests that are the first user's
 WINDOWS, CHOOSING = 32, 64  # of test days, and of training days that choose: a dozen choose a poor static
-CORES, SLA = 4, 750
+CORES, FEW_CORES, SLA = 4, 1, 750
 ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # torchvision's first weights
-OWN = "look ahead"
+OWN, STATIC = "look ahead", "best static"
 DAY = int(DAY_SECONDS)
-LOADS = ("twitter", "poisson", "bursty")
-PARTS = LOADS
+LOADS = ("twitter", "poisson", "bursty", "azure")
+PLAYED = ("", "-ppo", "-frontier")  # of a load
+PARTS = tuple(f"{load}{part}" for load in LOADS for part in PLAYED)
 RECORDED_STEPS = 250_000
+SERVED = "ppo"  # what trainings try where no algorithm is named
 Row = dict[str, Any]
 
 
@@ -74,17 +79,17 @@ class Load(NamedTuple):
     test: Recorded
 
 
-def serving(data: Path) -> tuple[Layout, NDArray[np.float64]]:
+def serving(data: Path, cores: int = CORES) -> tuple[Layout, NDArray[np.float64]]:
     """The workload, and the seconds of its batches, [1, V, K]."""
     with (data / "infadapter" / "capacity_result_Feb_21.csv").open() as file:
-        measured = [row for row in csv.DictReader(file) if int(row["CPU"]) == CORES and int(row["SLA"]) == SLA]
+        measured = [row for row in csv.DictReader(file) if int(row["CPU"]) == cores and int(row["SLA"]) == SLA]
     capacity = {f"resnet{row['ARCH']}": float(row["saturation_tp"]) for row in measured}
     spec = {
         "name": "serving",
         "kind": "inference",
         "variants": [{"name": name, "accuracy": accuracy} for name, accuracy in ACCURACY.items()],
         "servers": [
-            {"name": "cpu", "minimum": 1, "maximum": 3, "cores": CORES, "price_per_hour": 1, "startup_seconds": 5}
+            {"name": "cpu", "minimum": 1, "maximum": 3, "cores": cores, "price_per_hour": 1, "startup_seconds": 5}
         ],
         "users": [
             {"name": "quick", "weight": 2, "quality": {"full_until": 0.15, "zero_at": 0.75}},
@@ -106,6 +111,13 @@ def twitter(data: Path) -> NDArray[np.int64]:
         return np.array(file.read().split(), float).astype(np.int64)
 
 
+def azure(data: Path) -> NDArray[np.float64]:
+    """When requests of an hour came, seconds since the first."""
+    with (data / "azure-llm-2023" / "AzureLLMInferenceTrace_code.csv").open() as file:
+        times = np.array([row["TIMESTAMP"] for row in csv.DictReader(file)], "datetime64[ns]")
+    return (times - times[0]) / np.timedelta64(1, "s")
+
+
 def planted(kind: str, seconds: int, seed: int) -> NDArray[np.int64]:
     """Requests in each second: Poisson of 60 a second, or of 30 with bursts of 20 s at 140, every 100 s on average."""
     random, mean = np.random.default_rng(seed), np.full(seconds, 60.0)
@@ -119,11 +131,33 @@ def planted(kind: str, seconds: int, seed: int) -> NDArray[np.int64]:
 
 def load(counts: NDArray[np.int64], ends: tuple[int, int], window: float, seed: int) -> Load:
     """Training and test: stretches of seconds that end there; two of five requests are the second user's."""
-    shared = np.random.default_rng(seed).binomial(counts, 0.6)
+    shared = np.random.default_rng(seed).binomial(counts, SHARE)
     users, begins = (shared, counts - shared), (0, ends[0])
     return Load(
         *(Recorded.of_counts([own[a:b] for own in users], window, seed) for a, b in zip(begins, ends, strict=True))
     )
+
+
+def halves(times: NDArray[np.float64], window: float, seed: int) -> Load:
+    """Training and test: the halves of a log of requests, each at its very instant; users as in ``load``."""
+    first, middle = np.random.default_rng(seed).random(len(times)) < SHARE, times[-1] / 2
+    parts = [(times >= begin) & (times < begin + middle) for begin in (0.0, middle)]
+    return Load(
+        *(
+            Recorded([times[part & own] - begin for own in (first, ~first)], 0.0, middle - window)
+            for part, begin in zip(parts, (0.0, middle), strict=True)
+        )
+    )
+
+
+def met(name: str, data: Path, window: float) -> Load:
+    """A load by its name, in windows of so many seconds."""
+    if name == "azure":
+        return halves(azure(data), window, 4)
+    if name == "twitter":
+        return load(twitter(data), (2 * DAY, 4 * DAY), window, 1)
+    seed = {"poisson": 2, "bursty": 3}[name]
+    return load(planted(name, 12_000, seed), (6_000, 12_000), window, seed)
 
 
 def believed(layout: Layout, seconds: NDArray[np.float64], log: Recorded) -> ServiceModel:
@@ -149,39 +183,62 @@ def _series(times: NDArray[np.float64], seconds: float) -> Series:
     return Series(counts / seconds, begins, seconds, len(counts) * seconds >= DAY)
 
 
-def on_loads(data: Path, seeds: int, steps: int, wanted: Sequence[str] = LOADS) -> list[Row]:
-    """Players on test windows: return, quality, cost; each against the look ahead, which serves by default."""
-    layout, seconds = serving(data)
-    window = layout.spec.episode_seconds
-    days = twitter(data)
-    loads = {
-        "twitter": load(days, (2 * DAY, 4 * DAY), window, 1),
-        "poisson": load(planted("poisson", 12_000, 2), (6_000, 12_000), window, 2),
-        "bursty": load(planted("bursty", 12_000, 3), (6_000, 12_000), window, 3),
-    }
-    rows: list[Row] = []
-    for name, parts in ((name, loads[name]) for name in wanted):
-        model = believed(layout, seconds, parts.train)
-        peers = {peer: _tried(layout, model, parts.train, found) for peer, found in families(layout, seconds)}
-        players = {peer: found[_best(found, layout.spec.weights.cost)].policy for peer, found in peers.items()}
-        players[OWN] = BASELINES[0]
-        agents = []
-        for seed in range(seeds):
-            world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), parts.train)
-            agents.append(trained(world, "ppo", steps, seed, ()))
-        if agents:
-            tried = _tried(layout, model, parts.train, agents)
-            players["ppo"] = tried[_best(tried, layout.spec.weights.cost)].policy
-        rows += compared_on(name, layout, model, parts.test, players, len(agents))
-        rows += frontier_on(name, layout, model, parts.test, peers)
-    return rows
-
-
 class Tried(NamedTuple):
     """A policy, and the terms that it had on the windows that choose, [T]."""
 
     policy: Policy
     terms: NDArray[np.float64]
+
+
+class Players(NamedTuple):
+    """Who plays a load, with its workload.
+
+    Attributes:
+        peers: every peer with all that may be tuned of it, as tried on training windows.
+        tuned: the best of each.
+    """
+
+    layout: Layout
+    model: ServiceModel
+    load: Load
+    peers: Mapping[str, Sequence[Tried]]
+    tuned: Mapping[str, Policy]
+
+
+def players(name: str, data: Path, wanted: Sequence[str] = ()) -> Players:
+    """Those of a load; ``wanted``: these peers alone."""
+    layout, seconds = serving(data, FEW_CORES if name == "azure" else CORES)
+    parts = met(name, data, layout.spec.episode_seconds)
+    model, known = believed(layout, seconds, parts.train), families(layout, seconds)
+    peers = {peer: _tried(layout, model, parts.train, all_) for peer, all_ in known if not wanted or peer in wanted}
+    tuned = {peer: tried[_best(tried, layout.spec.weights.cost)].policy for peer, tried in peers.items()}
+    return Players(layout, model, parts, peers, tuned)
+
+
+def on_load(name: str, data: Path, seeds: int, steps: int, played: Sequence[str] = PLAYED) -> list[Row]:
+    """Players on test windows: return, quality, cost; each against the look ahead, which serves by default."""
+    rows: list[Row] = []
+    for part in played:
+        known = players(name, data, (STATIC,) if part == "-ppo" else ())
+        if part == "-frontier":
+            rows += frontier_on(name, known)
+            continue
+        tuned = {**known.tuned, OWN: BASELINES[0]}
+        if part == "-ppo":
+            tuned[SERVED] = learned(known, seeds, steps)
+        rows += compared_on(name, known, tuned, seeds if part == "-ppo" else 0)
+    return rows
+
+
+def learned(known: Players, seeds: int, steps: int) -> Policy:
+    """The best of several trainings on training windows, by these."""
+    layout, model, log = known.layout, known.model, known.load.train
+    agents = []
+    for seed in range(seeds):
+        world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), log)
+        agents.append(trained(world, SERVED, steps, seed, ()))
+    tried = _tried(layout, model, log, agents)
+    return tried[_best(tried, layout.spec.weights.cost)].policy
 
 
 def _world(layout: Layout, model: ServiceModel, log: Recorded, windows: int = WINDOWS) -> InferenceWorld:
@@ -201,41 +258,39 @@ def _best(tried: Sequence[Tried], price: float) -> int:
     return int(np.argmin(quality + price * cost + InferenceWeights().switching * switching))
 
 
-def compared_on(
-    name: str, layout: Layout, model: ServiceModel, log: Recorded, players: Mapping[str, Policy], agents: int
-) -> list[Row]:
+def compared_on(name: str, known: Players, tuned: Mapping[str, Policy], agents: int) -> list[Row]:
     """Returns, quality and cost of each player, and by how much the look ahead is ahead of it."""
-    scores: dict[str, Scores] = {}
-    for player, policy in players.items():
-        scores[player] = play(_world(layout, model, log), Level.SEEDS, TEST_SEED, Bare(policy))
-    bounds = bounds_on(layout, model, log)
-    static, own = scores["best static"], scores[OWN]
-    headroom = mean_interval(bounds - static.returns)
-    rows = [_row(f"{name}: headroom of hindsight over the best static, return", headroom["mean"], "")]
-    for player, score in scores.items():
-        paired = mean_interval(own.returns.astype(np.float64) - score.returns)
-        quality, dropped, delay, _, cost = score.outcomes.mean(axis=0)[: len(OUTCOMES)]
-        told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
-        ahead = f"{OWN} ahead by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
-        rows.append(
-            _row(f"{name}: {player} ({players[player].name}; {told}; {ahead})", float(score.returns.mean()), "")
-        )
-    for player, score in ((one, scores[one]) for one in (OWN, "ppo") if one in scores):
-        won = float((score.returns - static.returns).mean()) / max(headroom["mean"], 1e-12)
-        goal = f"≥ 50 %: {'met' if won >= 0.5 else 'missed'}"
-        said = f" (best of {agents} on training days)" if player == "ppo" else ""
-        rows.append(_row(f"{name}: share of the headroom that {player} wins{said}", won, goal))
-    return _shown(rows)
+    layout, model, log = known.layout, known.model, known.load.test
+    scores = {
+        player: play(_world(layout, model, log), Level.SEEDS, TEST_SEED, Bare(policy))
+        for player, policy in tuned.items()
+    }
+    static, own = scores[STATIC], scores[OWN]
+    headroom = mean_interval(bounds_on(layout, model, log) - static.returns)["mean"]
+    judged, told = (OWN, list(scores)) if not agents else (SERVED, [SERVED])
+    rows = [] if agents else [_row(f"{name}: headroom of hindsight over the best static, return", headroom, "")]
+    rows += [_told(name, player, tuned[player], scores[player], own) for player in told]
+    won = float((scores[judged].returns - static.returns).mean()) / max(headroom, 1e-12)
+    said = f" (best of {agents} on training days)" if agents else ""
+    goal = f"≥ 50 %: {'met' if won >= 0.5 else 'missed'}"
+    return _shown([*rows, _row(f"{name}: share of the headroom that {judged} wins{said}", won, goal)])
 
 
-def frontier_on(
-    name: str, layout: Layout, model: ServiceModel, log: Recorded, peers: Mapping[str, Sequence[Tried]]
-) -> list[Row]:
+def _told(name: str, player: str, policy: Policy, score: Scores, own: Scores) -> Row:
+    paired = mean_interval(own.returns.astype(np.float64) - score.returns)
+    quality, dropped, delay, _, cost = score.outcomes.mean(axis=0)[: len(OUTCOMES)]
+    told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
+    ahead = f"{OWN} ahead by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
+    return _row(f"{name}: {player} ({policy.name}; {told}; {ahead})", float(score.returns.mean()), "")
+
+
+def frontier_on(name: str, known: Players) -> list[Row]:
     """Quality at equal cost and cost at equal quality, where cost weighs more and less."""
+    layout, model, log = known.layout, known.model, known.load.test
     own = [_point(_priced(layout, price), model, log, BASELINES[0]) for price in PRICES]
     others = {
         peer: [_point(layout, model, log, tried[at].policy) for at in sorted({_best(tried, one) for one in PRICES})]
-        for peer, tried in peers.items()
+        for peer, tried in known.peers.items()
     }
     return _shown([{**row, "name": f"{name}: {row['name']}"} for row in compared(OWN, own, others)])
 
@@ -272,7 +327,11 @@ def bounds_on(layout: Layout, model: ServiceModel, log: Recorded) -> NDArray[np.
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """A short run: two seeds of ``RECORDED_STEPS`` each."""
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    return on_loads(data, 2, RECORDED_STEPS, parts)
+    rows: list[Row] = []
+    for name in LOADS:
+        played = [part for part in PLAYED if f"{name}{part}" in parts]
+        rows += on_load(name, data, 2, RECORDED_STEPS, played)
+    return rows
 
 
 def main() -> None:
@@ -286,7 +345,8 @@ def main() -> None:
 
     begin = time.perf_counter()
     data = Path(os.environ.get("STEWARD_DATA", "../shared/data"))
-    show("inference_agents", on_loads(data, wanted.seeds, wanted.steps, wanted.loads))
+    for name in wanted.loads:
+        show(f"inference_agents, {name}", on_load(name, data, wanted.seeds, wanted.steps))
     print(f"{time.perf_counter() - begin:.0f} s")
 
 

@@ -4,11 +4,11 @@ Fixed variants, batch sizes and servers, and the horizontal autoscaler, are the 
 """
 
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.demo.serving.infadapter import Allocation
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.heuristics import (
     AllOn,
@@ -67,11 +67,9 @@ class AdaptiveBatch:
 
 
 class InfAdapter:
-    """InfAdapter's choice per control interval (Salmani et al., EuroMLSys 2023, eq. 1), on servers of one class.
+    """InfAdapter's choice per control interval (see ``Allocation``), on servers of one class.
 
-    Servers per variant that maximise Σ share · accuracy − α · servers/maximum, with capacity for the forecast rate,
-    the most accurate variants taking as much of it as they can; where none suffices, the most capacity. Requests go to
-    variants by their shares, the oldest first, in the largest batch that waits.
+    Requests go to variants by their shares, the oldest first, in the largest batch that waits.
 
     Args:
         layout: of the workload.
@@ -83,12 +81,8 @@ class InfAdapter:
     def __init__(self, layout: Layout, seconds: NDArray[np.float64], alpha: float, margin: float) -> None:
         self.layout, self.margin, self.name = layout, margin, f"infadapter_{alpha:g}_{margin:g}"
         capacity = (layout.batches / seconds[0]).max(axis=1)  # requests per second of a server, [V]
-        most = int(layout.maximum[0])
-        split = [
-            n for n in product(range(most + 1), repeat=len(capacity)) if layout.minimum[0] <= sum(n) <= most and sum(n)
-        ]
-        self.split = np.array(split)
-        self.capacity, self.alpha = self.split * capacity, alpha
+        servers = int(layout.minimum[0]), int(layout.maximum[0])
+        self.rule = Allocation(layout.quality.accuracy, capacity, servers, alpha)
         self.share: NDArray[np.float64] = np.zeros(0)
 
     def begin(self, seed: int) -> None:
@@ -121,17 +115,8 @@ class InfAdapter:
     def _choose(self, state: State, rows: NDArray[np.int64]) -> None:
         if not len(rows):
             return
-        rate = np.maximum(state.rate[rows].sum(axis=1) * self.margin, 1e-9)[:, None]
-        left, share = np.ones((len(rows), len(self.split))), np.zeros((len(rows), *self.split.shape))
-        for variant in np.argsort(-self.layout.quality.accuracy):
-            share[:, :, variant] = np.minimum(left, self.capacity[:, variant] / rate)
-            left -= share[:, :, variant]
-        worth = share @ self.layout.quality.accuracy - self.alpha * self.split.sum(axis=1) / self.layout.maximum[0]
-        chosen = np.where(left > 1e-9, -1e3 * left, worth).argmax(axis=1)
-        picked = share[np.arange(len(rows)), chosen]
-        self.share[rows] = picked / picked.sum(axis=1, keepdims=True)
-        self.used[rows] = 0.0
-        self.servers[rows] = self.split[chosen].sum(axis=1)
+        chosen = self.rule.chosen(state.rate[rows].sum(axis=1) * self.margin)
+        self.share[rows], self.servers[rows], self.used[rows] = chosen.share, chosen.servers.sum(axis=1), 0.0
 
 
 class _Wanted:

@@ -11,7 +11,8 @@ from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
 from app.policies.functions import ACTIVATIONS, dueling, gated, linear, tanh
 
-CORE = "core."
+CORE, PARTS = "core.", ("weight", "bias")
+Layer = tuple[Any, Any]
 GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
 
 
@@ -49,7 +50,7 @@ class NetworkPolicy:
         """
         heads = ["advantage", "value"] if config["dueling"] else ["advantage"]
         layers = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
-        names = [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
+        names = [f"{layer}.{part}" for layer in layers for part in PARTS]
         names += [f"{CORE}{name}" for name in GATES] if config.get("recurrent") else []
         missing = [name for name in names if name not in arrays]
         if missing:
@@ -60,6 +61,18 @@ class NetworkPolicy:
     def units(self) -> int:
         """How many numbers H it remembers of a run; 0: it remembers nothing."""
         return int(self.config.get("recurrent") or 0)
+
+    @cached_property
+    def _layers(self) -> tuple[Any, list[Layer], Layer]:
+        """Activation, trunk, and head; the value of a dueling head is the last of its outputs, for one product."""
+        activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
+        trunk = [self._layer(f"trunk.{i}") for i in range(len(self.config["layers"]))]
+        names = ["advantage", "value"] if self.config["dueling"] else ["advantage"]
+        weight, bias = (np.concatenate([self.arrays[f"{name}.{part}"] for name in names]) for part in PARTS)
+        return activation, trunk, (weight, bias)
+
+    def _layer(self, name: str) -> Layer:
+        return self.arrays[f"{name}.weight"], self.arrays[f"{name}.bias"]
 
     @cached_property
     def _core(self) -> Arrays:
@@ -79,12 +92,12 @@ class NetworkPolicy:
         """
         observation = observation.astype(np.float32, copy=False)
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
-        activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
-        for i in range(len(self.config["layers"])):
-            hidden = activation(linear(hidden, self.arrays[f"trunk.{i}.weight"], self.arrays[f"trunk.{i}.bias"]))
-        q = linear(hidden, self.arrays["advantage.weight"], self.arrays["advantage.bias"])
+        activation, trunk, head = self._layers
+        for weight, bias in trunk:
+            hidden = activation(linear(hidden, weight, bias))
+        q = linear(hidden, *head)
         if self.config["dueling"]:
-            q = dueling(linear(hidden, self.arrays["value.weight"], self.arrays["value.bias"]), q, mask)
+            q = dueling(q[:, -1:], q[:, :-1], mask)
         if self.config["advice"]:
             start, stop = self.config["advice"]
             q = q + observation[:, start:stop]

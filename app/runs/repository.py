@@ -60,10 +60,10 @@ _APPEND_DRIFTING = _APPEND_ALL.format(
     drifts = COALESCE(CAST(NULLIF(input.drift, 'null') ->> 1 AS integer), runs.drifts)"""
 )
 _ADVANCE_EACH = """
-UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?
+UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}
 WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
-_DRIFT_EACH = "UPDATE runs SET drift = ?, drifts = ? WHERE id = ?"
+_ADVANCE_CALM, _ADVANCE_DRIFTING = (_ADVANCE_EACH.format(drift=part) for part in ("", ", drift = ?, drifts = ?"))
 _INSERT_EACH = """
 INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
@@ -91,12 +91,15 @@ def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime)
 
 
 def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    moves = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries]
-    if connection.exec_driver_sql(_ADVANCE_EACH, moves).rowcount != len(entries):
-        raise OutrunError
-    drifts = [(str(e.drift[0], "utf-8"), e.drift[1], e.run) for e in entries if e.drift is not None]
-    if drifts:
-        connection.exec_driver_sql(_DRIFT_EACH, drifts)
+    calm = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries if e.drift is None]
+    drifting = [
+        (str(e.state, "utf-8"), str(e.drift[0], "utf-8"), e.drift[1], e.run, e.iteration)
+        for e in entries
+        if e.drift is not None
+    ]
+    for statement, moves in ((_ADVANCE_CALM, calm), (_ADVANCE_DRIFTING, drifting)):
+        if moves and connection.exec_driver_sql(statement, moves).rowcount != len(moves):
+            raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     rows = [
         (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), moment)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.database.engine import Database
@@ -25,10 +27,12 @@ from tests.servers import StewardServer, wait_until
 Start = Callable[..., StewardServer]
 QUICK = {"heartbeat_seconds": "0.3", "sweep_seconds": "0.3", "requeue_seconds": "2", "policy_poll_seconds": "0.1"}
 WINDOW_SECONDS = 5.0
-UNANSWERED: dict[str, Any] = {  # changes cost more than answers are worth, which the heuristic doesn't heed
+BELIEVED, TRUE_SECONDS = 20.0, 60.0
+UNANSWERED: dict[
+    str, Any
+] = {  # answers come too late, which the domain model doesn't know: more servers are for nothing
     **SPEC,
-    "servers": [{**SPEC["servers"][0], "minimum": 0}],
-    "weights": {"quality": 0.01, "cost": 0, "fairness": 0, "switching": 20},
+    "weights": {"quality": 1, "cost": 0.5, "fairness": 0, "switching": 0},
 }
 
 
@@ -37,7 +41,7 @@ class Service:
 
     def __init__(self, run: str) -> None:
         self.run, self.now, self.number = run, 0.0, 0
-        self.busy: dict[str, float] = {}
+        self.busy: dict[str, dict[str, Any]] = {}
         self.answered: list[tuple[str, int | None]] = []
 
     def report(self, caller: Connection) -> None:
@@ -45,25 +49,26 @@ class Service:
         time.sleep(0.05)
         self.now += 10.0
         arrived = [{"user": user, "at": self.now - 10 + i} for i in range(10) for user in ("shop", "archive")]
-        ended: list[dict[str, Any]] = [
-            {"server": server, "at": at} for server, at in sorted(self.busy.items(), key=lambda one: one[1])
-        ]
+        ended = sorted(self.busy.values(), key=lambda one: float(one["at"]))
         finished = [one for one in ended if one["at"] <= self.now]
         report = {"at": self.now, "arrived": arrived, "finished": finished}
         status, decision = caller.call("PUT", f"/runs/{self.run}/iterations/{self.number}", report)
         assert status == 201, decision
         self.number += 1
-        self.busy = {server: at for server, at in self.busy.items() if at > self.now}
-        self.busy |= {start["server"]: self.now + start["expected_seconds"] for start in decision["start"]}
+        self.busy = {one["server"]: one for one in ended if one["at"] > self.now}
+        for start in decision["start"]:
+            told = {"variant": start["variant"], "batch": len(start["requests"]), "seconds": TRUE_SECONDS}
+            self.busy[start["server"]] = {"server": start["server"], "at": self.now + TRUE_SECONDS, **told}
         self.answered.append((decision["source"], decision["agent"]))
 
 
 def modelled(server: StewardServer) -> None:
-    """A domain model, as workers publish it."""
+    """A domain model, as workers publish it: batches take seconds, not a minute."""
     database = Database(server.database_url)
     with database.session() as session:
         workload = workloads.require(session, "default", "vision")
-        table = model(Layout(InferenceSpec.model_validate(UNANSWERED))).to_bytes()
+        quick = model(Layout(InferenceSpec.model_validate(UNANSWERED)))
+        table = replace(quick, log_seconds=quick.log_seconds + np.log(BELIEVED)).to_bytes()
         domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, table)
     database.dispose()
 

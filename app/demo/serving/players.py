@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from app.demo.api import Steward
+from app.demo.serving.infadapter import Allocation
 from app.demo.serving.load import Request
 from app.demo.serving.workload import SERVERS
 
@@ -99,11 +100,10 @@ class Static(Queued):
 
 
 class InfAdapter(Queued):
-    """Per interval, the networks on the servers that answer most accurately among those that suffice.
+    """InfAdapter's rule (see ``Allocation``): per interval, how many servers read with each network.
 
-    Σ share · accuracy subject to capacity ≥ forecast (Salmani et al., EuroMLSys 2023); its costs of cores and of
-    loading are the same for all choices here: all servers are on, and all networks in memory. Where nothing suffices,
-    the highest capacity. The forecast is a moving average with a margin.
+    Its costs of cores are the same for all choices here, for all servers are on. The forecast is a moving average with
+    a margin.
 
     Args:
         accuracy: of each network.
@@ -124,7 +124,9 @@ class InfAdapter(Queued):
         interval: float,
     ) -> None:
         super().__init__(worthless, batch)
-        self.accuracy, self.capacity, self.interval = accuracy, capacity, interval
+        self.names, self.interval = sorted(accuracy, key=lambda name: -accuracy[name]), interval
+        known = [[table[name] for name in self.names] for table in (accuracy, capacity)]
+        self.rule = Allocation(known[0], known[1], (SERVERS, SERVERS), 0.0)
         self.ends, self.count, self.forecast = interval, 0, usual
         self.on = self.chosen()
 
@@ -138,14 +140,9 @@ class InfAdapter(Queued):
             self.on = self.chosen()
 
     def chosen(self) -> tuple[str, ...]:
-        """The best networks for the servers."""
-        return max(itertools.product(self.accuracy, repeat=SERVERS), key=self.worth)
-
-    def worth(self, on: tuple[str, ...]) -> tuple[float, float]:
-        """What a choice is worth: first, whether it suffices (or how much it serves), then the objective."""
-        served = sum(self.capacity[name] for name in on)
-        share = sum(self.capacity[name] * self.accuracy[name] for name in on) / served
-        return min(served, MARGIN * self.forecast), share
+        """What each server reads with, the most accurate network first."""
+        [servers] = self.rule.chosen([MARGIN * self.forecast]).servers.tolist()
+        return tuple(name for name, count in zip(self.names, servers, strict=True) for _ in range(count))
 
     def variant(self, server: int) -> str:
         """What was chosen for it."""

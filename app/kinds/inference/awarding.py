@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Policy, Situation, View
 from app.kinds.inference.acting import asked
-from app.kinds.inference.heuristics import ages_of, seconds_of
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.observation import mask, observe
 from app.kinds.inference.per_user import PRICES, Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import slope
+from app.kinds.inference.starts import ages_of, seconds_of
 from app.kinds.inference.state import CONTROL, State
 
 Floats = NDArray[np.float64]

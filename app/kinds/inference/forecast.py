@@ -38,6 +38,18 @@ UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0, 0.0, 0.0, HOUR, 
 """Such numbers where too little is known to fit any."""
 
 
+def going_on(variation: ArrayLike) -> Floats:
+    """Such numbers of U users whose rates of late go on, whatever is usual, [U, 17].
+
+    Args:
+        variation: squared coefficient of variation about them, [U].
+    """
+    told = np.asarray(variation, np.float64)
+    numbers = np.tile(UNKNOWN, (len(told), 1))
+    numbers[:, WEIGHT], numbers[:, VARIATION], numbers[:, CAME] = 1.0, told, spread(told)
+    return numbers
+
+
 class Forecast(NamedTuple):
     """Requests per second, and the bounds of a 90 % interval of what a control interval will have; broadcast."""
 

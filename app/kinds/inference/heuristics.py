@@ -1,27 +1,27 @@
 """The classic policies of kind ``inference``: what is started on a free server, and how many servers are on.
 
-A policy is a *dispatcher* and a *scaler*. Dispatchers score every start by what they expect of it: delays of requests
-whose ages are known only at both ends of a queue are taken evenly in between.
+A policy is a *dispatcher* and a *scaler*. Dispatchers score every start by what they expect of it, see ``starts``; the
+one that looks ahead stands in ``lookahead``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.scaling import ExpectedReturn
-from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.starts import best, expected, seconds_of
+from app.kinds.inference.state import State
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities are taken
-HORIZON = 0.05  # short: the choice is made anew before much of what it foresees has come
 BUSY_SHARE = 0.7  # of the time, that autoscalers aim at
 
 
@@ -56,7 +56,8 @@ class Composed:
         """See ``Policy``."""
         projector, state, view, _ = situation
         action = self.dispatcher.start(projector, state, view.mask)
-        rows = np.flatnonzero(state.asked == CONTROL)
+        turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only where control is asked for
+        rows = np.flatnonzero(turns)
         if len(rows):
             controlled = State(*(part[rows] for part in state))
             action[rows] = scaled(projector.layout, controlled, self.scaler, projector.of_runs(rows), view.mask[rows])
@@ -73,62 +74,6 @@ def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, l
             step = layout.scaling(server, on=on)
             action = np.where(needed & legal[:, step], step, action)
     return action
-
-
-class Expected(NamedTuple):
-    """What starting each (user, variant, batch size) on the server that is asked for would give.
-
-    Attributes:
-        seconds: until it ends, switching included, [B, V, K].
-        size: requests in it, [B, U, K].
-        quality: sum over its requests of weight · quality, [B, U, V, K].
-    """
-
-    seconds: Floats
-    size: Integers
-    quality: Floats
-
-
-def expected(projector: Projector, state: State) -> Expected:
-    """See ``Expected``; the projector has a domain model."""
-    layout = projector.layout
-    seconds = seconds_of(projector, state)
-    size = np.minimum(layout.batches, state.waiting[:, :, None])
-    ages = ages_of(state, np.zeros_like(size), size)  # [B, U, K, P]
-    delay = ages[:, :, None] + seconds[:, None, :, :, None]  # [B, U, V, K, P]
-    users = np.arange(len(layout.users))[:, None, None, None]
-    kept = layout.quality.by_delay(users, delay).mean(axis=-1)
-    worth = layout.quality.weight[:, None] * layout.quality.accuracy  # [U, V]
-    return Expected(seconds, size, worth[:, :, None] * kept * size[:, :, None])
-
-
-def seconds_of(projector: Projector, state: State) -> Floats:
-    """Seconds of a batch of each variant and size on the server that is asked for, switching included, [B, V, K]."""
-    server = np.maximum(state.asked, 0)
-    if projector.seconds is None:
-        raise ValueError("without a domain model nothing is known of how long batches take")
-    other = state.loaded[:, None] != np.arange(len(projector.layout.variants))
-    switching = np.where(other, projector.layout.switch[server][:, None], 0.0)
-    each = projector.seconds if projector.seconds.ndim == 4 else projector.seconds[None]
-    rows = np.arange(len(server)) if len(each) > 1 else 0
-    seconds: Floats = each[rows, server] + switching[:, :, None]
-    return seconds
-
-
-def ages_of(state: State, first: Integers, count: Integers) -> Floats:
-    """How long ``count`` requests from the ``first`` on have waited: [B, U, K], at P points of them [B, U, K, P]."""
-    position = first[..., None] + POINTS * np.maximum(count - 1, 0)[..., None]
-    share = position / np.maximum(state.waiting - 1, 1)[:, :, None, None]
-    ages: Floats = state.oldest[:, :, None, None] + share * (state.newest - state.oldest)[:, :, None, None]
-    return ages
-
-
-def best(projector: Projector, score: Floats, legal: NDArray[np.bool_]) -> Integers:
-    """The legal start of the highest score [B, U, V, K], or waiting where there is none, [B]."""
-    starts = slice(1, 1 + projector.layout.dispatches)
-    scores = np.where(legal[:, starts], score.reshape(len(score), -1), -np.inf)
-    top = scores.argmax(axis=1)
-    return np.where(scores[np.arange(len(scores)), top] > -np.inf, top + 1, WAIT).astype(np.int64)
 
 
 class FirstComeFirstServed:
@@ -192,74 +137,6 @@ class QualityRate:
         """See ``Dispatcher``."""
         each = expected(projector, state)
         return best(projector, each.quality / each.seconds[:, None], legal)
-
-
-class Lookahead:
-    """Receding horizon: the variant and batch size that would be best if held for a while, chosen anew at each start.
-
-    Were they held, the queues would drain at their rate against arrivals at the present one; requests that wait then
-    wait for those before them, and new ones for what waits when they come. The user served is the one whose requests
-    lose most by one more batch.
-
-    Args:
-        horizon: for how long arrivals are counted, in units of the mean time until an answer is worth nothing.
-    """
-
-    name = "lookahead"
-
-    def __init__(self, horizon: float = HORIZON) -> None:
-        self.horizon = horizon
-
-    def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """See ``Dispatcher``."""
-        layout = projector.layout
-        each = expected(projector, state)
-        held = _held(projector, state, each, self.horizon)
-        mode = held.reshape(len(held), -1).argmax(axis=1)
-        variant, largest = np.unravel_index(mode, held.shape[1:])
-        fitting = np.searchsorted(layout.batches, state.waiting)  # the size that takes all of a user's, [B, U]
-        size = np.minimum(fitting, largest[:, None])
-        urgent = _urgency(projector, state, each, variant, size)
-        chosen = (np.arange(layout.shape[1])[:, None] == variant[:, None, None, None]) & (
-            np.arange(layout.shape[2]) == size[:, :, None, None]
-        )
-        return best(projector, np.where(chosen, urgent[:, :, None, None], -np.inf), legal)
-
-
-def _held(projector: Projector, state: State, each: Expected, horizon: float) -> Floats:
-    """Σ weight · quality of what waits and comes within the horizon, if a variant and size were held, [B, V, K]."""
-    layout, quality = projector.layout, projector.layout.quality
-    servers = np.maximum((state.idle + state.busy).sum(axis=1), 1)[:, None, None]
-    rate = servers * layout.batches / each.seconds  # requests per second, [B, V, K]
-    waiting, arriving = state.waiting.sum(axis=1)[:, None, None], state.rate.sum(axis=1)[:, None, None]
-    span = horizon * quality.zero_at.mean()
-    queue = np.maximum(waiting[..., None] + (arriving - rate)[..., None] * span * POINTS, 0)
-    coming = queue / rate[..., None] + each.seconds[..., None]  # delays of what comes, [B, V, K, P]
-    ages = ages_of(state, np.zeros_like(state.waiting)[:, :, None], state.waiting[:, :, None])[:, :, 0]  # [B, U, P]
-    before = (waiting / rate)[..., None] * POINTS + each.seconds[..., None]  # [B, V, K, P]
-    users = np.arange(len(layout.users))[:, None, None, None]
-    kept_waiting = quality.by_delay(users, ages[:, :, None, None] + before[:, None]).mean(axis=-1)
-    kept_coming = quality.by_delay(users, coming[:, None]).mean(axis=-1)  # [B, U, V, K]
-    count_waiting, count_coming = (quality.weight * n for n in (state.waiting, state.rate * span))
-    total = count_waiting[:, :, None, None] * kept_waiting + count_coming[:, :, None, None] * kept_coming
-    held: Floats = quality.accuracy[:, None] * total.sum(axis=1)
-    return held
-
-
-def _urgency(projector: Projector, state: State, each: Expected, variant: Integers, size: Integers) -> Floats:
-    """Σ weight · quality that each user's batch loses if it is started one batch later, per second of it, [B, U]."""
-    rows, users = np.arange(len(variant))[:, None], np.arange(len(projector.layout.users))
-    seconds = each.seconds[rows, variant[:, None], size]  # [B, U]
-    count = each.size[rows, users, size]
-    ages = ages_of(state, np.zeros_like(count)[:, :, None], count[:, :, None])[:, :, 0]
-    now = ages + seconds[..., None]
-    quality = projector.layout.quality
-    lost = (
-        quality.by_delay(users[:, None], now)
-        - quality.by_delay(users[:, None], now + seconds.max(axis=1)[:, None, None])
-    ).mean(axis=-1)
-    oldest = 1e-6 * (ages[..., 0] + 1e-9) / quality.zero_at  # where nothing is lost yet
-    return np.where(state.waiting > 0, quality.weight * count * (lost + oldest) / seconds, -np.inf)
 
 
 class AllOn:

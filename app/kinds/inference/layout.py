@@ -110,12 +110,11 @@ class Layout:
 
     @cached_property
     def told(self) -> NDArray[np.float32]:
-        """The last entries, by what is asked for from ``CONTROL`` on and what is loaded from ``NOTHING_LOADED`` on,
-        [1 + C, 1 + V, 1 + C + V].
+        """The last entries, by what is asked for and what is loaded, [C + 1, V + 1, 1 + C + V]: ``CONTROL`` and
+        ``NOTHING_LOADED``, which are −1, have the last place.
         """
         asked, loaded = (
-            np.eye(1 + len(self.servers), dtype=np.float32),
-            np.eye(1 + len(self.variants), dtype=np.float32),
+            np.roll(np.eye(1 + len(names), dtype=np.float32), -1, axis=0) for names in (self.servers, self.variants)
         )
         shape = len(asked), len(loaded)
         wide = np.broadcast_to(asked[:, None], (*shape, len(asked)))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import View
 from app.kinds.inference.layout import WAIT
-from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
+from app.kinds.inference.state import CONTROL, State
 
 if TYPE_CHECKING:
     from app.kinds.inference.layout import Layout
@@ -24,16 +24,14 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     """Observations of order 1, [B, D], as ``Layout.entries`` names them."""
     users, known = len(layout.users), np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
     known *= layout.factors
-    waiting, rate = known[:, :users], known[:, 3 * users : 4 * users]
-    np.log1p(waiting, out=waiting)
-    np.log1p(rate, out=rate)
-    waiting /= layout.log_limit
-    rate /= layout.log_limit
+    counts = known[:, : 4 * users].reshape(-1, 4, users)[:, ::3]  # a view: waiting, and rate
+    np.log1p(counts, out=counts)
+    counts /= layout.log_limit
     np.minimum(known, layout.ceilings, out=known)
     last = known.shape[1]
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     seen_now[:, :last] = known
-    seen_now[:, last:] = layout.told[state.asked - CONTROL, state.loaded - NOTHING_LOADED]
+    seen_now[:, last:] = layout.told[state.asked, state.loaded]
     return seen_now
 
 
@@ -45,11 +43,12 @@ def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
     """
     legal = np.zeros((len(state.asked), layout.actions), np.bool_)
     legal[:, WAIT] = True
-    dispatching = (state.asked != CONTROL)[:, None]
     starts, turns = slice(1, 1 + layout.dispatches), slice(1 + layout.dispatches, None)
-    np.logical_and(state.waiting[:, layout.user_of] >= layout.needed, dispatching, out=legal[:, starts])
-    if not dispatching.all():
+    np.greater_equal(state.waiting.take(layout.user_of, axis=1), layout.needed, out=legal[:, starts])
+    controlled = state.asked == CONTROL
+    if np.count_nonzero(controlled):
         on = state.idle + state.busy + state.starting
         off = (on > layout.minimum) & (state.busy < on)
-        legal[:, turns] = np.stack([on < layout.maximum, off], axis=2).reshape(len(on), -1) & ~dispatching
+        legal[:, starts] &= ~controlled[:, None]
+        legal[:, turns] = np.stack([on < layout.maximum, off], axis=2).reshape(len(on), -1) & controlled[:, None]
     return legal

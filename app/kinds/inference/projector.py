@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.inference.forecast import CAME, UNKNOWN, VARIATION, WEIGHT, spread
+from app.kinds.inference.forecast import going_on
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.transitions import Transitions
@@ -54,9 +54,4 @@ class Projector(NamedTuple):
 
 
 def _ahead(model: ServiceModel) -> NDArray[np.float64]:
-    if len(model.forecast):
-        return np.asarray(model.forecast[:, 0], np.float64)
-    numbers = np.tile(UNKNOWN, (len(model.variation), 1))
-    numbers[:, WEIGHT], numbers[:, VARIATION] = 1.0, model.variation  # the rate of late goes on
-    numbers[:, CAME] = spread(model.variation)
-    return numbers
+    return np.asarray(model.forecast[:, 0], np.float64) if len(model.forecast) else going_on(model.variation)

@@ -62,6 +62,24 @@ class QualityTable:
         start, end, accuracy = self._numbers[user][0], self._numbers[user][1], self._accuracy[variant]
         return sum(accuracy * (1 - min(max((delay - start) / (end - start), 0.0), 1.0)) for delay in delays)
 
+    def means(self, user: int, ages: Sequence[float], seconds: Sequence[float]) -> list[float]:
+        """Mean quality of a batch's answers, were it started with each variant, [V].
+
+        Args:
+            user: its position.
+            ages: how long its requests have waited, seconds.
+            seconds: that it takes with each variant, [V].
+        """
+        if len(ages) >= FEW or self.exponential[user]:
+            delays = np.asarray(ages)[:, None] + np.asarray(seconds)
+            found: list[float] = (self.accuracy * self.by_delay(user, delays).mean(axis=0)).tolist()
+            return found
+        (start, end), means = self._numbers[user], []
+        for accuracy, own in zip(self._accuracy, seconds, strict=True):
+            late = sum([min(max((age + own - start) / (end - start), 0.0), 1.0) for age in ages])
+            means.append(accuracy * (1 - late / len(ages)))
+        return means
+
     @cached_property
     def _numbers(self) -> list[tuple[float, float]]:
         return list(zip(self.full_until.tolist(), self.zero_at.tolist(), strict=True))

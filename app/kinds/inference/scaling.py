@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from app.kinds.inference.forecast import CAME, EIGHTHS, TYPICAL, Recent, corrected
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
+from app.kinds.inference.quality import jain
 from app.kinds.inference.state import State
 
 Floats = NDArray[np.float64]
@@ -39,11 +40,15 @@ class ExpectedReturn:
         tried = candidates(layout, on)  # [B, M, C]
         arriving = self._arriving(projector, state)
         weights, spec = layout.spec.weights, layout.spec
-        lost = expected_loss(layout, projector.seconds, tried, arriving)
+        left = expected_quality(layout, projector.seconds, tried, arriving, fairness=weights.fairness > 0)
         price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
-        more = np.maximum(tried - on[:, None], 0)  # which are paid for while they start
-        cost = (tried + more * layout.startup / spec.control_seconds) @ price
-        best = (weights.quality * lost + weights.cost * cost).argmin(axis=1)
+        more = tried - on[:, None]
+        cost = (tried + np.maximum(more, 0) * layout.startup / spec.control_seconds) @ price  # paid for as they start
+        requests = np.maximum(arriving.rate.sum(axis=1) * spec.control_seconds, 1.0)
+        turned = np.abs(more).sum(axis=2) / requests[:, None]
+        terms = (left.lost, left.unfair, cost, turned)
+        worth = zip((weights.quality, weights.fairness, weights.cost, weights.switching), terms, strict=True)
+        best = sum(weight * term for weight, term in worth).argmin(axis=1)
         return np.asarray(tried[np.arange(len(tried)), best])
 
     def _arriving(self, projector: Projector, state: State) -> Arriving:
@@ -76,17 +81,57 @@ def candidates(layout: Layout, on: Integers) -> Integers:
     return np.clip(on[:, None] + np.array(moves), layout.minimum, layout.maximum)
 
 
-def expected_loss(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> Floats:
-    """Share of the quality of what comes that is lost, by number of servers, [B, M].
+class Left(NamedTuple):
+    """What numbers of servers leave of the quality of what comes, [B, M].
+
+    Attributes:
+        lost: the share that is lost, by users' weights.
+        unfair: what Jain's index of the users' qualities lacks of 1; 0 where nobody asks for it.
+    """
+
+    lost: Floats
+    unfair: Floats
+
+
+def expected_quality(
+    layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving, *, fairness: bool = False
+) -> Left:
+    """See ``Left``.
 
     Args:
         layout: of the workload.
-        seconds: of batches, [C, V, K].
+        seconds: of batches, [C, V, K] or [B, C, V, K].
         servers: numbers to choose from, [B, M, C].
         arriving: what is to be answered.
+        fairness: whether that is asked for.
+    """
+    modes = _modes(layout, seconds, servers, arriving)
+    kept = sum(worth * _kept(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
+    on = servers.sum(axis=2)[..., None] > 0
+    best = np.where(on, np.max(kept, axis=2), 0.0)
+    weights = (arriving.total / arriving.total.sum(axis=1, keepdims=True))[:, None]
+    scale = (arriving.rate @ layout.quality.weight) / np.maximum(arriving.rate.sum(axis=1), LEAST_RATE)
+    lost = np.asarray(scale[:, None] * (1 - (best * weights).sum(axis=2)))
+    if not fairness:
+        return Left(lost, np.zeros_like(lost))
+    chosen = np.argmax(kept, axis=2)[:, :, None]  # [B, M, 1, Q]
+    held = [
+        (np.take_along_axis(worth, chosen, 2)[:, :, 0], np.take_along_axis(delay, chosen[..., None], 2)[:, :, 0])
+        for worth, delay in modes
+    ]
+    of_users = [
+        sum(worth * layout.quality.by_delay(user, delay).mean(axis=-1) for worth, delay in held) * weights * on
+        for user in range(layout.shape[0])
+    ]
+    return Left(lost, np.asarray(1 - jain(np.stack([one.sum(axis=2) for one in of_users], axis=2))))
+
+
+def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
+    """Variants and sizes, each beside one that relieves it: the part that either takes times its accuracy,
+    [B, M, modes, Q], and the delays of that, [B, M, modes, Q, P].
     """
     sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES).round().astype(np.int64))
-    rates = (layout.batches / seconds)[:, :, sizes].reshape(len(seconds), -1)  # of a server, [C, V·K]
+    rates = (layout.batches / seconds)[..., sizes].reshape(*seconds.shape[:-2], -1)  # of a server, [..., C, V·K]
     count = np.maximum(servers.sum(axis=2), 1)[..., None]
     capacity = np.maximum(servers @ rates, LEAST_RATE)  # requests per second, [B, M, V·K]
     each = count * np.tile(layout.batches[sizes], layout.shape[1]) / capacity  # seconds of a batch, [B, M, V·K]
@@ -97,14 +142,10 @@ def expected_loss(layout: Layout, seconds: Floats, servers: Integers, arriving: 
     share, together = relieved(load[:, :, usual], load[:, :, other])
     of_each = share * each[:, :, usual, None] + (1 - share) * each[:, :, other, None]
     wait = waits(together, count[..., None], of_each, layout.spec.control_seconds)
-    kept = 0.0
-    for part, mode in ((share, usual), (1 - share, other)):
-        delay = each[:, :, mode, None, None] + wait  # [B, M, modes, Q, P]
-        kept = kept + part * accuracy[mode][:, None] * _kept(layout, arriving.rate, delay).mean(axis=-1)
-    best = np.where(servers.sum(axis=2)[..., None] > 0, np.max(kept, axis=2), 0.0)
-    weights = arriving.total / arriving.total.sum(axis=1, keepdims=True)
-    scale = (arriving.rate @ layout.quality.weight) / np.maximum(arriving.rate.sum(axis=1), LEAST_RATE)
-    return np.asarray(scale[:, None] * (1 - (best * weights[:, None]).sum(axis=2)))
+    return [
+        (part * accuracy[mode][:, None], each[:, :, mode, None, None] + wait)
+        for part, mode in ((share, usual), (1 - share, other))
+    ]
 
 
 def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:

@@ -22,6 +22,7 @@ from app.jobs import listing
 from app.kinds.inference import heuristics
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save
 from app.policies.network import NetworkPolicy
@@ -44,7 +45,7 @@ UNANSWERED: dict[str, Any] = {  # answers are worth nothing, servers cost: whoev
 @pytest.fixture(autouse=True)
 def _all_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """The heuristic keeps all servers on, so that there is something that a thousand steps can learn to do better."""
-    monkeypatch.setattr(heuristics, "BASELINES", (heuristics.Composed(heuristics.Lookahead(), heuristics.AllOn()),))
+    monkeypatch.setattr(heuristics, "BASELINES", (heuristics.Composed(Lookahead(), heuristics.AllOn()),))
 
 
 @pytest.fixture(autouse=True)

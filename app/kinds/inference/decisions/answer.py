@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.kinds.contract.engine import Answered, Shadow
+from app.kinds.contract.engine import Answered, Pending, Shadow
 from app.kinds.contract.text import timestamp
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import Decided, Start, decide
+from app.kinds.inference.decisions.read import Read
 from app.kinds.inference.decisions.reasons import carried, reason, seconds_text
 from app.kinds.inference.decisions.schemas import (
     EncodedDecision,
@@ -31,22 +32,6 @@ logger = logging.getLogger(__name__)
 NOTHING = Decided([], [])
 
 
-class Subject(NamedTuple):
-    """Whom a decision is for: the run, its last report, and its shadow."""
-
-    run: str
-    reported: int | None
-    shadow: Shadow | None = None
-
-
-class Asked(NamedTuple):
-    """A run that waits for its decision: its state after a report, and what was given up in that."""
-
-    state: RunState
-    dropped: Sequence[Dropped]
-    subject: Subject
-
-
 class Told(NamedTuple):
     """What was decided, and who says why."""
 
@@ -56,42 +41,50 @@ class Told(NamedTuple):
     reason: EncodedReason
 
 
+class Subject(NamedTuple):
+    """Whom a decision is for: a run and its last report, None before the first; and when it was made, RFC 3339."""
+
+    run: str
+    reported: int | None
+    decided_at: str
+
+
 def begun(compiled: Compiled, state: RunState, run: str, now: datetime) -> bytes:
     """The decision that a run starts with."""
     why = EncodedReason("begun", "nothing is reported yet: report what happens as iteration 0")
     told = Told(NOTHING, "heuristic", compiled.responder.chooser.name, why)
-    return _encoded(compiled, compiled.ledger(state), [], Subject(run, None), told, None, now)
+    return _encoded(compiled, compiled.ledger(state), Subject(run, None, timestamp(now)), told, None)
 
 
-def answer(compiled: Compiled, asked: Sequence[Asked], now: datetime) -> list[Answered]:
+def answer(compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
     """The decisions for several runs, in order, and their states with what the decisions start."""
-    deciding = [one.state for one in asked if not one.state.carried]
-    decided = iter(_decided(compiled, deciding))
-    answers = []
-    for state, dropped, subject in asked:
-        ledger, told = _carried(compiled, state) if state.carried else next(decided)
-        shadow = None if subject.shadow is None else _consulted(compiled, state, told.decided, subject.shadow)
-        answers.append(Answered(_encoded(compiled, ledger, dropped, subject, told, shadow, now), ledger.state()))
+    decided = iter(_decided(compiled, [one.report for one in pending if not one.report.carried]))
+    answers, moment = [], timestamp(now)
+    for run, iteration, _, read, _, asked in pending:
+        ledger, told = _carried(compiled, read) if read.carried else next(decided)
+        shadow = None if asked is None else _consulted(compiled, read, told.decided, asked)
+        decision = _encoded(compiled, ledger, Subject(run, iteration, moment), told, shadow)
+        answers.append(Answered(decision, ledger.state(), read.residuals))
     return answers
 
 
-def _carried(compiled: Compiled, state: RunState) -> tuple[Ledger, Told]:
+def _carried(compiled: Compiled, read: Read) -> tuple[Ledger, Told]:
     """The client decides by itself."""
-    ledger = compiled.ledger(state)
+    ledger = read.ledger()
     return ledger, Told(NOTHING, compiled.responder.source, "carried", carried(ledger, compiled.version))
 
 
-def _decided(compiled: Compiled, states: Sequence[RunState]) -> list[tuple[Ledger, Told]]:
+def _decided(compiled: Compiled, several: Sequence[Read]) -> list[tuple[Ledger, Told]]:
     """The books of several runs after their decisions, and the decisions; where one fails, each run by itself."""
-    ledgers, (chooser, source, failure) = [compiled.ledger(state) for state in states], compiled.responder
+    ledgers, (chooser, source, failure) = [read.ledger() for read in several], compiled.responder
     try:
         decided = decide(ledgers, chooser)
     except Exception as error:
-        if len(states) > 1:
-            return [one for state in states for one in _decided(compiled, [state])]
+        if len(several) > 1:
+            return [one for read in several for one in _decided(compiled, [read])]
         logger.exception("workload %s: policy %s failed", compiled.snapshot.name, chooser.name)
         return [
-            _fallen_back(compiled, states[0], f"the policy {chooser.name} failed ({type(error).__name__}: {error})")
+            _fallen_back(compiled, several[0], f"the policy {chooser.name} failed ({type(error).__name__}: {error})")
         ]
     return [
         (ledger, Told(one, source, chooser.name, reason(ledger, one, failure)))
@@ -99,21 +92,21 @@ def _decided(compiled: Compiled, states: Sequence[RunState]) -> list[tuple[Ledge
     ]
 
 
-def _fallen_back(compiled: Compiled, state: RunState, failure: str) -> tuple[Ledger, Told]:
+def _fallen_back(compiled: Compiled, read: Read, failure: str) -> tuple[Ledger, Told]:
     """By the heuristic."""
-    ledger, chooser = compiled.ledger(state), compiled.heuristic
+    ledger, chooser = read.ledger(), compiled.heuristic
     [decided] = decide([ledger], chooser)
     why = reason(ledger, decided, f"{failure}; {chooser.name} answers")
     return ledger, Told(decided, "fallback", chooser.name, why)
 
 
-def _consulted(compiled: Compiled, state: RunState, done: Decided, shadow: Shadow) -> EncodedShadow:
+def _consulted(compiled: Compiled, read: Read, done: Decided, shadow: Shadow) -> EncodedShadow:
     """What a shadow would have decided; whatever goes wrong with it is told here, and changes nothing."""
     if shadow.artifact is None:
         return EncodedShadow(shadow.version, [], agrees=False, gain=None, problem=shadow.problem)
     try:
         check(shadow.artifact, compiled.layout)
-        [decided] = decide([compiled.ledger(state)], compiled.consulted(shadow.artifact))
+        [decided] = decide([read.ledger()], compiled.consulted(shadow.artifact))
     except Exception as error:
         logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         problem = f"{type(error).__name__}: {error}"
@@ -122,16 +115,8 @@ def _consulted(compiled: Compiled, state: RunState, done: Decided, shadow: Shado
     return EncodedShadow(shadow.version, starts, agrees=decided == done, gain=None, problem=None)
 
 
-def _encoded(
-    compiled: Compiled,
-    ledger: Ledger,
-    dropped: Sequence[Dropped],
-    subject: Subject,
-    told: Told,
-    shadow: EncodedShadow | None,
-    now: datetime,
-) -> bytes:
-    layout, (starts, turns) = compiled.layout, told.decided
+def _encoded(compiled: Compiled, ledger: Ledger, subject: Subject, told: Told, shadow: EncodedShadow | None) -> bytes:
+    layout, (starts, turns), dropped = compiled.layout, told.decided, ledger.dropped
     decision = EncodedDecision(
         run=subject.run,
         workload=compiled.snapshot.name,
@@ -143,11 +128,11 @@ def _encoded(
         policy=told.policy,
         reason=told.reason,
         valid_for_iterations=1,
-        decided_at=timestamp(now),
+        decided_at=subject.decided_at,
         kind="inference",
         at=ledger.now,
         start=[_start(layout, compiled.fleet, start) for start in starts],
-        drop=_drops(layout, dropped),
+        drop=_drops(layout, dropped) if dropped else [],
         servers=dict(zip(layout.servers, ledger.on(), strict=True)),
         wake_at=None if ledger.carried else ledger.next_look(),
         waiting=dict(zip(layout.users, ledger.waiting(), strict=True)),

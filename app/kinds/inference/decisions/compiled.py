@@ -19,7 +19,7 @@ from app.kinds.inference.per_user import layouts
 from app.kinds.inference.policies import part
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.fleet import Fleet
-from app.kinds.inference.queue.ledger import Ledger
+from app.kinds.inference.queue.ledger import Durations, Ledger
 from app.kinds.inference.queue.state import RunState
 from app.policies.artifact import Artifact
 
@@ -51,6 +51,7 @@ class Compiled:
         self.watch = None if model is None else Watch(self.layout, model)
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
         self.projector = Projector.of(self.layout, model)
+        self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
         self.heuristic = Chooser(self.projector, self._rule)
         self.version = snapshot.answering
         self.responder = self._responder()
@@ -95,4 +96,4 @@ class Compiled:
 
     def ledger(self, state: RunState) -> Ledger:
         """A run's book."""
-        return Ledger(self.layout, self.fleet, self.seconds, state)
+        return Ledger(self.layout, self.fleet, self._durations, state)

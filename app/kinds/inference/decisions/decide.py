@@ -9,13 +9,13 @@ import numpy as np
 
 from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.layout import WAIT
-from app.kinds.inference.queue.ledger import Ledger
+from app.kinds.inference.queue.ledger import Ledger, Row, states
 from app.kinds.inference.queue.state import Batch
-from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.state import CONTROL
 from app.kinds.inference.transitions import Transitions
 
 T = TypeVar("T")
-Asking = Generator[State, int, T]
+Asking = Generator[Row, int, T]
 MOST_TURNS = 4
 """Servers that are turned on or off at one instant."""
 
@@ -57,32 +57,28 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
     asking, found = [_asking(ledger) for ledger in ledgers], [Decided([], [])] * len(ledgers)
     actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
     while actions:
-        states: dict[int, State] = {}
+        rows: dict[int, Row] = {}
         for run, action in actions.items():
             try:
-                states[run] = next(asking[run]) if action is None else asking[run].send(action)
+                rows[run] = next(asking[run]) if action is None else asking[run].send(action)
             except StopIteration as done:
                 found[run] = done.value
-        recent = joined([ledgers[run].recent() for run in states]) if chooser.adapts and states else None
-        chosen = chooser.choose(stacked(list(states.values())), recent) if states else []
-        actions = dict(zip(states, chosen, strict=True))
+        recent = joined([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
+        chosen = chooser.choose(states(ledgers[0].fleet, list(rows.values())), recent) if rows else []
+        actions = dict(zip(rows, chosen, strict=True))
     return found
 
 
 def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
     asking = _asking(ledger)
     try:
-        state = next(asking)
+        row = next(asking)
         while True:
-            state = asking.send(chooser.choose(state, ledger.recent() if chooser.adapts else None)[0])
+            recent = ledger.recent() if chooser.adapts else None
+            row = asking.send(chooser.choose(states(ledger.fleet, [row]), recent)[0])
     except StopIteration as done:
         decided: Decided = done.value
         return decided
-
-
-def stacked(states: Sequence[State]) -> State:
-    """Several states as one, B of all together."""
-    return states[0] if len(states) == 1 else State(*(np.concatenate(parts) for parts in zip(*states, strict=True)))
 
 
 def joined(recent: Sequence[Transitions]) -> Transitions:

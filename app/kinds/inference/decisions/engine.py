@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from app.kinds.contract.drift import Residuals
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.inference.decisions.answer import Asked, Subject, answer, begun
+from app.kinds.inference.decisions.answer import answer, begun
 from app.kinds.inference.decisions.compiled import Compiled
+from app.kinds.inference.decisions.read import Read
 from app.kinds.inference.decisions.schemas import InferenceStart
 from app.kinds.inference.model import DAY_SECONDS
-from app.kinds.inference.queue.advance import CARRIED, advance
-from app.kinds.inference.queue.ledger import Dropped
+from app.kinds.inference.queue.advance import CARRIED
 from app.kinds.inference.queue.report import EncodedReport, decode
 from app.kinds.inference.queue.state import RunState, begin, pack, unpack, weight
-
-
-class Read(NamedTuple):
-    """The state after a report, the requests that were given up in it, and what it says of a drift."""
-
-    state: RunState
-    dropped: list[Dropped]
-    residuals: Residuals | None
 
 
 class InferenceEngine(DecidedInRuns):
@@ -58,18 +49,11 @@ class InferenceEngine(DecidedInRuns):
         """
         if report.started and not state.carried:
             raise invalid("/started", CARRIED, len(report.started))
-        ledger = compiled.ledger(state)
-        advance(ledger, report)
-        residuals = None if compiled.watch is None else compiled.watch.residuals(ledger, report)
-        return Read(ledger.state(), ledger.dropped, residuals)
+        return Read(compiled, state, report)
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Decide all runs at once, in the order of ``pending``."""
-        asked = [
-            Asked(one.report.state, one.report.dropped, Subject(one.run, one.iteration, one.shadow)) for one in pending
-        ]
-        answers = zip(answer(compiled, asked, now), pending, strict=True)
-        return [answered._replace(residuals=one.report.residuals) for answered, one in answers]
+        return answer(compiled, pending, now)
 
     def serialise(self, state: RunState) -> msgspec.Raw:
         """Queues and servers."""

@@ -58,30 +58,24 @@ def _start(ledger: Ledger, start: Start) -> str:
     how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
     if start.seconds is None:
         return f"{what} {how}, after at most {seconds_text(waited)} of waiting"
-    worths = _worths(ledger, start)
+    seconds = [
+        ledger.expected(start.place, start.loaded, one, start.size) or 0.0 for one in range(len(layout.variants))
+    ]
+    worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], seconds)
     return (
         f"{what} {how}: {seconds_text(start.seconds)} after at most {seconds_text(waited)} of waiting, "
         f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
     )
 
 
-def _worths(ledger: Ledger, start: Start) -> list[float]:
-    """Mean quality of a batch's requests, were it started with each variant."""
-    batch, quality, worths = start.batch, ledger.layout.quality, []
-    for variant in range(len(ledger.layout.variants)):
-        seconds = ledger.expected(start.place, start.loaded, variant, start.size) or 0.0
-        delays = [batch.started - at + seconds for at in batch.at]
-        worths.append(quality.total(batch.user, variant, delays) / len(delays))
-    return worths
-
-
 def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
     """The best of the other variants."""
-    others = [variant for variant in range(len(worths)) if variant != chosen]
+    others = [*worths[:chosen], *worths[chosen + 1 :]]
     if not others:
         return ""
-    best = max(others, key=lambda variant: worths[variant])
-    return f"; {ledger.layout.variants[best]} would come to {worth_text(worths[best])}"
+    best = others.index(max(others))
+    name = ledger.layout.variants[best + (best >= chosen)]
+    return f"; {name} would come to {worth_text(others[best])}"
 
 
 def _turns(ledger: Ledger, decided: Decided) -> str:

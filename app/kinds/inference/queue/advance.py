@@ -127,13 +127,15 @@ def _places(ledger: Ledger, report: EncodedReport) -> Places:
     users = [user_at.get(one.user, -1) for one in report.arrived]
     finished = [index.get(one.server, -1) for one in report.finished]
     servers = [index.get(one.server, -1) for one in report.servers]
-    issues = [
-        *(_unknown(f"/arrived/{i}/user", report.arrived[i].user, layout.users) for i, at in enumerate(users) if at < 0),
-        *_servers("finished", report.finished, finished, ledger.fleet.known),
-        *_servers("servers", report.servers, servers, ledger.fleet.known),
-        *_untold(layout, report),
-    ]
-    if issues:
+    untold = _untold(layout, report)
+    if untold or -1 in users or -1 in finished or -1 in servers:
+        unknown = [number for number, at in enumerate(users) if at < 0]
+        issues = [
+            *(_unknown(f"/arrived/{number}/user", report.arrived[number].user, layout.users) for number in unknown),
+            *_servers("finished", report.finished, finished, ledger.fleet.known),
+            *_servers("servers", report.servers, servers, ledger.fleet.known),
+            *untold,
+        ]
         raise InvalidInput(issues[:MOST_ISSUES])
     return Places(users, finished, servers)
 

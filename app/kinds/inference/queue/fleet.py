@@ -18,6 +18,7 @@ class Fleet:
         known: what a name of a server must be, in words.
         places: where decisions see users' waiting, and idle, busy and starting servers, among whole numbers; and users'
             oldest, newest, rate and quality among others.
+        switch: seconds that another variant takes to load on a server of each class, [C].
         zero_at: seconds from which on each user's answers are worth nothing, [U].
         scalable: whether there is a class of which more or fewer may be on.
     """
@@ -31,6 +32,7 @@ class Fleet:
             self.of += [position] * server.maximum
             self.first.append(len(self.names))
         self.scalable = any(server.maximum > server.minimum for server in layout.spec.servers)
+        self.switch: list[float] = layout.switch.tolist()
         self.zero_at: list[float] = layout.quality.zero_at.tolist()
         self.places = _places(len(layout.users), len(layout.servers))
         self.index = {name: at for at, name in enumerate(self.names)}

@@ -5,12 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from math import exp
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.fleet import Fleet
@@ -30,6 +28,17 @@ class Dropped(NamedTuple):
     why: str
 
 
+class Row(NamedTuple):
+    """What is known at one decision, as ``states`` reads it: whole numbers, and others."""
+
+    counts: list[int]
+    values: list[float]
+
+
+Durations = Sequence[Sequence[Sequence[float]]]
+"""Seconds that batches are expected to take, [C][V][K]: plain lists, for they are read one by one."""
+
+
 class Ledger:
     """See the module; made of a state, and made one again by ``state``.
 
@@ -44,7 +53,7 @@ class Ledger:
         midnight, counted_from: as in ``RunState``.
     """
 
-    def __init__(self, layout: Layout, fleet: Fleet, seconds: NDArray[np.float64] | None, state: RunState) -> None:
+    def __init__(self, layout: Layout, fleet: Fleet, seconds: Durations | None, state: RunState) -> None:
         self.layout, self.fleet = layout, fleet
         self.now, self.control, self.requests = state.now, state.control, state.requests
         self.dropped: list[Dropped] = []
@@ -60,7 +69,6 @@ class Ledger:
         self._part = part_of(state.now, layout.spec.control_seconds)
         self._counts = [[0] * len(layout.servers) for _ in range(3)]
         self._soonest: float | None = None
-        self._places = fleet.places
         self.ended: list[tuple[int, Batch]] = []
         self.worth = self.judged = 0.0
         self.midnight, self.counted_from = state.midnight, state.counted_from
@@ -127,17 +135,17 @@ class Ledger:
         self._count(user, len(arrived), quality, at)
         self.ended.append((place, server.batch))
         self._note_pace(place, server.batch, at)
-        self._put(place, server._replace(batch=None))
+        self._put(place, Server(up=True, loaded=server.loaded))
 
     def _note_pace(self, place: int, batch: Batch, at: float) -> None:
         """How long a batch took beside what was expected; nothing without a domain model."""
         if self._seconds is None:
             return
         size = bisect_left(self.layout.spec.batches, len(batch.at))
-        position = self.fleet.of[place], batch.variant, size
-        expected = float(self._seconds[position])
+        position = self.fleet.of[place]
+        expected = self._seconds[position][batch.variant][size]
         _, variants, sizes = self.layout.shape
-        which = (position[0] * variants + batch.variant) * sizes + size
+        which = (position * variants + batch.variant) * sizes + size
         self._ended.append((which, (expected + at - batch.until) / expected))
 
     def turn(self, place: int, status: str) -> None:
@@ -183,8 +191,8 @@ class Ledger:
         """Start a batch of a user's oldest requests, at most ``size``, on an idle server."""
         seconds = self.expected(place, self.servers[place].loaded, variant, size)
         count = min(size, len(self._at[user]))
-        at = tuple(self._at[user].popleft() for _ in range(count))
-        ids = tuple(self._ids[user].popleft() for _ in range(count))
+        at = tuple([self._at[user].popleft() for _ in range(count)])
+        ids = tuple([self._ids[user].popleft() for _ in range(count)])
         batch = Batch(user, variant, self.now, self.now + (seconds or 0.0), at, ids)
         self._put(place, Server(up=True, loaded=variant, batch=batch))
         return batch
@@ -194,8 +202,8 @@ class Ledger:
         if self._seconds is None:
             return None
         position = self.fleet.of[place]
-        alone = self._seconds[position, variant, self.layout.spec.batches.index(size)]
-        return float(alone + (loaded not in (NOTHING_LOADED, variant)) * self.layout.switch[position])
+        alone = self._seconds[position][variant][self.layout.spec.batches.index(size)]
+        return alone if loaded in (NOTHING_LOADED, variant) else alone + self.fleet.switch[position]
 
     def busy(self, place: int) -> bool:
         """Whether a server works."""
@@ -233,28 +241,17 @@ class Ledger:
         moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
-    def seen(self, place: int) -> State:
-        """What is known at a decision on a server, or with ``CONTROL`` on the number of servers; B is 1."""
+    def seen(self, place: int) -> Row:
+        """What is known at a decision on a server, or with ``CONTROL`` on the number of servers."""
         now, control = self.now, place == CONTROL
         asked = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded
         oldest = [now - at[0] if at else 0.0 for at in self._at]
         newest = [now - at[-1] if at else 0.0 for at in self._at]
-        whole, real = self._places  # two arrays, and views of them: eleven arrays would take thrice as long
-        counts = np.array([[*map(len, self._at), *chain(*self._counts), asked, loaded]])
-        values = np.array([[*oldest, *newest, *self._rate, *self.qualities(), self._next_free()]])
-        return State(
-            waiting=counts[:, whole[0]],
-            oldest=values[:, real[0]],
-            newest=values[:, real[1]],
-            rate=values[:, real[2]],
-            quality=values[:, real[3]],
-            idle=counts[:, whole[1]],
-            busy=counts[:, whole[2]],
-            starting=counts[:, whole[3]],
-            next_free=values[:, -1],
-            asked=counts[:, -2],
-            loaded=counts[:, -1],
+        idle, busy, starting = self._counts
+        return Row(
+            [*map(len, self._at), *idle, *busy, *starting, asked, loaded],
+            [*oldest, *newest, *self._rate, *self.qualities(), self._next_free()],
         )
 
     def recent(self) -> Transitions:
@@ -304,6 +301,25 @@ class Ledger:
         )
         self._at[user] = deque(at for at, _ in waiting)
         self._ids[user] = deque(name for _, name in waiting)
+
+
+def states(fleet: Fleet, rows: Sequence[Row]) -> State:
+    """What B decisions are asked with: two arrays, and views of them, for many small ones take long."""
+    whole, real = fleet.places
+    counts, values = np.array([row.counts for row in rows]), np.array([row.values for row in rows])
+    return State(
+        waiting=counts[:, whole[0]],
+        oldest=values[:, real[0]],
+        newest=values[:, real[1]],
+        rate=values[:, real[2]],
+        quality=values[:, real[3]],
+        idle=counts[:, whole[1]],
+        busy=counts[:, whole[2]],
+        starting=counts[:, whole[3]],
+        next_free=values[:, -1],
+        asked=counts[:, -2],
+        loaded=counts[:, -1],
+    )
 
 
 def _status(server: Server) -> int:

@@ -28,4 +28,4 @@ def dynamics(layout: Layout, seed: int, usual: float = 4.0, steps: int = 1) -> D
 
 def planner(layout: Layout, seed: int = 0) -> AdaptivePlanner:
     """A policy of them."""
-    return AdaptivePlanner({"algorithm": ALGORITHM, "steps": 1, "usual": 8.0, "spread": 0.2}, dynamics(layout, seed))
+    return AdaptivePlanner({"algorithm": ALGORITHM, "steps": 1, "spread": 0.2}, dynamics(layout, seed))

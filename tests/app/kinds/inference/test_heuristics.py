@@ -12,13 +12,13 @@ from app.kinds.inference.heuristics import (
     Composed,
     Fixed,
     LargestBatch,
-    Lookahead,
     QualityRate,
     ShortestDelay,
     Utilisation,
     statics,
 )
 from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.spec import InferenceSpec
@@ -95,6 +95,33 @@ def test_looking_ahead_answers_accurately_while_there_is_time_and_fast_when_ther
     user, variant, size = started(policy, situation((60, 0), ages=(0.6, 0.0), rate=40.0))
     assert (user, variant) == (0, 0)
     assert size >= 4
+
+
+def test_looking_ahead_loads_another_variant_where_that_is_worth_what_it_costs() -> None:
+    shown = situation((1, 0), ages=(0.01, 0.0), rate=1.0)  # small is loaded, large would be more accurate
+    for switching, variant in ((0.01, 1), (0.5, 0)):
+        weights = SPEC.weights.model_copy(update={"switching": switching})
+        projector = Projector(Layout(SPEC.model_copy(update={"weights": weights})), SECONDS)
+        assert started(Composed(Lookahead(), AllOn()), shown._replace(projector=projector)) == (0, variant, 1)
+
+
+def test_looking_ahead_looks_at_the_best_starts_where_there_are_very_many() -> None:
+    given = {
+        **SPEC.model_dump(),
+        "variants": [{"name": f"v{i}", "accuracy": 0.6 + 0.02 * i} for i in range(8)],
+        "users": [{"name": f"u{i}", "quality": {"full_until": 0.1, "zero_at": 1}} for i in range(8)],
+        "batches": [1, 2, 4, 8, 16, 32, 64, 128],
+    }
+    made = Layout(InferenceSpec.model_validate(given))
+    seconds = 0.01 * 1.3 ** np.arange(8)[:, None] * (0.5 + 0.5 * made.batches)
+    count, some = np.array([[5, 0, 3, 0, 0, 1, 0, 0]]), np.ones((1, 8))
+    nothing = np.zeros((1, 1), np.int64)
+    ages, free = np.where(count > 0, 0.05, 0.0), np.zeros(1)
+    state = State(count, ages, ages, some, some, nothing + 1, nothing, nothing, free, nothing[:, 0], nothing[:, 0])
+    view = seen(made, state)
+    chosen = Composed(Lookahead(), AllOn()).act(Situation(Projector(made, seconds[None]), state, view)).action[0]
+    assert view.mask[0, chosen]
+    assert chosen != WAIT
 
 
 def test_without_a_model_the_first_come_is_served() -> None:

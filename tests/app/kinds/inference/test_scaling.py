@@ -7,26 +7,28 @@ import pytest
 
 from app.kinds.contract.policy import Situation
 from app.kinds.inference.forecast import spread
-from app.kinds.inference.heuristics import Composed, Lookahead
+from app.kinds.inference.heuristics import Composed
 from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.observation import seen
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.scaling import Arriving, ExpectedReturn, candidates, expected_loss, waits
+from app.kinds.inference.scaling import Arriving, ExpectedReturn, candidates, expected_quality, waits
 from app.kinds.inference.spec import InferenceSpec
 from app.kinds.inference.state import CONTROL, State
 
 SECONDS = np.array([[[0.02, 0.03, 0.05, 0.09], [0.06, 0.10, 0.17, 0.30]]])  # [C, V, K]
 UNTIL = np.full(1, 1.0)
+USERS = ("waiting", "oldest", "newest", "quality")
 
 
-def layout(price: float = 0.1, servers: Any = None) -> Layout:
+def layout(price: float = 0.1, servers: Any = None, **weights: float) -> Layout:
     given = {
         "name": "vision",
         "kind": "inference",
         "variants": [{"name": "small", "accuracy": 0.7}, {"name": "large", "accuracy": 0.8}],
         "servers": servers or [{"name": "cpu", "maximum": 4, "price_per_hour": 1, "startup_seconds": 5}],
         "users": [{"name": "ann", "quality": {"full_until": 0.1, "zero_at": 1}}],
-        "weights": {"cost": price},
+        "weights": {"cost": price, **weights},
     }
     return Layout(InferenceSpec.model_validate(given))
 
@@ -79,6 +81,27 @@ def test_the_price_decides() -> None:
     assert wanted(layout(5.0), 2.0, on=4) < 4
 
 
+def test_turning_servers_costs_what_the_workload_says() -> None:
+    assert wanted(layout(), 0.1, on=4) == wanted(layout(switching=0.0), 0.1, on=4) < 4  # less than the servers
+    assert wanted(layout(switching=20.0), 0.1, on=4) == 4
+    assert wanted(layout(switching=20.0), 40.0, on=1) == 1
+
+
+def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
+    """Both wait alike, and the one's answers lose by it."""
+    quick, patient = {"full_until": 0.1, "zero_at": 1}, {"full_until": 5, "zero_at": 10}
+    found = []
+    for fairness in (0.0, 5.0):
+        given = layout(1.5, fairness=fairness).spec.model_dump()
+        users = [{"name": "ann", "quality": quick}, {"name": "bob", "quality": patient}]
+        made = Layout(InferenceSpec.model_validate({**given, "users": users}))
+        shown, each = state(made, 50.0, on=1), np.full((1, 2), 50.0)
+        shown = shown._replace(**{name: np.repeat(getattr(shown, name), 2, axis=1) for name in USERS}, rate=each)
+        projector = Projector(made, SECONDS, each[0], np.array([numbers(0.0)] * 2))
+        found.append(int(ExpectedReturn().wanted(projector, shown)[0, 0]))
+    assert found[0] < found[1]
+
+
 def test_all_servers_are_on_without_a_domain_model_and_turns_are_legal() -> None:
     made = layout()
     shown = state(made, 5.0, on=4)
@@ -125,7 +148,7 @@ def test_what_is_lost_falls_with_servers_and_rises_with_arrivals() -> None:
     made = layout()
     tried = np.arange(1, 5)[None, :, None]
     lost = [
-        expected_loss(made, SECONDS, tried, Arriving(np.array([[rate]]), rate * spread(np.array([0.05]))))[0]
+        expected_quality(made, SECONDS, tried, Arriving(np.array([[rate]]), rate * spread(np.array([0.05])))).lost[0]
         for rate in (5.0, 40.0, 150.0, 400.0)
     ]
     assert (np.diff(lost, axis=1) <= 1e-9).all()

@@ -13,8 +13,9 @@ from app.kinds.inference.awarding import Together
 from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import MOST_TURNS, decide
-from app.kinds.inference.heuristics import Composed, LargestBatch, Lookahead, Utilisation
+from app.kinds.inference.heuristics import Composed, LargestBatch, Utilisation
 from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.ledger import Ledger

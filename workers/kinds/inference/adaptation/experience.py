@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.dynamics import examples
-from app.kinds.inference.heuristics import Composed, Lookahead
+from app.kinds.inference.heuristics import Composed
 from app.kinds.inference.layout import Layout
+from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.state import CONTROL, State
 from app.kinds.inference.transitions import NONE, PARTS, PARTS_OF_INTERVAL, Transitions, part_of

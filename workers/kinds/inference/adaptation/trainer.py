@@ -185,10 +185,10 @@ def planner(
     Args:
         layout, model: of the workload.
         pace, load: what was learned.
-        spread: of the load over what is expected, see ``Planned``.
+        spread: of the log of the load over what is foreseen, see ``AdaptivePlanner``.
         steps: of the gradient, by which it adapts.
     """
     counts = per_part(layout, model)
     dynamics = Dynamics(pace.start, pace.rates, pace.errors["adapted"], load.error, load.weights, counts, steps)
-    config = {"algorithm": ALGORITHM, "steps": steps, "usual": float(usual(model).sum()), "spread": spread}
+    config = {"algorithm": ALGORITHM, "steps": steps, "spread": spread}
     return AdaptivePlanner(config, dynamics)
