@@ -67,7 +67,7 @@ def state_of(on: Any, reports: list[dict[str, Any]]) -> RunState:
     engine = KIND.engine
     state = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
     for number, report in enumerate(reports):
-        state = engine.read(on, state, number, engine.decode(json.dumps(report).encode())).state
+        state = engine.read(on, state, number, engine.decode(json.dumps(report).encode())).ledger().state()
     return state
 
 
