@@ -166,13 +166,17 @@ def words(one: Subject) -> str:
     """What becomes of a job and why."""
     had, has = one.had, one.has
     said = {
-        "started": f"starts on {_gpus(has)} after {number(one.waited)} s of waiting",
+        "started": f"starts on {_gpus(has)} {_after(one.waited)}",
         "preempted": f"gives up its {_gpus(had)}",
         "grown": f"{_gpus(had)} become {has:,}",
         "shrunk": f"{_gpus(had)} become {has:,}",
         "moved": f"keeps {_gpus(has)} on other nodes",
     }[code_of(had, has)]
     return said + _expected(one) + _traded(one) + ("; a node that it had is lost" if one.lost else "")
+
+
+def _after(waited: float) -> str:
+    return f"after {number(waited)} s of waiting" if waited >= 1 else "at once"
 
 
 def _gpus(count: int) -> str:

@@ -64,7 +64,7 @@ def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
     state, changes = decide(LAYOUT, state, LAYOUT.heuristic)
     assert [(one.job, one.code) for one in changes] == [("j1", "preempted"), ("now", "started")]
     assert changes[0].text == "gives up its 6 GPUs; 4 to now"
-    assert changes[1].text == "starts on 4 GPUs after 0 s of waiting; 4 from j1"
+    assert changes[1].text == "starts on 4 GPUs at once; 4 from j1"
     assert [one.trades for one in changes] == [{"now": 4}, {"j1": 4}]
     assert sum(changes[1].nodes.values()) == 4
     assert state.jobs.gpus.tolist() == [8, 0, 4]
