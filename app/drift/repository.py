@@ -57,8 +57,11 @@ def trained_on_line(session: Session, workload_id: str) -> bool:
     return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 
 
-def shadowed(session: Session, run: str, first: int, most: int) -> Sequence[Mapping[str, Any]]:
-    """What shadows did in a run's decisions from an iteration on."""
-    statement = select(Iteration.decision).where(Iteration.run_id == run, Iteration.iteration >= first)
-    decisions = session.scalars(statement.order_by(Iteration.iteration).limit(most))
-    return [found for decision in decisions if (found := decision.get("shadow")) is not None]
+def shadowed(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
+    """What an agent did as a shadow in a run's decisions from an iteration on: the first of those in which it did."""
+    statement = select(Iteration.decision).where(
+        Iteration.run_id == run,
+        Iteration.iteration >= first,
+        Iteration.decision["shadow"]["agent"].as_integer() == agent,
+    )
+    return [one["shadow"] for one in session.scalars(statement.order_by(Iteration.iteration).limit(most))]

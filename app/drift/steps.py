@@ -6,7 +6,7 @@ however often it is tried, it is taken once, and what it makes (a sample, a job,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -200,17 +200,13 @@ def trained(on: Context) -> None:
 
 def shadowed(on: Context) -> None:
     """Enough decisions as a shadow, none of which failed or lost: the agent answers from now on."""
-    version, needed = on.adaptation.agent_version, on.response.shadow_decisions
+    version, needed = int(on.adaptation.agent_version or 0), on.response.shadow_decisions
     if agents.rivals(on.workload) != on.answering:
         on.end("superseded", "another agent was promoted meanwhile")
         workload_rows.bump(on.session, on.workload.id)
         return
     found = [
-        [
-            one
-            for one in repository.shadowed(on.session, run.id, int(on.adaptation.marks.get(run.id, 0)), needed)
-            if one["agent"] == version
-        ]
+        repository.shadowed(on.session, run.id, version, int(on.adaptation.marks.get(run.id, 0)), needed)
         for run in repository.runs(on.session, on.workload.id)
         if run.id in on.adaptation.marks or run.created_at >= on.adaptation.created_at
     ]
@@ -231,11 +227,11 @@ def shadowed(on: Context) -> None:
     on.go_on("watched", why, **figures)
 
 
-def _share(seen: list[Any]) -> float | None:
+def _share(seen: Sequence[Mapping[str, Any]]) -> float | None:
     return sum(one["agrees"] for one in seen) / len(seen) if seen else None
 
 
-def _lost(on: Context, found: list[list[Any]]) -> str:
+def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     """Why its steps may have been worse than what was done, where the kind tells what they were worth; else nothing."""
     gains = [
         sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)

@@ -10,14 +10,14 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from app.database.engine import Database
-from app.database.tables import Adaptation, Execution, Job
+from app.database.tables import Adaptation, Execution, Iteration, Job
 from app.drift import service, steps
 from app.kinds.inference.spec import InferenceSpec
 from tests.app.both import on_both
 from tests.app.drift.serving import EACH, NAME, SPEC, Served, finish, publish_agent, publish_model, registered
 from tests.app.runs.reporting import start
 
-RESPONSE = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
+RESPONSE: dict[str, Any] = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
 PROMISED = [
     {"name": "response_quality", "unit": "share", "policies": {"agent": {"mean": 0.9, "low": 0.88, "high": 0.92}}}
 ]
@@ -54,6 +54,23 @@ def tried(
 def champion(client: TestClient) -> int | None:
     found: int | None = client.get(f"/workloads/{NAME}").json()["champion"]
     return found
+
+
+@on_both
+def test_decisions_of_before_the_shadow_was_known_are_not_waited_on(client: TestClient, backend: Database) -> None:
+    """A process looks for a new shadow now and then; what it decides until then has none."""
+    served = noticed(client, backend)
+    tried(client, backend)
+    served.go(RESPONSE["shadow_decisions"] + 10, 1.8)
+    with backend.session() as session:
+        for row in session.scalars(select(Iteration).where(Iteration.run_id == served.run)):
+            row.decision = row.decision | {"shadow": None}
+    assert service.step(backend) == 0
+    served.go(RESPONSE["shadow_decisions"] - 1, 1.8)
+    assert service.step(backend) == 0
+    served.go(1, 1.8)
+    assert service.step(backend) == 1
+    assert state(client)["state"] == "watched"
 
 
 @on_both
