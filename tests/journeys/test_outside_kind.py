@@ -142,7 +142,7 @@ def described(schema: dict[str, Any]) -> None:
     for name in ("Spec", "Report", "Decision", "Execution"):
         assert f'"thermostat": "#/components/schemas/Thermostat{name}"' in text, name
     accepted = schema["paths"]["/workloads/{workload}/samples"]["post"]["requestBody"]["content"]["application/json"]
-    assert len(accepted["schema"]["anyOf"]) == 3  # with iterative and inference
+    assert len(accepted["schema"]["anyOf"]) == 4  # with iterative, inference and cluster
 
 
 def start(call: Caller, **more: Any) -> str:

@@ -30,7 +30,7 @@ def test_a_name_is_of_one_kind(client: TestClient, workload: str) -> None:
 @pytest.mark.parametrize(
     ("part", "pointer"),
     [
-        ({"kind": "cluster"}, "/kind"),
+        ({"kind": "mainframe"}, "/kind"),
         ({"kind": 3}, "/kind"),
         ({"nodes": []}, "/nodes"),
         ({"nodes": [{**LARGE, "processors": 0}]}, "/nodes/0/processors"),

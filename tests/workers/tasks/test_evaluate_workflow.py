@@ -76,6 +76,7 @@ def test_agents_are_judged_on_uploaded_traces(database: Database) -> None:
     report = found["report"]
     assert [level["available"] for level in report["levels"]] == [True] * 6
     assert report["held_out"] == {
+        "of": "executions",
         "executions": 1,
         "unseen": 0,
         "names": ["t2"],

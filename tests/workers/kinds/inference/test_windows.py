@@ -143,7 +143,7 @@ def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_it
     trial = Trial(problem, replace(request, algorithm="ppo"), Entry("ppo", 0), Bracket(1))
     trial.runner.agent.restore(*blob.unpack(first.learner))
     assert trial.artifact == first.artifact
-    assert trial.runner.agent.learned.values["averaging"] is False
+    assert trial.runner.agent.learned.values["averaging"] == 0
 
 
 def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
