@@ -6,17 +6,17 @@ Each holds one execution, and is read as it comes.
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from app.kinds.contract.inputs import FieldIssue
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.json_samples import MALFORMED, malformed
 from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.rows import Rows, refused
-from app.kinds.contract.text import printable
+from app.kinds.contract.text import name_issue, printable
 
 
 class RowForms(NamedTuple):
@@ -161,3 +161,38 @@ def _decoded(forms: RowForms, line: bytes, number: int) -> Any:
     except MALFORMED as error:
         issue = malformed(line, number, error).issue
         raise refused([issue._replace(pointer=f"/lines/{number}{issue.pointer}")]) from error
+
+
+class BodyReader:
+    """Reads one execution out of its JSON: an object with a name, ``execution``, and lists of rows.
+
+    Args:
+        decoder: of that object.
+        parts: names of the lists, and of what their rows may say.
+        collector: a new one for each execution.
+    """
+
+    def __init__(
+        self,
+        decoder: msgspec.json.Decoder[Any],
+        parts: Mapping[str, Sequence[str]],
+        collector: Callable[[], Collector],
+    ) -> None:
+        self._decoder, self._parts, self._collector = decoder, parts, collector
+
+    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
+        """The execution, or the first thing that is wrong with it."""
+        try:
+            body = self._decoder.decode(data)
+        except MALFORMED as error:
+            return malformed(bytes(data), number, error)
+        issue = name_issue(body.execution)
+        if issue is not None:
+            return Refused(body.execution, number, issue)
+        collector = self._collector()
+        try:
+            for part, names in self._parts.items():
+                collector.take(listed(getattr(body, part), names, part))
+            return collector.sample(body.execution)._replace(line=number)
+        except InvalidInput as error:
+            return Refused(body.execution, number, error.errors[0])

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 from pydantic import Field, model_validator
 
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import Finite, NonNegative, Positive, Strict
 
 LARGEST_REPORT = 10_000
@@ -159,19 +158,13 @@ class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=LARGEST_REPORT)] = ()
 
 
-_decode = msgspec.json.Decoder(EncodedReport).decode
+_decoder = msgspec.json.Decoder(EncodedReport)
 
 
 def decode(body: bytes) -> EncodedReport:
-    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field.
+    """The report.
 
     Raises:
         ValidationError, InvalidInput: it is none.
     """
-    try:
-        return _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        place = deep_place(body)
-        if place is not None:
-            raise InvalidInput([FieldIssue(place, TOO_DEEP, None)]) from None
-        return msgspec.convert(ClusterReport.model_validate_json(body, strict=True).model_dump(), EncodedReport)
+    return decoded(body, _decoder, ClusterReport)

@@ -13,7 +13,7 @@ from app.kinds.cluster.samples import content
 from app.kinds.cluster.samples import run as reported
 from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP, Collector
 from app.kinds.cluster.samples.content import BESIDE, Content
-from app.kinds.cluster.samples.reading import BodyReader, csv_reader, ndjson_reader
+from app.kinds.cluster.samples.reading import body_reader, csv_reader, ndjson_reader
 from app.kinds.cluster.samples.schemas import (
     JSON_SCHEMA,
     NDJSON_SCHEMA,
@@ -37,7 +37,7 @@ class ClusterSamples:
     """Executions as safetensors: see ``app.kinds.cluster.samples.content``."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        JSON: Format(lambda codec, _: JsonReader(BodyReader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
+        JSON: Format(lambda codec, _: JsonReader(body_reader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
         NDJSON: Format(
             lambda codec, name: ndjson_reader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
         ),

@@ -10,11 +10,7 @@ import msgspec
 
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples.check import ARRIVAL, COLUMNS, CURVE, NEEDED, STEP, WORDS, Collector
-from app.kinds.contract.inputs import InvalidInput
-from app.kinds.contract.json_samples import MALFORMED, malformed
-from app.kinds.contract.reading import Refused, Sample
-from app.kinds.contract.row_reading import CsvReader, NdjsonReader, RowForms, listed
-from app.kinds.contract.text import name_issue
+from app.kinds.contract.row_reading import BodyReader, CsvReader, NdjsonReader, RowForms
 
 
 class Step(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,25 +94,6 @@ def ndjson_reader(layout: Layout, name: str | None) -> NdjsonReader:
     return NdjsonReader(FORMS, Collector(layout), name)
 
 
-class BodyReader:
+def body_reader(layout: Layout) -> BodyReader:
     """Reads one execution out of its JSON."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-
-    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """The execution, or the first thing that is wrong with it."""
-        try:
-            body = _body.decode(data)
-        except MALFORMED as error:
-            return malformed(bytes(data), number, error)
-        issue = name_issue(body.execution)
-        if issue is not None:
-            return Refused(body.execution, number, issue)
-        collector = Collector(self._layout)
-        try:
-            for part, names in (("steps", STEP), ("curves", CURVE), ("arrivals", ARRIVAL)):
-                collector.take(listed(getattr(body, part), names, part))
-            return collector.sample(body.execution)._replace(line=number)
-        except InvalidInput as error:
-            return Refused(body.execution, number, error.errors[0])
+    return BodyReader(_body, {"steps": STEP, "curves": CURVE, "arrivals": ARRIVAL}, lambda: Collector(layout))

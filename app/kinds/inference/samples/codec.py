@@ -16,7 +16,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.samples import content
 from app.kinds.inference.samples.check import COLUMNS, Collector
 from app.kinds.inference.samples.content import Content, batches_of, requests_of
-from app.kinds.inference.samples.reading import BodyReader, csv_reader, ndjson_reader
+from app.kinds.inference.samples.reading import body_reader, csv_reader, ndjson_reader
 from app.kinds.inference.samples.run import run_batches
 from app.kinds.inference.samples.schemas import (
     JSON_SCHEMA,
@@ -36,7 +36,7 @@ class InferenceSamples:
     """Executions as safetensors: see ``app.kinds.inference.samples.content``."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        JSON: Format(lambda codec, _: JsonReader(BodyReader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
+        JSON: Format(lambda codec, _: JsonReader(body_reader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
         NDJSON: Format(
             lambda codec, name: ndjson_reader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
         ),

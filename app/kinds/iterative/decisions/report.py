@@ -8,8 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kinds.contract.inputs import invalid
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.report_reading import decoded
 from app.kinds.iterative.upcoming import MOST_UPCOMING
 
 
@@ -56,19 +55,16 @@ class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
     kind: Literal["iterative"] | UnsetType = UNSET
 
 
-_decode = msgspec.json.Decoder(EncodedReport).decode
+_decoder = msgspec.json.Decoder(EncodedReport)
 
 
 def decode(body: bytes) -> EncodedReport:
-    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
-    try:
-        report = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        place = deep_place(body)
-        if place is not None:
-            raise invalid(place, TOO_DEEP, None) from None
-        given = IterationReport.model_validate_json(body, strict=True).model_dump(exclude={"kind"}, exclude_unset=True)
-        report = msgspec.convert(given, EncodedReport)
+    """The report.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    report = decoded(body, _decoder, IterationReport, exclude={"kind"}, exclude_unset=True)
     if report.upcoming is None:
         report.upcoming = UNSET
     report.kind = UNSET

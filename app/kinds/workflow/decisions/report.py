@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.report_reading import decoded, named
 from app.kinds.workflow.queue.report import QueueReport
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -75,22 +74,16 @@ class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, froze
     nodes: tuple[EncodedNode, ...] | None = None
 
 
-_decode = msgspec.json.Decoder(EncodedQueue).decode
+_decoder = msgspec.json.Decoder(EncodedQueue)
 _STATES = frozenset({"off", "starting", "up", "failed"})
 
 
 def decode(body: bytes) -> EncodedQueue:
-    """The report, read fast; what can't be read so is read again by Pydantic, whose errors name each field."""
-    try:
-        report = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _named(body)
-    return report if all(node.state in _STATES for node in report.nodes or ()) else _named(body)
+    """The report.
 
-
-def _named(body: bytes) -> EncodedQueue:
-    place = deep_place(body)
-    if place is not None:
-        raise InvalidInput([FieldIssue(place, TOO_DEEP, None)])
-    plain: dict[str, Any] = QueueReport.model_validate_json(body, strict=True).model_dump()
-    return msgspec.convert(plain, EncodedQueue)
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    report = decoded(body, _decoder, QueueReport)
+    known = all(node.state in _STATES for node in report.nodes or ())
+    return report if known else named(body, EncodedQueue, QueueReport)

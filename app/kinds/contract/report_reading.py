@@ -1,0 +1,38 @@
+"""Bodies of reports: read fast, and where that fails read again by Pydantic, whose errors name each field."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from app.kinds.contract.inputs import invalid
+from app.kinds.contract.nesting import TOO_DEEP, deep_place
+
+Encoded = TypeVar("Encoded")
+
+
+def decoded(body: bytes, decoder: msgspec.json.Decoder[Encoded], model: type[BaseModel], **dumped: Any) -> Encoded:
+    """The report.
+
+    Args:
+        decoder: of the fast twin of ``model``.
+        model: what a report may say.
+        dumped: options of ``model_dump`` that make the twin of one.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return named(body, decoder.type, model, **dumped)
+
+
+def named(body: bytes, twin: type[Encoded], model: type[BaseModel], **dumped: Any) -> Encoded:
+    """The report as Pydantic reads it; see ``decoded``."""
+    place = deep_place(body)
+    if place is not None:
+        raise invalid(place, TOO_DEEP, None)
+    return msgspec.convert(model.model_validate_json(body, strict=True).model_dump(**dumped), twin)
