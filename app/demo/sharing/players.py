@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from app.demo.api import Json, Steward
@@ -48,42 +48,29 @@ class Player(Protocol):
         ...
 
 
-class Queued:
-    """Keeps who is there, in order of arrival."""
+class Ruled:
+    """A rule on who is there, in order of arrival: slices by job."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, rule: Callable[[Sequence[Job]], Mapping[str, int]]) -> None:
+        self.name, self.rule = name, rule
         self.jobs: list[Job] = []
 
     def react(self, events: Events) -> Choice:
         """See ``Player``."""
         self.jobs = [job for job in (*self.jobs, *events.arrived) if job not in events.ended]
-        return Choice(self.shared())
-
-    def shared(self) -> Mapping[str, int]:
-        """Slices by job."""
-        raise NotImplementedError
+        return Choice(self.rule(self.jobs))
 
 
-class EqualShare(Queued):
+def equal_share(jobs: Sequence[Job]) -> Mapping[str, int]:
     """As many for each; those who came first have what is left over."""
-
-    name = "equal share"
-
-    def shared(self) -> Mapping[str, int]:
-        """Slices by job."""
-        each, over = divmod(SLICES, max(1, len(self.jobs)))
-        return {job.name: each + (place < over) for place, job in enumerate(self.jobs)}
+    each, over = divmod(SLICES, max(1, len(jobs)))
+    return {job.name: each + (place < over) for place, job in enumerate(jobs)}
 
 
-class FirstCome(Queued):
+def first_come(jobs: Sequence[Job]) -> Mapping[str, int]:
     """What was asked for, first come, first served; who doesn't fit waits, and all behind."""
-
-    name = "FIFO"
-
-    def shared(self) -> Mapping[str, int]:
-        """Slices by job."""
-        needed = itertools.accumulate(job.asked for job in self.jobs)
-        return {job.name: job.asked for job, slices in zip(self.jobs, needed, strict=True) if slices <= SLICES}
+    needed = itertools.accumulate(job.asked for job in jobs)
+    return {job.name: job.asked for job, slices in zip(jobs, needed, strict=True) if slices <= SLICES}
 
 
 class Managed:

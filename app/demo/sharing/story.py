@@ -15,7 +15,7 @@ from rich.console import Console
 from app.demo.api import Steward
 from app.demo.service import own_service
 from app.demo.sharing.play import Played, Run
-from app.demo.sharing.players import EqualShare, FirstCome, Managed, Player
+from app.demo.sharing.players import Managed, Player, Ruled, equal_share, first_come
 from app.demo.sharing.trainings import PROFILED_SLICES, Trainings, trainings
 from app.demo.sharing.workload import JOBS, NAME, PERCENT, SIZES, SLICES, SPEC
 from app.demo.show import Show
@@ -98,7 +98,7 @@ class SharingDemo:
         managed = Managed(steward, NAME, samples)
         players: list[Player] = [managed]
         if self.options.compare:
-            players += [EqualShare(), FirstCome()]
+            players += [Ruled("equal share", equal_share), Ruled("FIFO", first_come)]
         played = [self.one(several, player) for player in players]
         managed.finish()
         self.show.say(f"[dim]{managed.policy}; one of its reasons: {managed.reason}[/]")

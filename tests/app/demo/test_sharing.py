@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import pytest
 from app.demo.api import Steward
 from app.demo.sharing import plot
 from app.demo.sharing.play import Played, Run
-from app.demo.sharing.players import Choice, EqualShare, Events, FirstCome, Managed, Player, Progress
+from app.demo.sharing.players import Choice, Events, Managed, Player, Progress, Ruled, equal_share, first_come
 from app.demo.sharing.story import figures, recorded, verdict
 from app.demo.sharing.trainings import Iteration, Trainings
 from app.demo.sharing.workload import JOBS, NAME, SLICES, Job
@@ -68,9 +68,9 @@ class Scripted:
         return Choice(next(self.choices))
 
 
-@pytest.mark.parametrize("player", [EqualShare, FirstCome])
-def test_every_job_comes_to_its_end(player: type[Player]) -> None:
-    played, trainings = play(player())
+@pytest.mark.parametrize("rule", [equal_share, first_come])
+def test_every_job_comes_to_its_end(rule: Callable[[Sequence[Job]], Mapping[str, int]]) -> None:
+    played, trainings = play(Ruled("a rule", rule))
     assert set(played.completion) == set(SHORT)
     assert trainings.begun == [job.size for job in SHORT]
     assert len(played.learnt) == sum(job.iterations for job in SHORT)
@@ -78,14 +78,14 @@ def test_every_job_comes_to_its_end(player: type[Player]) -> None:
 
 
 def test_equal_shares_leave_what_is_over_to_the_first() -> None:
-    player = EqualShare()
+    player = Ruled("equal share", equal_share)
     assert player.react(Events(0.0, [FIRST], (), ())).slices == {FIRST.name: 8}
     assert player.react(Events(1.0, [SECOND, THIRD], (), ())).slices == {FIRST.name: 3, SECOND.name: 3, THIRD.name: 2}
     assert player.react(Events(2.0, (), (), [FIRST])).slices == {SECOND.name: 4, THIRD.name: 4}
 
 
 def test_first_come_first_served_lets_nobody_pass() -> None:
-    player, wide = FirstCome(), SECOND._replace(asked=5)
+    player, wide = Ruled("FIFO", first_come), SECOND._replace(asked=5)
     assert player.react(Events(0.0, [FIRST, wide, THIRD], (), ())).slices == {FIRST.name: 4}
     assert player.react(Events(1.0, (), (), [FIRST])).slices == {wide.name: 5}
     assert player.react(Events(1.0, (), (), [wide])).slices == {THIRD.name: 4}
