@@ -15,6 +15,7 @@ from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, read_or_raw, read_spec
+from app.retention import held
 from app.workloads import repository
 from app.workloads.schemas import WorkloadListed, WorkloadRead
 
@@ -134,7 +135,14 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
         return read(workload)
 
 
-def delete(database: Database, tenant: str, name: str) -> None:
-    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs."""
+def delete(database: Database, tenant: str, name: str, *, force: bool = False) -> None:
+    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs.
+
+    Raises:
+        Conflict: a run of it goes on or a job has not ended, and it is not done by ``force``.
+    """
     with database.session() as session:
-        repository.remove(session, require(session, tenant, name).id)
+        workload = require(session, tenant, name, lock=True)
+        if not force:
+            held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
+        repository.remove(session, workload.id)
