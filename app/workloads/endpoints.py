@@ -69,7 +69,7 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_workload",
     summary="Delete a workload",
-    responses=problems(404),
+    responses=problems(404, 409, _409="Another workload has it as a member."),
 )
 def delete(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a workload with all that hangs on it: samples, models, agents, jobs and runs."""
