@@ -129,9 +129,10 @@ class LearnedInference(SimulatedKind):
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import BASELINES, OFFERING
 
-        layout = self.layout(workload.spec)
-        offers = [Together(layout, {}, OFFERING)] if workload.spec.policies == "per_user" else []
-        return {policy.name: policy for policy in (*BASELINES, *offers)}
+        rules: list[Policy] = list(BASELINES)
+        if workload.spec.policies == "per_user":
+            rules.append(Together(self.layout(workload.spec), {}, OFFERING))
+        return {policy.name: policy for policy in rules}
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """See ``SimulatedKind``."""

@@ -113,8 +113,15 @@ class ServiceTime:
             self._spreads(rows, self._reference)
             fits = self._fits([one.parameters for one in fits])
         best = min(fits, key=lambda one: one.loss)
-        loss = best.loss + 2 * float(np.log(self._cell_sd()).sum())
+        loss = best.loss + 2 * float(np.log(self._cell_sd()).sum()) + self._repeats(rows)
         return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
+
+    def _repeats(self, rows: Rows) -> float:
+        """Minus twice the log likelihood of batches that were measured alike, about their medians."""
+        of_row, free = self._cells.of_row, 1 - 1 / self._cells.number
+        sd = self.noise_sd_[rows.variant] * self.wider(self._cells.points)[of_row]
+        off = (np.log(rows.seconds) - self._cells.log[of_row]) / sd
+        return float((off**2 + 2 * free[of_row] * np.log(sd)).sum())
 
     def _fits(self, starts: Sequence[Floats | None]) -> list[_Fit]:
         """The likeliest parameters under each pair of laws."""
