@@ -37,8 +37,9 @@ def _compressor() -> zstandard.ZstdCompressor:
     """One for each thread: none serves two at a time."""
     found: zstandard.ZstdCompressor | None = getattr(_local, "compressor", None)
     if found is None:
-        plain = {"write_checksum": False, "write_dict_id": False}
-        found = _local.compressor = zstandard.ZstdCompressor(level=LEVEL, dict_data=_dictionary(VERSION), **plain)
+        found = _local.compressor = zstandard.ZstdCompressor(
+            level=LEVEL, dict_data=_dictionary(VERSION), write_checksum=False, write_dict_id=False
+        )
     return found
 
 

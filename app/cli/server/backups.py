@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
+import psutil
 import typer
 
 from app import startup
@@ -69,9 +72,18 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
     if filled and not force:
         raise BackupError("the database is not empty; name another, or replace all that it holds with --force")
     if embedded:
+        _check_unused(Path(url.database or ""))
         sqlite.restore(file, Path(url.database or ""))
     else:
         postgresql.restore(file, url, clean=filled)
+
+
+def _check_unused(database: Path) -> None:
+    """What others have in memory would not be what is stored any more."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
+            if process.pid != os.getpid() and any(Path(one.path) == database for one in process.open_files()):
+                raise BackupError(f"process {process.pid} uses {database}; stop it first")
 
 
 def _is_of_sqlite(file: Path) -> bool:
