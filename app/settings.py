@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
 
+    pack_reports: bool = Field(True, description="Store reports packed; false while the release before serves beside.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response, status
 
-from app.database.base import DEFAULT_TENANT
+from app.database.base import DEFAULT_TENANT, utc_now
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, any_of, components, one_of, problems, union_schema
 from app.http.exchange import Exchange
 from app.http.fast_path import Answer, HotRoute
@@ -82,7 +82,9 @@ async def put_iteration(request: Exchange) -> Answer:
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     state = request.app.state
-    reporter = request.local.get(Reporter, state.database, state.compiled_workloads, state.drift_meter)
+    reporter = request.local.get(
+        Reporter, state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports
+    )
     code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
     return Answer(code, decision)
 

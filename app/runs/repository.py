@@ -24,6 +24,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     """One report with its decision, as it is written; JSON parts are already encoded.
 
     Attributes:
+        report, decision: empty objects where they are packed.
+        packed: both; None where they are not.
         drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
     """
 
@@ -34,6 +36,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     report: msgspec.Raw
     decision: msgspec.Raw
     state: msgspec.Raw
+    packed: bytes | None
     drift: tuple[msgspec.Raw, int] | None = None
 
 
@@ -42,15 +45,16 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 _APPEND_ALL = """
 WITH input AS MATERIALIZED (
   SELECT value ->> 0 AS run, CAST(value ->> 1 AS integer) AS iteration, value ->> 2 AS tenant, value ->> 3 AS digest,
-    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state, value -> 7 AS drift
+    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state,
+    decode(value ->> 7, 'base64') AS packed, value -> 8 AS drift
   FROM jsonb_array_elements(CAST(%(batch)s AS jsonb)) AS entry(value)
 ), moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state{drift} FROM input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
   RETURNING runs.id
 )
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at)
-SELECT run, iteration, tenant, digest, report, decision, %(now)s FROM input JOIN moved ON moved.id = input.run
+INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
+SELECT run, iteration, tenant, digest, report, decision, packed, %(now)s FROM input JOIN moved ON moved.id = input.run
 RETURNING run_id
 """
 _APPEND_CALM = _APPEND_ALL.format(drift="")
@@ -65,7 +69,8 @@ WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
 _ADVANCE_CALM, _ADVANCE_DRIFTING = (_ADVANCE_EACH.format(drift=part) for part in ("", ", drift = ?, drifts = ?"))
 _INSERT_EACH = """
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -102,7 +107,7 @@ def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime
             raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     rows = [
-        (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), moment)
+        (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), e.packed, moment)
         for e in entries
     ]
     connection.exec_driver_sql(_INSERT_EACH, rows)

@@ -243,7 +243,7 @@ def test_both_forms_of_a_report_have_the_same_fields() -> None:
 def test_a_run_of_a_workload_that_another_process_deleted_is_not_found(
     client: TestClient, workload: str, run: str, backend: Database
 ) -> None:
-    workloads.delete(backend, "default", workload)  # this process's cache still has it
+    workloads.delete(backend, "default", workload, force=True)  # this process's cache still has it
     answer = client.post("/runs", json={"workload": workload})
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
     assert workload in answer.json()["detail"]
