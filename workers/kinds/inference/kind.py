@@ -125,11 +125,16 @@ class LearnedInference(SimulatedKind):
         return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``."""
+        """See ``LearnedKind``; where no server is ever turned on or off, scalers make no difference between them."""
         from app.kinds.inference.heuristics import BASELINES
 
-        del workload
-        return {policy.name: policy for policy in BASELINES}
+        first: dict[str, Policy] = {}
+        layout = self.layout(workload.spec)
+        scalable = bool((layout.maximum > layout.minimum).any())
+        return {
+            policy.name: policy if scalable else first.setdefault(policy.dispatcher.name, policy)
+            for policy in BASELINES
+        }
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """See ``SimulatedKind``."""
