@@ -13,6 +13,7 @@ from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.priority import prioritised
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.allocation.slaq import slaq
 from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.spec import ClusterSpec
 
@@ -26,6 +27,7 @@ LEVELLED: Mapping[str, Rule] = {
     "tiresias": tiresias,
     "optimus": optimus,
     "goodput": goodput,
+    "slaq": slaq,
 }
 
 

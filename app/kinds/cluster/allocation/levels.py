@@ -38,6 +38,10 @@ class Part(NamedTuple):
         """See ``Outlook``."""
         return self.whole.goodput(gpus)[self.rows]
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``."""
+        return self.whole.loss_reduction(gpus, seconds)[self.rows]
+
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
@@ -87,4 +91,6 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
-    return situation._replace(capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook)
+    return situation._replace(
+        capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook, neighbours=None
+    )

@@ -100,6 +100,9 @@ class Compiled:
             before: the state before its jobs were ``judged``.
         """
         named = self.layout.rules[rule]
+        neighbours = None if outlook is None else outlook.neighbours
         if self.layout.spec.convergence is None:
-            return Advice(named, outlook)
-        return Advice(limited(named, state.learning.converging), outlook, notes(before.learning, state.learning))
+            return Advice(named, outlook, neighbours=neighbours)
+        return Advice(
+            limited(named, state.learning.converging), outlook, notes(before.learning, state.learning), neighbours
+        )

@@ -29,6 +29,9 @@ class Told:
 
     updates = update_seconds
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        raise NotImplementedError
+
     def goodput(self, gpus: Integers) -> Floats:
         at = np.searchsorted(self._rules.sizes, gpus)
         return self._rules.rate[self._kind[:, None], at, self._epoch[:, None]]
