@@ -8,8 +8,9 @@ import pytest
 from app.kinds.cluster.allocation.completion import soonest
 from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.jobs import Floats, Integers
+from workers.kinds.cluster.simulator.deciding import decided, play
 from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, play, settled
+from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, passed, settled
 from workers.kinds.cluster.simulator.log import Submission, read_log
 from workers.kinds.cluster.simulator.many import clusters, tabled
 from workers.kinds.cluster.simulator.measured import Application, read_applications
@@ -33,8 +34,7 @@ class Told:
         raise NotImplementedError
 
     def goodput(self, gpus: Integers) -> Floats:
-        at = np.searchsorted(self._rules.sizes, gpus)
-        return self._rules.rate[self._kind[:, None], at, self._epoch[:, None]]
+        return self._rules.rate[self._kind[:, None], gpus, self._epoch[:, None]]
 
     def seconds_left(self, gpus: Integers) -> Floats:
         left = self._rules.ends[self._kind, self._rules.epochs[self._kind] - 1] - self._done
@@ -56,7 +56,7 @@ class Plain(ClusterSimulator):
     def _row(self, at: int) -> int:
         gpus = int(self.jobs.held[at].sum())
         kind = int(self.progress.application[at])
-        return kind * len(self._tables.sizes) + int(np.searchsorted(self._tables.sizes, gpus))
+        return kind * self._tables.rate.shape[1] + gpus
 
     def rows(self, at: Integers) -> Integers:
         numbers = np.array(self.which)[at]
