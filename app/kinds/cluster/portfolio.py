@@ -35,6 +35,6 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     """By name; positions among them are the numbers of actions."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
-    ruled = {WITH_MODEL: completing(weights, ageing), **LEVELLED}
-    levelled = {name: in_levels(rule, ageing, patience) for name, rule in ruled.items()}
-    return {WITHOUT_MODEL: prioritised(ageing, patience), **levelled}
+    levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
+    known = {WITHOUT_MODEL: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
+    return known | levelled

@@ -136,7 +136,7 @@ def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, change
     slower = slowdowns(neighbours, held)
     found = {}
     for at in changed[slower[changed] >= SLOWER].tolist():
-        shared = (held[:, held[at] > 0] > 0).any(axis=1)
+        shared = np.asarray((held[:, held[at] > 0] > 0).any(axis=1))
         shared[at] = False
         others = [names[other] for other in np.flatnonzero(shared).tolist()]
         more = f" and {len(others) - SHOWN:,} others" if len(others) > SHOWN else ""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
@@ -96,9 +95,6 @@ def pass_interval(
     batch = np.full(len(which), np.nan)
     step = truth.beliefs.step_seconds(truth.coming.application[which], batch, np.maximum(gpus, 1)[:, None])[:, 0]
     step = step * truth.effect * trouble.slower
-    beside = truth.beliefs.neighbours(truth.coming.application[which])
-    if beside is not None:
-        step = step * slowdowns(beside, jobs.held)
     made, left = trained / step * (1 - trouble.lost), truth.steps[which] - cluster.done[which]
     ends = (made >= left) & (gpus > 0)
     stayed = np.where(ends, seconds - trained + left * step / (1 - min(trouble.lost, 0.99)), seconds)

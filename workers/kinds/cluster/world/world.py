@@ -107,12 +107,8 @@ class ClusterWorld(SimulatedWorld):
     def moment(self, cluster: Cluster) -> Moment:
         """What rules see of a cluster."""
         state = cluster.state
-        restart = self.layout.spec.restart_seconds
-        return Moment(state.now, state.capacity, state.jobs, self._outlook(cluster), restart)
-
-    def _outlook(self, cluster: Cluster) -> BelievedOutlook:
-        state = cluster.state
-        return BelievedOutlook(self.beliefs[0], state.jobs, state.records, int(state.capacity.sum()))
+        outlook = BelievedOutlook(self.beliefs[0], state.jobs, state.records, int(state.capacity.sum()))
+        return Moment(state.now, state.capacity, state.jobs, outlook, self.layout.spec.restart_seconds)
 
     def seen(self, state: Clusters) -> View:
         """See ``SimulatedWorld``: as the service shows it."""
@@ -126,8 +122,7 @@ class ClusterWorld(SimulatedWorld):
         """See ``SimulatedWorld``."""
         terms, following = np.zeros((self.batch, len(TERMS))), []
         for at, (cluster, action) in enumerate(zip(state.one, actions.tolist(), strict=True)):
-            outlook = self._outlook(cluster)
-            advice = Advice(self._rules[action], outlook, neighbours=outlook.neighbours)
+            advice = Advice(self._rules[action], self.moment(cluster).outlook)
             decided, changes = decide(self.layout, cluster.state, advice)
             restarts = sum(one.before > 0 for one in changes)
             seconds, trouble = self.layout.spec.interval_seconds, self._trouble(conditions, at)
