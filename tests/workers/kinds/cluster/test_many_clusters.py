@@ -95,7 +95,10 @@ def test_step_by_step_as_the_plain_simulator(
     if queues > 1:
         logs = [[job._replace(queue=number % queues) for number, job in enumerate(log)] for log in logs]
         weight, ageing, patience = QUEUES
-        rules, rule = rules._replace(weight=weight, ageing=ageing, patience=patience), completing(*QUEUES)
+        rules, rule = (
+            rules._replace(weight=weight, ageing=ageing, patience=patience),
+            completing(weight.tolist(), ageing.tolist(), patience),
+        )
     changes = [[(3_000.0, 1, 0), (3_000.0, 2, 2), (9_000.0, 1, 4)], [], [(60.0, 0, 1)]]
     many = clusters(logs, [*applications], SETTINGS, changes, speed)
     plain = [Plain(applications, log, rules, rule) for log in logs]
