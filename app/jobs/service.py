@@ -8,6 +8,7 @@ from typing import Any, cast
 from sqlalchemy.orm import Session
 
 from app import queue
+from app.audit import service as audit
 from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
@@ -128,6 +129,8 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
             family.settle(session, job_id, now)
         elif job.state != "cancelled":
             repository.change(session, job_id, [Job.state == "running"], cancel_requested=True)
+        if job.state != "cancelled":
+            audit.add(session, tenant, "job.cancel", f"job {job_id}")
         session.expire_all()
         return _read(session, require(session, tenant, job_id))
 

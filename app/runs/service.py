@@ -58,7 +58,7 @@ def start(
         agent_version=snapshot.agent_version,
         shadow_version=given.shadow,
         state=repository.RUNNING,
-        start=given.model_dump(mode="json", exclude={"workload", "shadow"}, exclude_defaults=True),
+        start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(state)),
         next_iteration=0,
         decision=msgspec.json.decode(decision),

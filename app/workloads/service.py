@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
@@ -43,6 +44,7 @@ def _register(session: Session, tenant: str, spec: Any, record: Record) -> Workl
         workload = Workload(tenant=tenant, name=spec.name, kind=spec.kind, spec=spec.model_dump(mode="json"))
         session.add(workload)
         session.flush()
+        audit.add(session, tenant, "workload.create", f"workload {spec.name}")
         answer, status = read(workload), CREATED
     record(session, answer, status=status, headers={"Location": f"/workloads/{spec.name}"})
     return answer
@@ -131,10 +133,13 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
             workload.spec_version += 1
             workload.revision += 1
             session.flush()
+            audit.add(session, tenant, "workload.change", f"workload {before.name}", {"patch": dict(patch)})
         return read(workload)
 
 
 def delete(database: Database, tenant: str, name: str) -> None:
     """Delete a workload with its samples, exogenous series, models, agents, jobs and runs."""
     with database.session() as session:
-        repository.remove(session, require(session, tenant, name).id)
+        workload = require(session, tenant, name)
+        repository.remove(session, workload.id)
+        audit.add(session, tenant, "workload.delete", f"workload {workload.name}")
