@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -45,6 +45,7 @@ from app.keys import endpoints as keys
 from app.keys.access import Access
 from app.keys.documented import document_access
 from app.keys.guard import KeyGuard
+from app.keys.rates import Rates
 from app.keys.ring import KeyRing
 from app.keys.run_tokens import RunTokens
 from app.runs import endpoints as runs
@@ -52,9 +53,6 @@ from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
 from app.workloads import endpoints as workloads
 from app.workloads.snapshot import WorkloadCache
-
-if TYPE_CHECKING:
-    from app.keys.provider import Provider
 
 logger = logging.getLogger(__name__)
 
@@ -135,12 +133,15 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _provider(settings: Settings) -> Provider | None:
-    if not settings.oidc_issuer:
-        return None
-    from app.keys.provider import Provider
+def _guard(app: FastAPI) -> KeyGuard:
+    """Who lets requests in: after all routes are there."""
+    state, provider = app.state, None
+    if state.settings.oidc_issuer:
+        from app.keys.provider import Provider
 
-    return Provider(settings)
+        provider = Provider(state.settings)
+    tokens = RunTokens(state.database)
+    return KeyGuard(Access(app.router.routes), state.keys, tokens, provider, state.rates, state.settings)
 
 
 def _include(app: FastAPI) -> None:
@@ -173,12 +174,13 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
     app.state.keys = KeyRing(database)
+    limits = settings.key_requests_per_second, settings.tenant_requests_per_second
+    app.state.rates = Rates(*limits) if any(limits) else None
     app.state.registry = _registry(database)
     app.state.drift_meter = DriftMeter()
     _include(app)
     problems.install(app)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
-    guard = KeyGuard(Access(app.router.routes), app.state.keys, RunTokens(database), _provider(settings), settings)
-    app.gateway = Gateway(app, app.gateway, hot_routes, guard, RequestMeter(app.state.registry), settings)
+    app.gateway = Gateway(app, app.gateway, hot_routes, _guard(app), RequestMeter(app.state.registry), settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

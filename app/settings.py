@@ -48,6 +48,10 @@ class Settings(BaseSettings):
     oidc_tenant_claim: str = Field("tenant", description="The claim that names the tenant, or the way to it with dots.")
     oidc_scopes_claim: str = Field("scope", description="The claim that lists the scopes: a text, or a list.")
     oidc_scopes_prefix: str = Field("", description="What stands before each scope in it, for example `steward:`.")
+    key_requests_per_second: float = Field(0.0, ge=0, description="Most requests of a key in a second; 0: any number.")
+    tenant_requests_per_second: float = Field(0.0, ge=0, description="The same of all keys of a tenant together.")
+    tenant_jobs: int = Field(0, ge=0, description="Most jobs of a tenant that wait or run; 0: any number.")
+    tenant_executions: int = Field(0, ge=0, description="Most stored executions of a tenant; 0: any number.")
     tls_certificate: Path | None = Field(
         None, description="Certificate (chain) of the API, PEM; with `tls_key` it serves TLS."
     )

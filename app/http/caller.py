@@ -17,6 +17,21 @@ LONGEST_TENANT = 63
 TENANT = rf"^[a-z0-9][a-z0-9._-]{{0,{LONGEST_TENANT - 1}}}$"
 
 
+class Quotas(NamedTuple):
+    """What a tenant may have at a time; 0 for no limit.
+
+    Attributes:
+        jobs: that wait or run.
+        executions: that are stored.
+    """
+
+    jobs: int = 0
+    executions: int = 0
+
+
+UNLIMITED = Quotas()
+
+
 class Caller(NamedTuple):
     """Who calls.
 
@@ -27,6 +42,7 @@ class Caller(NamedTuple):
         key: id of the API key that it was named by.
         run: the run that it may do nothing but report to and read; its scopes are void then.
         address: from where the request came.
+        quotas: what its tenant may have.
     """
 
     tenant: str
@@ -35,6 +51,7 @@ class Caller(NamedTuple):
     key: str | None = None
     run: str | None = None
     address: str | None = None
+    quotas: Quotas = UNLIMITED
 
 
 ANYBODY = Caller(DEFAULT_TENANT, ALL, "anybody")
@@ -42,6 +59,12 @@ ANYBODY = Caller(DEFAULT_TENANT, ALL, "anybody")
 
 current_caller: ContextVar[Caller | None] = ContextVar("current_caller", default=None)
 """For whom an ordinary route works; None in a command or a worker."""
+
+
+def current_quotas() -> Quotas:
+    """Of the tenant for whom an ordinary route works; none for a command or a worker."""
+    caller = current_caller.get()
+    return UNLIMITED if caller is None else caller.quotas
 
 
 class Guard(Protocol):

@@ -12,7 +12,8 @@ from app.audit import service as audit
 from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, NotFound, TooManyRequests
+from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice
 from app.jobs import family, listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
@@ -21,6 +22,8 @@ from app.kinds.contract.stored import stored
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200
+QUOTA_SECONDS = 30
+"""After which it is worth asking again."""
 
 
 def create(
@@ -35,7 +38,11 @@ def create(
     """Write a job in the caller's transaction; workers are woken up once it is committed.
 
     It is created by the clock that its workload's samples are, and announced by the sweepers'.
+
+    Raises:
+        TooManyRequests: the tenant has as many as it may.
     """
+    _check_quota(session, tenant)
     now = clock(session)
     job = Job(tenant=tenant, type=job_type, workload_id=workload_id, request=request, enqueued_at=now)
     session.add(job)
@@ -44,6 +51,15 @@ def create(
     job_id = job.id
     after_commit(session, lambda: queue.enqueue(TASKS[job_type], job_id))
     return job
+
+
+def _check_quota(session: Session, tenant: str) -> None:
+    most = current_quotas().jobs
+    if most and repository.open_jobs(session, tenant) >= most:
+        raise TooManyRequests(
+            f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
+            retry_after=QUOTA_SECONDS,
+        )
 
 
 def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:

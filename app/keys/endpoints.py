@@ -14,6 +14,7 @@ from app.http.dependencies import FromCaller, FromDatabase, Tenant, problems
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.keys import service
+from app.keys.rates import RedisCounts, share
 from app.keys.schemas import KeyMade, KeyRead, KeyRequest
 
 KeyId = Annotated[str, Path(alias="id", max_length=64, description="The key's id.")]
@@ -21,12 +22,19 @@ KeyId = Annotated[str, Path(alias="id", max_length=64, description="The key's id
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Keep the valid keys up to date, in the background."""
-    polling = asyncio.create_task(app.state.keys.poll())
+    """Keep the valid keys up to date, and what other processes let through, in the background."""
+    settings, rates = app.state.settings, app.state.rates
+    counts = RedisCounts(settings.broker_url) if rates is not None and not settings.files_as_broker else None
+    tasks = [asyncio.create_task(app.state.keys.poll())]
+    if counts is not None:
+        tasks.append(asyncio.create_task(share(rates, counts)))
     yield
-    polling.cancel()
-    with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
-        await polling
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
+            await task
+    if counts is not None:
+        await counts.close()
 
 
 router = APIRouter(prefix="/keys", tags=["keys"], lifespan=lifespan)

@@ -11,10 +11,11 @@ from urllib.parse import parse_qs
 from starlette.types import Scope
 
 from app.errors import Forbidden, Unauthorised
-from app.http.caller import ADMIN, ANYBODY, Caller
+from app.http.caller import ADMIN, ANYBODY, Caller, Quotas
 from app.http.origin import LOOPBACK, Headers, check_host, check_write, single
 from app.keys import secrets
 from app.keys.access import Access, Need
+from app.keys.rates import Rates
 from app.keys.ring import OLDEST_SECONDS, KeyRing
 from app.keys.run_tokens import RunTokens
 from app.settings import Settings
@@ -35,12 +36,20 @@ class KeyGuard:
         keys: the valid keys.
         tokens: those of runs.
         provider: knows the tokens of an identity provider, if there is one.
+        rates: how many requests are let through, if that is limited.
         settings: whether keys are asked for in any case; hosts and origins.
     """
 
     def __init__(
-        self, access: Access, keys: KeyRing, tokens: RunTokens, provider: Provider | None, settings: Settings
+        self,
+        access: Access,
+        keys: KeyRing,
+        tokens: RunTokens,
+        provider: Provider | None,
+        rates: Rates | None,
+        settings: Settings,
     ) -> None:
+        self._rates, self._quotas = rates, Quotas(settings.tenant_jobs, settings.tenant_executions)
         self._access, self._keys, self._tokens, self._provider = access, keys, tokens, provider
         self._required = settings.authentication == "required" or provider is not None
         self._hosts = frozenset(settings.allowed_hosts)
@@ -61,6 +70,8 @@ class KeyGuard:
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
         caller = await self._caller(scope, headers)
+        if self._rates is not None:
+            self._rates.take(caller)
         if caller.run is not None:
             _check_run(caller, need, path, scope)
         elif caller.scopes.isdisjoint(need.scopes):
@@ -76,13 +87,13 @@ class KeyGuard:
         address = scope["client"][0] if scope.get("client") else None
         if not (self._required or self._keys.any):
             check_host(headers, LOOPBACK | self._hosts)
-            return ANYBODY._replace(address=address)
+            return Caller(ANYBODY.tenant, ANYBODY.scopes, ANYBODY.name, None, None, address, self._quotas)
         if self._hosts:
             check_host(headers, self._hosts)
         credential = _credential(scope, headers)
         given = secrets.parse(credential)
         if given is None:
-            return (await self._of_provider(scope, credential))._replace(address=address)
+            return (await self._of_provider(scope, credential))._replace(address=address, quotas=self._quotas)
         if given.of_run:
             return await self._of_run(scope, given, address)
         entry = self._keys.get(given.id)
@@ -93,7 +104,7 @@ class KeyGuard:
             _refuse(scope, "no such key, or it was revoked", known=True)
         if entry.expires_at is not None and entry.expires_at <= datetime.now(UTC):
             _refuse(scope, f"the key {entry.id} has expired at {entry.expires_at.isoformat()}", known=True)
-        return Caller(entry.tenant, entry.scopes, f"key:{entry.id}", entry.id, None, address)
+        return Caller(entry.tenant, entry.scopes, f"key:{entry.id}", entry.id, None, address, self._quotas)
 
     async def _of_provider(self, scope: Scope, credential: str) -> Caller:
         """The caller that has a token of the identity provider."""
@@ -111,7 +122,7 @@ class KeyGuard:
             _refuse(scope, "no such token of a run", known=True)
         if token.key is not None and self._keys.get(token.key) is None:
             _refuse(scope, "the key that this token of a run was made with was revoked", known=True)
-        return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, address)
+        return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, address, self._quotas)
 
 
 def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -> None:

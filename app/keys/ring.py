@@ -61,6 +61,10 @@ class KeyRing:
         """A valid key, as far as it is known."""
         return self._entries.get(key)
 
+    def holds(self, key: str | None) -> bool:
+        """Whether a caller who was let in with this key would be again; one without a key was let in otherwise."""
+        return key is None or key in self._entries
+
     def is_older(self, seconds: float) -> bool:
         """Whether what is known is older than that."""
         return self._fingerprint is None or self._clock() - self._checked > seconds

@@ -40,6 +40,11 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
         session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
 
 
+def count_of_tenant(session: Session, tenant: str) -> int:
+    """How many executions of all its workloads are stored."""
+    return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
+
+
 def count(session: Session, workload_id: str) -> int:
     """Number of a workload's executions."""
     found = session.scalar(select(func.count()).select_from(Execution).where(Execution.workload_id == workload_id))

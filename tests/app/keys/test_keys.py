@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,7 @@ from sqlalchemy import select, update
 from app.database.engine import Database
 from app.database.tables import IdempotencyKey, Key
 from app.keys import secrets
+from app.keys import service as keys
 from app.main import create_app
 from app.settings import Settings
 from tests.app.keys.conftest import MakeKey
@@ -77,6 +79,26 @@ def test_a_revoked_key_ends_on_every_process_within_a_second(
         assert other.get("/runs/x", headers=headers).status_code == 401
         assert one.delete(f"/keys/{made['id']}", headers=admin).status_code == 204
         assert one.delete("/keys/0123456789abcdef", headers=admin).status_code == 404
+
+
+def test_an_event_stream_ends_with_its_key(settings: Settings, database: Database) -> None:
+    from app.kinds.iterative.example import SPEC
+
+    sample = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]
+    settings = settings.model_copy(update={"stream_seconds": 120.0})
+    with TestClient(create_app(settings, database)) as client:
+        made = client.post("/keys", json={"scopes": ["admin"]}).json()
+        headers = {"Authorization": f"Bearer {made['key']}"}
+        client.post("/workloads", json=SPEC, headers=headers)
+        home = f"/workloads/{SPEC['name']}"
+        client.post(f"{home}/samples", json={"samples": [{"execution": "e", "reports": sample}]}, headers=headers)
+        job = client.post(f"{home}/models", json={}, headers=headers).json()["id"]
+        revoking = threading.Timer(0.5, keys.revoke, (database, None, made["id"]))
+        revoking.start()
+        begun = time.monotonic()
+        assert "queued" in client.get(f"/jobs/{job}/events", headers=headers).text
+        assert time.monotonic() - begun < 60
+        revoking.join()
 
 
 def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, key: MakeKey, made_app: FastAPI) -> None:
@@ -144,7 +166,7 @@ def test_what_no_route_answers_is_told_to_callers_alone(client: TestClient, key:
         assert client.request(method, path, headers=headers, follow_redirects=False).status_code in (307, 404, 405)
     assert client.get("/%6beys", headers=headers).status_code == 403  # an encoded path is the same path
     assert client.get("/keys%2F", headers=headers, follow_redirects=False).status_code in (307, 404)
-    assert client.get("//keys", headers=headers).status_code == 404
+    assert client.get("http://testserver//keys", headers=headers).status_code == 404
     assert client.get("/KEYS", headers=headers).status_code == 404
 
 
