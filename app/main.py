@@ -48,6 +48,7 @@ from app.keys.guard import KeyGuard
 from app.keys.rates import Rates
 from app.keys.ring import KeyRing
 from app.keys.run_tokens import RunTokens
+from app.retention import endpoints as retention
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
@@ -63,6 +64,7 @@ NOUNS: Sequence[ModuleType] = (
     domain_models,
     agents,
     drift,
+    retention,
     evaluations,
     jobs,
     runs,

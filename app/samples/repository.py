@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import delete, func, insert, select, update
@@ -43,6 +44,12 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
 def count_of_tenant(session: Session, tenant: str) -> int:
     """How many executions of all its workloads are stored."""
     return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
+
+
+def remove_before(session: Session, workload_id: str, before: datetime) -> None:
+    """Delete a workload's executions that were stored before a time."""
+    old = (Execution.workload_id == workload_id, Execution.created_at < before)
+    session.execute(delete(Execution).where(*old).execution_options(synchronize_session=False))
 
 
 def count(session: Session, workload_id: str) -> int:

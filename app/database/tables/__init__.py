@@ -12,6 +12,7 @@ from app.database.tables.iteration import Iteration
 from app.database.tables.job import Job
 from app.database.tables.job_event import JobEvent
 from app.database.tables.key import Key, RunToken
+from app.database.tables.lease import Lease
 from app.database.tables.model import DomainModel
 from app.database.tables.promotion import Promotion
 from app.database.tables.run import Run
@@ -33,6 +34,7 @@ __all__ = [
     "Job",
     "JobEvent",
     "Key",
+    "Lease",
     "Promotion",
     "Run",
     "RunToken",

@@ -47,6 +47,7 @@ BODIES: dict[str, Any] = {
     "POST /workloads/{workload}/agents/{version}/promote": {},
     "POST /workloads/{workload}/agents/{version}/rollback": {},
     "PUT /workloads/{workload}/drift": {"respond": "off"},
+    "PUT /workloads/{workload}/retention": {},
     "POST /evaluations": {"workload": SPEC["name"]},
     "POST /runs": {"workload": SPEC["name"]},
     "PATCH /runs/{run}": {"state": "finished"},
@@ -55,6 +56,7 @@ BODIES: dict[str, Any] = {
 }
 QUERIES: dict[str, str] = {
     "GET /decision": "run={run}",
+    "DELETE /workloads/{workload}/samples": "execution=e",
     "GET /workloads/{workload}/models/{version}/predict": "allocation=gpus:4&iteration=0&feature=batch:128",
 }
 

@@ -7,18 +7,27 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     workload: str,
+    *,
+    force: bool | Unset = False,
 ) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["force"] = force
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/workloads/{workload}".format(
             workload=quote(str(workload), safe=""),
         ),
+        "params": params,
     }
 
     return _kwargs
@@ -43,6 +52,11 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_404 = Problem.from_dict(response.json())
 
         return response_404
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
 
     if response.status_code == 421:
         response_421 = Problem.from_dict(response.json())
@@ -83,6 +97,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Response[Any | Problem]:
     """Delete a workload
 
@@ -90,6 +105,8 @@ def sync_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -101,6 +118,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         workload=workload,
+        force=force,
     )
 
     response = client.get_httpx_client().request(
@@ -114,6 +132,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Any | Problem | None:
     """Delete a workload
 
@@ -121,6 +140,8 @@ def sync(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,6 +154,7 @@ def sync(
     return sync_detailed(
         workload=workload,
         client=client,
+        force=force,
     ).parsed
 
 
@@ -140,6 +162,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Response[Any | Problem]:
     """Delete a workload
 
@@ -147,6 +170,8 @@ async def asyncio_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -158,6 +183,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         workload=workload,
+        force=force,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -169,6 +195,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Any | Problem | None:
     """Delete a workload
 
@@ -176,6 +203,8 @@ async def asyncio(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -189,5 +218,6 @@ async def asyncio(
         await asyncio_detailed(
             workload=workload,
             client=client,
+            force=force,
         )
     ).parsed
