@@ -27,7 +27,6 @@ from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.registry import KINDS, read_spec
 from app.retention import held
 from app.samples import repository as samples
-from app.workloads import repository as workload_rows
 from app.workloads import service as workloads
 
 
@@ -182,6 +181,6 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
             table=table,
         )
     )
-    workload_rows.bump(session, workload_id)
+    workloads.changed(session, workload)
     session.flush()
     return version

@@ -69,7 +69,11 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_workload",
     summary="Delete a workload",
-    responses=problems(404, 409, _409="A run of it goes on, or a job has not ended; they are named."),
+    responses=problems(
+        404,
+        409,
+        _409="A run of it goes on, a job has not ended, or another workload has it as a member; they are named.",
+    ),
 )
 def delete(
     workload: WorkloadName,
