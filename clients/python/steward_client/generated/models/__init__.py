@@ -120,6 +120,7 @@ from .job_read_type import JobReadType
 from .left_prediction import LeftPrediction
 from .limits import Limits
 from .list_jobs_state_type_0 import ListJobsStateType0
+from .list_runs_state_type_0 import ListRunsStateType0
 from .lost_capacity import LostCapacity
 from .metric import Metric
 from .metric_goal import MetricGoal
@@ -142,6 +143,7 @@ from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
 from .page_model_read import PageModelRead
 from .page_promotion_listed import PagePromotionListed
+from .page_run_listed import PageRunListed
 from .page_series_read import PageSeriesRead
 from .page_workload_listed import PageWorkloadListed
 from .parent import Parent
@@ -182,6 +184,10 @@ from .response_quality import ResponseQuality
 from .response_quality_shape import ResponseQualityShape
 from .retention import Retention
 from .retention_read import RetentionRead
+from .run_listed import RunListed
+from .run_listed_decision_type_1 import RunListedDecisionType1
+from .run_listed_start import RunListedStart
+from .run_listed_state import RunListedState
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
 from .run_read import RunRead
@@ -396,6 +402,7 @@ __all__ = (
     "LeftPrediction",
     "Limits",
     "ListJobsStateType0",
+    "ListRunsStateType0",
     "LostCapacity",
     "Metric",
     "MetricGoal",
@@ -418,6 +425,7 @@ __all__ = (
     "PageJobRead",
     "PageModelRead",
     "PagePromotionListed",
+    "PageRunListed",
     "PageSeriesRead",
     "PageWorkloadListed",
     "Parent",
@@ -458,6 +466,10 @@ __all__ = (
     "ResponseQualityShape",
     "Retention",
     "RetentionRead",
+    "RunListed",
+    "RunListedDecisionType1",
+    "RunListedStart",
+    "RunListedState",
     "RunningTask",
     "RunPatch",
     "RunPatchState",
