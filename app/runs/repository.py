@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, delete, select, update
+from sqlalchemy import Connection, CursorResult, delete, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from app.database.tables.iteration import Iteration
@@ -145,10 +145,30 @@ def load(session: Session, tenant: str, run: str) -> Loaded | None:
     return Loaded(*found) if found is not None else None
 
 
-def latest(session: Session, tenant: str, number: int) -> Sequence[str]:
-    """Ids of the runs that were started last, newest first."""
-    query = select(Run.id).where(Run.tenant == tenant).order_by(Run.created_at.desc(), Run.id).limit(number)
-    return session.scalars(query).all()
+def listed(
+    session: Session, tenant: str, request: PageRequest, workload_id: str | None = None, state: str | None = None
+) -> Slice[Loaded]:
+    """A tenant's runs, newest first, each with its last iteration."""
+    query = select(Run).where(Run.tenant == tenant)
+    if workload_id is not None:
+        query = query.where(Run.workload_id == workload_id)
+    if state is not None:
+        query = query.where(Run.state == state)
+    found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
+    return Slice(_with_last(session, found.rows), found.cursor)
+
+
+def _with_last(session: Session, runs: Sequence[Run]) -> list[Loaded]:
+    owners = select(Workload.id, Workload.name, Workload.kind)
+    known = {row.id: row for row in session.execute(owners.where(Workload.id.in_({run.workload_id for run in runs})))}
+    ends = [(run.id, run.next_iteration - 1) for run in runs]
+    rows = session.scalars(select(Iteration).where(tuple_(Iteration.run_id, Iteration.iteration).in_(ends)))
+    last = {row.run_id: row for row in rows}
+    return [
+        Loaded(run, known[run.workload_id].name, known[run.workload_id].kind, last.get(run.id))
+        for run in runs
+        if run.workload_id in known  # it was not deleted a moment ago
+    ]
 
 
 def iteration(session: Session, run: str, number: int) -> Iteration | None:
