@@ -37,7 +37,7 @@ from workers.kinds.cluster.simulator.simulator import Settings
 
 PARTS = ("priorities", "data")
 DRAWS, HIGH, LOW = 64, 0.6, 1.3
-WEIGHTS = {(1.0, 0.1): 16.0, (1.0, 0.25): 4.0, (2.0, 0.1): 4.0, (2.0, 0.25): 3.0}
+WEIGHTS = {(1.0, 0.1): 16.0, (1.0, 0.25): 4.0, (2.0, 0.1): 8.0, (2.0, 0.25): 3.0}
 """Of the urgent queue, by load and share of urgent jobs."""
 SIZES, JOBS, LOGS, CORRELATED = 2.0 ** np.linspace(-2, 2, 9), 100, 4, 0.5
 SETTINGS = Settings()
@@ -87,7 +87,8 @@ def _means(played: Clusters, which: np.ndarray[Any, np.dtype[np.bool_]]) -> Floa
 def _told(load: float, share: float, found: Floats, *, urgent: bool) -> Row:
     mean, most = mean_interval(found), HIGH if urgent else LOW
     bounds = f"{mean['low']:.3f}–{mean['high']:.3f}"
-    name = f"load {load:g}, {share:.0%} of jobs urgent, weight {WEIGHTS[load, share]:g}, {len(found)} logs: {'urgent' if urgent else 'other'} ({bounds})"
+    of = f"load {load:g}, {share:.0%} of jobs urgent with weight {WEIGHTS[load, share]:g}, {len(found)} logs"
+    name = f"{of}: {'urgent' if urgent else 'other'} jobs ({bounds})"
     goal = f"≤ {most:g} with 95 %: {'met' if mean['high'] <= most else 'missed'}"
     return _row(name, mean["mean"], "× without priorities", goal)
 
