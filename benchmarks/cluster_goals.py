@@ -37,7 +37,7 @@ from workers.kinds.cluster.simulator.simulator import Settings
 
 PARTS = ("priorities", "data")
 DRAWS, HIGH, LOW = 64, 0.6, 1.3
-WEIGHTS = {(1.0, 0.1): 16.0, (1.0, 0.25): 4.0, (2.0, 0.1): 4.0, (2.0, 0.25): 3.0}
+WEIGHTS = {(1.0, 0.1): 16.0, (1.0, 0.25): 4.0, (2.0, 0.1): 8.0, (2.0, 0.25): 3.0}
 """Of the urgent queue, by load and share of urgent jobs."""
 SIZES, JOBS, LOGS, CORRELATED = 2.0 ** np.linspace(-2, 2, 9), 100, 4, 0.5
 SETTINGS = Settings()
