@@ -21,9 +21,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import insert, text
+from sqlalchemy import Connection, bindparam, insert, text
 
-from app.database.base import new_id
+from app.database.base import UtcDateTime, new_id
 from app.database.engine import Database
 from app.database.packing import packed
 from app.database.tables import Iteration, Run, Workload
@@ -34,7 +34,7 @@ from tests.servers import postgres_server, start_steward
 
 PARTS = ("sqlite", "postgresql")
 RUNS, EACH = 100_000, 100
-ASKED, AT_ONCE = 200, 200  # questions of each sort; runs of a transaction
+ASKED, AT_ONCE = 200, 500  # questions of each sort; runs of a transaction
 LIST_SECONDS, DASHBOARD_SECONDS, SIZE = 0.05, 0.3, 500
 DRAWN, RUN_ID = 20_000, "0" * 32  # reports that are drawn from
 BEGUN = datetime(2023, 1, 1, tzinfo=UTC)
@@ -61,18 +61,49 @@ def fill(url: str, runs: int, each: int, seed: int = 0) -> None:
             if last is None:
                 raise LookupError("nothing was reported yet")
             owner, like, told = row.id, session.get_one(Run, last.run_id), (last.report, last.decision)
-        packs = _packs(told, rng)
-        for start in range(0, runs, AT_ONCE):
-            some = [_run(like, owner, start + i, each) for i in range(min(AT_ONCE, runs - start))]
-            with database.session() as session:
-                session.execute(insert(Run), some)
-                rows = [row for run in some for row in _iterations(run["id"], each, packs, rng)]
-                session.execute(insert(Iteration.__table__), rows)
+        packs = [{"number": i, "data": pack} for i, pack in enumerate(_packs(told, rng))]
+        made = [_run(like, owner, i, each) for i in range(runs)]
         with database.engine.connect() as connection:
+            _prepare(connection, packs, made, each)
+            for start in range(0, runs, AT_ONCE):
+                some = made[start : start + AT_ONCE]
+                connection.execute(insert(Run), some)
+                where = {"start": start, "ends": start + len(some), "drawn": DRAWN, "at": BEGUN}
+                connection.execute(_REPORTED[connection.dialect.name].bindparams(AT), where)
+                connection.commit()
             connection.execute(text("ANALYZE"))
             connection.commit()
     finally:
         database.dispose()
+
+
+def _prepare(connection: Connection, packs: list[dict[str, Any]], made: list[dict[str, Any]], each: int) -> None:
+    """What iterations are put together from, within the database."""
+    blob = "bytea" if connection.dialect.name == "postgresql" else "blob"
+    for table in (
+        f"packs (number integer PRIMARY KEY, data {blob})",
+        "filled (number integer PRIMARY KEY, id text)",
+        "counted (number integer PRIMARY KEY)",
+    ):
+        connection.execute(text(f"CREATE TEMPORARY TABLE {table}"))
+    connection.execute(text("INSERT INTO packs VALUES (:number, :data)"), packs)
+    ids = [{"number": i, "id": run["id"]} for i, run in enumerate(made)]
+    connection.execute(text("INSERT INTO filled VALUES (:number, :id)"), ids)
+    connection.execute(text("INSERT INTO counted VALUES (:number)"), [{"number": i} for i in range(each)])
+    connection.commit()
+
+
+_EACH = """
+INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
+SELECT filled.id, counted.number, 'default', {digest}, {empty}, {empty}, packs.data, :at
+FROM filled CROSS JOIN counted JOIN packs ON packs.number = (filled.number * 7919 + counted.number * 1009) % :drawn
+WHERE filled.number >= :start AND filled.number < :ends ORDER BY filled.id, counted.number
+"""
+_REPORTED = {
+    "sqlite": text(_EACH.format(digest="lower(hex(randomblob(16)))", empty="'{}'")),
+    "postgresql": text(_EACH.format(digest="md5(random()::text)", empty="CAST('{}' AS jsonb)").replace("::", "\\:\\:")),
+}
+AT = bindparam("at", type_=UtcDateTime())
 
 
 def _run(like: Run, owner: str, number: int, each: int) -> dict[str, Any]:
@@ -101,14 +132,6 @@ def _packs(told: tuple[Any, Any], rng: random.Random) -> list[bytes]:
         answer = _answer(decision, RUN_ID, number % ITERATIONS, rng)
         found.append(packed(RUN_ID, _json(given), _json(answer)))
     return found
-
-
-def _iterations(run: str, each: int, packs: list[bytes], rng: random.Random) -> list[dict[str, Any]]:
-    common = {"run_id": run, "tenant": "default", "report": {}, "decision": {}, "reported_at": BEGUN}
-    return [
-        {**common, "iteration": number, "digest": f"{rng.getrandbits(128):032x}", "packed": rng.choice(packs)}
-        for number in range(each)
-    ]
 
 
 def _answer(decision: dict[str, Any], run: str, number: int, rng: random.Random) -> dict[str, Any]:

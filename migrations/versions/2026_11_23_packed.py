@@ -52,7 +52,7 @@ def downgrade() -> None:
     op.drop_column("iterations", "packed")
 
 
-def _plain(row: sa.Row[Any]) -> dict[str, object]:
+def _plain(row: Any) -> dict[str, object]:
     report, decision = unpacked(row.run_id, row.packed)
     plain = {"new_report": json.loads(report), "new_decision": json.loads(decision), "new_packed": None}
     return {"run": row.run_id, "number": row.iteration, **plain}
