@@ -15,6 +15,7 @@ from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, read_or_raw, read_spec
+from app.retention import held
 from app.workloads import members, repository
 from app.workloads.schemas import WorkloadListed, WorkloadRead
 
@@ -146,13 +147,16 @@ def changed(session: Session, workload: Workload) -> None:
         repository.bump(session, *others)
 
 
-def delete(database: Database, tenant: str, name: str) -> None:
+def delete(database: Database, tenant: str, name: str, *, force: bool = False) -> None:
     """Delete a workload with its samples, exogenous series, models, agents, jobs and runs.
 
     Raises:
-        Conflict: another workload has it as a member.
+        Conflict: another workload has it as a member, or a run of it goes on or a job has not ended and it is
+            not done by ``force``.
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
         members.refuse_deletion(session, workload)
+        if not force:
+            held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
         repository.remove(session, workload.id)
