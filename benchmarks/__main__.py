@@ -52,6 +52,7 @@ BENCHMARKS = (
     "cluster_models",
     "cluster_serving",
     "cluster_agents",
+    "cluster_small",
     "cluster_speed",
     "drift_detection",
 )

@@ -27,7 +27,8 @@ def completing(weights: Sequence[float], ageing_seconds: Sequence[float]) -> Rul
 
     def rule(situation: Situation) -> Wanted:
         jobs, sizes = situation.jobs, grid(situation)
-        value = values(situation, sizes, weight[jobs.queue])
+        factor = 1.0 if situation.factor is None else situation.factor
+        value = values(situation, sizes, weight[jobs.queue] * factor)
         level = urgency(jobs, situation.now, ageing)
         begin = _admitted(situation.gpus, sizes, value, level)
         has = np.take_along_axis(sizes, np.maximum(begin, 0)[:, None], axis=1)
@@ -65,12 +66,7 @@ def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
     """
     jobs = situation.jobs
     each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
-    shares = fitting(situation.capacity)
-    shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, len(jobs.asked))))]
-    usual = situation.outlook.seconds_left(np.broadcast_to(shares, (len(jobs.asked), len(shares))))
-    seconds = usual.min(axis=1, initial=np.inf)
-    seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
-    seconds = np.where(np.isfinite(seconds), seconds, 0.0)
+    seconds = usual_seconds(situation, each)
     count = weight * places(seconds)
     lost = situation.restart_seconds / np.clip(seconds, max(situation.restart_seconds, TINY), HORIZON_SECONDS)
     runs, stays = jobs.gpus > 0, sizes == jobs.gpus[:, None]
@@ -78,6 +74,16 @@ def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
     worth = count[:, None] * (seconds[:, None] / each) ** DAMPING * left
     illegal = (sizes > jobs.maximum[:, None]) | ((sizes < jobs.minimum[:, None]) & (sizes > 0))
     return np.where(illegal, -np.inf, worth)
+
+
+def usual_seconds(situation: Situation, each: Floats) -> Floats:
+    """Seconds that are left of jobs on an equal share, or else on what is best of ``each`` [J, K]; 0: unknown, [J]."""
+    count, shares = len(situation.jobs.asked), fitting(situation.capacity)
+    shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
+    usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
+    seconds = usual.min(axis=1, initial=np.inf)
+    seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
+    return np.where(np.isfinite(seconds), seconds, 0.0)
 
 
 def places(seconds: Floats) -> Floats:

@@ -49,6 +49,7 @@ class Situation(NamedTuple):
         jobs: that are there, [J].
         outlook: what is expected of them.
         restart_seconds: what a change of nodes costs a job.
+        factor: of what each job's completion time is worth, [J]; None: 1.
     """
 
     now: float
@@ -56,6 +57,7 @@ class Situation(NamedTuple):
     jobs: Jobs
     outlook: Outlook
     restart_seconds: float
+    factor: Floats | None = None
 
     @property
     def gpus(self) -> int:
