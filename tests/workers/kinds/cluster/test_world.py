@@ -1,17 +1,19 @@
 """Played clusters: what is compiled is what is served, and learners are told what their weights are worth."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from app.kinds.cluster.policies import FACTORS, Network
 from app.kinds.contract.policy import Policy
+from app.policies.base import Arrays
 from tests.contracts.learned_examples import documented
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.levels import Level
+from workers.evaluation.wrappers.base import World
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster.kind import KIND
 from workers.kinds.cluster.simulator.deciding import decided
@@ -31,7 +33,7 @@ def workload() -> Workload:
     return replace(given, model=KIND.fit(given, 0).model)
 
 
-def busy(batch: int = 4, purpose: str = "evaluation", seed: int = 5) -> ClusterWorld:
+def busy(batch: int = 4, purpose: Literal["learning", "evaluation"] = "evaluation", seed: int = 5) -> ClusterWorld:
     """Clusters to which ``BUSY`` times as many jobs come, as fast as is believed; each its own."""
     world = KIND.world(workload(), Conditions(batch, seed, purpose))
     world.disturbances.append(Crowding(seed))
@@ -44,28 +46,24 @@ class Crowding:
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def begin(self, world: ClusterWorld) -> None:
+    def begin(self, world: World) -> None:
         world.reseed(self._seed)
         world.scale({"rate.jobs": np.full(world.variety, BUSY), "effect.seconds": np.zeros(world.variety)})
 
-    def conditions(self, world: ClusterWorld) -> None:
+    def conditions(self, world: World) -> None:
         del world
 
 
 def network(bias: float = 0.0) -> Network:
     """A network of no layers that gives the last factor so much more than the others."""
     width = len(KIND.layout(workload().spec).entries)
-    arrays = {"advantage.weight": np.zeros((len(FACTORS), width)), "advantage.bias": bias * np.arange(len(FACTORS))}
+    arrays: Arrays = {
+        "advantage.weight": np.zeros((len(FACTORS), width)),
+        "advantage.bias": bias * np.arange(len(FACTORS)),
+    }
     return Network.build(
         {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False, "advice": None}, arrays
     )
-
-
-def played(world: ClusterWorld, act: Callable[[ClusterWorld], np.ndarray]) -> ClusterWorld:  # type: ignore[type-arg]
-    world.reset()
-    for _ in range(world.steps - 1):
-        world.step(act(world))
-    return world
 
 
 def test_what_learners_see_is_what_the_service_sees() -> None:
@@ -73,7 +71,7 @@ def test_what_learners_see_is_what_the_service_sees() -> None:
     world.reset()
     for _ in range(60):
         state = world._state
-        for b in np.flatnonzero(state.clusters.counts[:, THERE]):
+        for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             there = state.clusters.there[b, : state.clusters.counts[b, THERE]]
             coming = world.source.coming(state.drawn.begins + state.clusters.now)
             served = world.layout.observe(world.source.moment(state, b), float(coming[b]))
@@ -90,7 +88,7 @@ def test_gpus_are_given_as_the_served_rule_gives_them() -> None:
     world.reset()
     for _ in range(60):
         state = world._state
-        for b in np.flatnonzero(state.clusters.counts[:, THERE]):
+        for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             rule = world.layout.rules["soonest"](world.source.moment(state, b)).gpus
             own = decided(world.rules, state.clusters, b)
             assert own.sum() <= state.clusters.capacity[b].sum()
@@ -122,7 +120,7 @@ def test_learners_are_paid_the_difference_to_the_rule() -> None:
 def test_an_agent_that_has_learned_nothing_is_the_rule() -> None:
     both: list[Policy] = [network(), KIND.baselines(workload())["soonest"]]
     returns = [play(busy(), Level.TRAIN, 5, Bare(one)).returns for one in both]
-    np.testing.assert_array_equal(*returns)
+    np.testing.assert_array_equal(returns[0], returns[1])
 
 
 def test_weights_that_all_jobs_share_change_nothing() -> None:
