@@ -1,6 +1,6 @@
 """Three jobs on four GPUs: rules and learned agents beside the exact optimum, by dynamic programming.
 
-``python -m benchmarks cluster_small``. Jobs are there from the start and need 6 to 30 intervals of a minute on one GPU;
+``python -m benchmarks cluster_small``. Jobs are there from the start and need 6 to 16 intervals of a minute on one GPU;
 their speeds on two to four GPUs are drawn, and grow less and less; a change of its GPUs costs a job half an interval.
 The optimum is over all allocations at each interval, by what is left of each job and what it has; it may give three
 GPUs, which rules don't. Every job's need and speed is known to all.
@@ -38,9 +38,9 @@ from workers.kinds.cluster.world.episodes import Drawn, Episodes
 from workers.kinds.cluster.world.tabled import moment
 from workers.kinds.cluster.world.world import ClusterWorld
 
-JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 72
-PIECES, FEWEST, MOST = 4, 24, 120  # of work that one GPU does in an interval, and that a job needs
-LEARNED_FROM, JUDGED, SEEDS, STEPS = 4_096, 48, 10, 300_000
+JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48
+PIECES, FEWEST, MOST = 4, 24, 64  # of work that one GPU does in an interval, and that a job needs
+LEARNED_FROM, JUDGED, SEEDS, STEPS = 4_096, 48, 10, 150_000
 GOAL, GOAL_SEED = 0.02, 2_031
 RULES, AGENT = "rules", "agent"
 PARTS = (RULES, AGENT)
