@@ -121,6 +121,7 @@ class SmallSource:
     def __init__(self, made: Integers, need: Integers, *, shuffled: bool) -> None:
         self.made, self.need, self._shuffled = made, need, shuffled
         kinds = len(made) * JOBS
+        self.applications: Sequence[str] = ["job"]
         self.rules = Rules(
             sizes=np.array([0, 1, 2, 4]),
             rate=made.reshape(kinds, GPUS + 1, 1) / INTERVAL,

@@ -201,6 +201,8 @@ def statics(layout: Layout) -> Mapping[str, Composed]:
 
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
+OFFERING = Composed(QualityRate(), ExpectedReturn())
+"""Offers for a user without an agent. Looking ahead is for who knows all that waits: for each alone it does worse."""
 BASELINES = (
     Composed(Lookahead(), ExpectedReturn()),
     Composed(Lookahead(), AllOn()),

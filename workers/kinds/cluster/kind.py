@@ -30,6 +30,7 @@ class LearnedCluster(SimulatedKind):
     name = "cluster"
     straying = STRAYING
     validation_episodes, judged_episodes = 32, 64  # each decision of each weighs all jobs of a cluster
+    pictured_episodes = 8
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -72,6 +73,22 @@ class LearnedCluster(SimulatedKind):
         made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
         policy: Policy = made.policy
         return policy
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
+        """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""
+        from app.kinds.cluster.model import ClusterModel
+        from workers.evaluation.arena import Bare
+        from workers.kinds.cluster.evaluation.pictures import MOST_LINES, pictures
+        from workers.kinds.cluster.evaluation.recording import recorded
+
+        rules = self.baselines(workload)
+        several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
+        conditions = Conditions(self.pictured_episodes, seed)
+        played = {name: recorded(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        first, *others = several
+        rule = next((name for name in others if name in rules), first)
+        compared, model = list(dict.fromkeys([first, rule])), ClusterModel.from_bytes(workload.model)
+        return pictures(self.layout(workload.spec), model, played, compared, self.pictured_episodes)
 
 
 KIND = LearnedCluster()

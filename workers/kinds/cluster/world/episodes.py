@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -63,9 +64,11 @@ class Source(Protocol):
 
     Attributes:
         rules: see ``Rules``.
+        applications: names, by position in ``Drawn.believed``.
     """
 
     rules: Rules
+    applications: Sequence[str]
 
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
         """B clusters before anything has happened.

@@ -43,7 +43,7 @@ class LoggedSource:
         settings: Settings | None = None,
     ) -> None:
         self._settings, self._logs, self._seconds = settings or Settings(), logs, seconds
-        self._names = [*applications]
+        self.applications: Sequence[str] = [*applications]
         self.rules = tabled(applications, self._settings, GROWTH)
 
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
@@ -52,7 +52,7 @@ class LoggedSource:
         hours = max(1, int((max(log[-1].time for log in self._logs) - self._seconds) // HOUR))
         busy = load * np.exp(random.uniform(0.0, np.log(BUSIEST), len(load)))
         found = [self._piece(factor, int(random.integers(hours)) * HOUR, random) for factor in busy.tolist()]
-        made, rules = clusters(found, self._names, self._settings), self.rules
+        made, rules = clusters(found, self.applications, self._settings), self.rules
         ends = rules.ends[np.arange(len(rules.epochs)), rules.epochs - 1]
         steps = np.where(np.isfinite(made.time), ends[made.application], 0.0)
         real = np.zeros(made.time.shape)

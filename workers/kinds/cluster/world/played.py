@@ -34,6 +34,7 @@ class PlayedSource:
 
     def __init__(self, layout: Layout, beliefs: Sequence[Beliefs]) -> None:
         self._layout, self._beliefs, spec = layout, beliefs, layout.spec
+        self.applications: Sequence[str] = beliefs[0].applications
         each, self._total = [len(one.applications) + 1 for one in beliefs], int(layout.capacity.sum())
         self._first = np.cumsum([0, *each[:-1]])
         self._most = min(spec.maximum or self._total, self._total)
