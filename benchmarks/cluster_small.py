@@ -40,7 +40,7 @@ from workers.kinds.cluster.world.world import ClusterWorld
 
 JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48
 PIECES, FEWEST, MOST = 4, 24, 64  # of work that one GPU does in an interval, and that a job needs
-LEARNED_FROM, JUDGED, SEEDS, STEPS = 4_096, 48, 10, 150_000
+LEARNED_FROM, JUDGED, SEEDS, STEPS = 4_096, 48, 10, 80_000
 GOAL, GOAL_SEED = 0.02, 2_031
 RULES, AGENT = "rules", "agent"
 PARTS = (RULES, AGENT)
