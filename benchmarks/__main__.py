@@ -55,6 +55,7 @@ BENCHMARKS = (
     "cluster_serving",
     "cluster_agents",
     "cluster_goals",
+    "cluster_small",
     "cluster_speed",
     "drift_detection",
 )

@@ -106,9 +106,12 @@ class Beliefs:
 
     def coming(self, second_of_day: float) -> float:
         """GPUs that are expected to be asked for within an hour, from a time of day on, UTC."""
-        hour, share = divmod(second_of_day / HOUR_SECONDS, 1.0)
-        now, following = int(hour) % HOURS, (int(hour) + 1) % HOURS
-        return float((1 - share) * self._asked[now] + share * self._asked[following])
+        return float(self.coming_at(np.array([second_of_day]))[0])
+
+    def coming_at(self, second_of_day: Floats) -> Floats:
+        """See ``coming``: from each of some times on."""
+        course = np.append(self._asked, self._asked[0])
+        return np.interp(second_of_day / HOUR_SECONDS % HOURS, np.arange(HOURS + 1), course)
 
     @cached_property
     def _asked(self) -> Floats:

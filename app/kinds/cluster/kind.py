@@ -9,7 +9,8 @@ from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.report import ClusterReport
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.policies import check, load
+from app.kinds.cluster.policies import load
+from app.kinds.cluster.portfolio import WITH_MODEL
 from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
 from app.kinds.cluster.samples.codec import ClusterSamples
 from app.kinds.cluster.samples.schemas import ClusterExecution
@@ -29,7 +30,7 @@ class ClusterKind:
     samples, engine = ClusterSamples, ClusterEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, ClusterPrediction, predict)
-    training = TrainingOptions()
+    training = TrainingOptions(experts=(WITH_MODEL,))
     simulated = True
     example = EXAMPLE
 
@@ -66,7 +67,7 @@ class ClusterKind:
 
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
-        check(made, layout)
+        made.check(self.name, layout.entries, layout.actions)
 
     def describe(self, spec: ClusterSpec) -> Description:
         """See ``Kind``."""

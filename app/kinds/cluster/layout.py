@@ -9,9 +9,11 @@ import numpy as np
 
 from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.observation import entries, observe
-from app.kinds.cluster.portfolio import WITHOUT_MODEL, rules
+from app.kinds.cluster.observation import ENTRIES, observe
+from app.kinds.cluster.policies import FACTORS, factors
+from app.kinds.cluster.portfolio import WITH_MODEL, WITHOUT_MODEL, rules
 from app.kinds.cluster.spec import ClusterSpec
+from app.policies.base import Published
 
 if TYPE_CHECKING:
     from gymnasium import spaces
@@ -59,15 +61,15 @@ class Layout:
         """Who answers while nothing else does: priorities with ageing."""
         return self.rules[WITHOUT_MODEL]
 
-    @cached_property
+    @property
     def entries(self) -> tuple[str, ...]:
-        """What policies see, by name, [D]."""
-        return entries(self.queues)
+        """What policies see of a job, by name, [F]."""
+        return ENTRIES
 
     @property
     def actions(self) -> int:
-        """How many there are: a rule each."""
-        return len(self.rules)
+        """Among how many factors of a job's weight policies choose."""
+        return len(FACTORS)
 
     @cached_property
     def queue_weights(self) -> Floats:
@@ -81,19 +83,24 @@ class Layout:
         return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
 
     def observe(self, situation: Situation, coming: float) -> Floats:
-        """What policies see of a situation, [D]; see ``observation.observe``."""
-        return observe(situation, len(self.queues), self.spec.interval_seconds, coming)
+        """What policies see of each job of a situation, [J, F]; see ``observation.observe``."""
+        return observe(situation, self.queue_weights[situation.jobs.queue], self.spec.interval_seconds, coming)
+
+    def weighing(self, policy: Published, coming: float) -> Rule:
+        """Who answers by an agent; ``coming``: GPUs that are expected to be asked for within an hour."""
+        rule = self.rules[WITH_MODEL]
+        return lambda situation: rule(situation._replace(factor=factors(policy, self.observe(situation, coming))))
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Observations: D numbers of order 1."""
+        """Observations of a job: F numbers of order 1."""
         from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Rules by their number."""
+        """Factors of a job's weight by their number."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)

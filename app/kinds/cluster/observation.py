@@ -1,76 +1,75 @@
-"""What policies see of a cluster: numbers of order 1, of any number of jobs as many; the same live and simulated."""
+"""What agents see of each job of a cluster beside the others: numbers of order 1; the same live and simulated."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from app.kinds.cluster.allocation.completion import usual_seconds
 from app.kinds.cluster.allocation.situation import Situation
-from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.allocation.sizes import grid
+from app.kinds.cluster.jobs import Floats
 
-OF_QUEUE = ("running", "waiting", "asked", "waited")
-OF_ALL = ("free", "jobs", "mean_left", "spread_left", "short", "scaling", "moved", "coming", "going")
-LARGEST = 8.0
+OF_JOB = (
+    "left",
+    "scaling",
+    "place",
+    "asked",
+    "has",
+    "waits",
+    "age",
+    "waited",
+    "restarts",
+    "restarting",
+    "most",
+    "weight",
+)
+OF_ALL = ("free", "jobs", "mean_left", "spread_left", "short", "going", "coming")
+ENTRIES = (*OF_JOB, *OF_ALL)
+LARGEST, SHORT = 8.0, float(np.log1p(10.0))
 
 
-def entries(queues: Sequence[str]) -> tuple[str, ...]:
-    """Names of what is seen, [D]."""
-    return (*OF_ALL, *(f"{queue}.{name}" for queue in queues for name in OF_QUEUE))
+def observe(situation: Situation, weight: Floats, interval: float, coming: float) -> Floats:
+    """Each job as agents see it, [J, F].
 
-
-def observe(situation: Situation, queues: int, interval: float, coming: float) -> Floats:
-    """What is seen of a situation, [D].
+    Of a job: time that is left on an equal share, how much sooner it would end on what is best for it, its place among
+    the others by that, GPUs, times, restarts, the most that it may have (less where it converges), its queue's weight
+    over the mean. Of all: free GPUs, jobs, what is left of them, GPUs of those that end soon, and of those to come.
 
     Args:
         situation: with an outlook.
-        queues: how many there are.
+        weight: of each job's queue, [J].
         interval: seconds between decisions, to count times by.
         coming: GPUs that are expected to be asked for within an hour.
     """
     jobs, total = situation.jobs, max(situation.gpus, 1)
-    free = 1.0 - float(jobs.held.sum()) / total
-    if not len(jobs.queue):
-        seen = np.zeros(len(OF_ALL) + len(OF_QUEUE) * queues)
-        seen[0], seen[OF_ALL.index("coming")] = free, _scaled(coming, total)
-        return seen
-    sizes = np.stack([jobs.minimum, jobs.asked, np.minimum(2 * jobs.asked, jobs.maximum)], axis=1)
-    left = np.log1p(situation.outlook.seconds_left(np.minimum(sizes, total)) / interval)
-    left = np.clip(np.nan_to_num(left, posinf=LARGEST), 0.0, LARGEST)
-    asked = left[:, 1]
-    ending = float(jobs.gpus[asked < np.log(2.0)].sum()) / total
-    every = [
-        free,
-        np.log1p(len(asked) / total),
-        asked.mean() / 4,
-        asked.std() / 2,
-        (asked < np.log1p(10.0)).mean(),
-        (left[:, 1] - left[:, 2]).mean(),
-        np.clip(jobs.restarts.mean() / 4, 0.0, LARGEST),
-        _scaled(coming, total),
-        ending,
-    ]
-    waited = np.log1p(np.maximum(situation.now - jobs.submitted - jobs.running, 0.0) / interval) / 4
-    return np.array([*every, *_of_queues(situation, queues, waited, total).ravel()])
-
-
-def _scaled(coming: float, total: int) -> float:
-    return min(coming / total, LARGEST)
-
-
-def _of_queues(situation: Situation, queues: int, waited: Floats, total: int) -> Floats:
-    """Jobs that run, jobs and GPUs that wait, how long: [Q, 4]."""
-    jobs = situation.jobs
-    waits = jobs.gpus == 0
-
-    def counted(weights: Floats | Integers | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
-        return np.asarray(np.bincount(jobs.queue, np.asarray(weights, np.float64), queues), np.float64)
-
-    number = np.maximum(counted(waits), 1.0)
-    columns = [
-        np.log1p(counted(~waits) / total),
-        np.log1p(counted(waits) / total),
-        np.log1p(counted(waits * jobs.asked) / total),
-        counted(waits * waited) / number,
-    ]
-    return np.stack(columns, axis=1)
+    sizes = grid(situation)
+    each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
+    seconds, gpus = usual_seconds(situation, each), jobs.gpus
+    left, place = np.minimum(np.log1p(seconds / interval), LARGEST), np.empty(len(gpus))
+    place[np.argsort(-seconds, kind="stable")] = np.arange(1.0, len(gpus) + 1)
+    best = np.where(np.isfinite(each.min(axis=1)), each.min(axis=1), seconds)
+    age = situation.now - jobs.submitted
+    own = (
+        left / 4 - 1,
+        np.log((seconds + 1.0) / (best + 1.0)) / 2,
+        place / len(gpus) - 0.5,
+        np.log(jobs.asked) / 4,
+        np.log1p(gpus) / 4,
+        gpus == 0,
+        np.log1p(age / interval) / 4,
+        np.log1p(np.maximum(age - jobs.running, 0.0) / interval) / 4,
+        np.log1p(jobs.restarts) / 2,
+        jobs.restarting > 0,
+        np.log(np.clip(jobs.maximum, 1, total) / total) / 4,
+        np.log(weight / weight.mean()),
+    )
+    every = (
+        1.0 - gpus.sum() / total,
+        np.log(len(gpus) / total) / 2,
+        left.mean() / 4,
+        left.std() / 2,
+        (left < SHORT).mean(),
+        gpus[left < np.log(2.0)].sum() / total,
+        min(coming / total, LARGEST),
+    )
+    return np.stack([*own, *(np.full(len(gpus), value) for value in every)], axis=1)

@@ -1,4 +1,4 @@
-"""The rules among which agents choose, and that they are held against: each under the priorities of the spec."""
+"""The rules that answer without an agent, and that agents are held against: each under the priorities of the spec."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from app.kinds.cluster.spec import ClusterSpec
 WITHOUT_MODEL = "priority"
 """What answers while there is no domain model: it asks nothing of an outlook."""
 WITH_MODEL = "soonest"
+WEIGHED = "weighed"
+"""What answers by an agent: ``WITH_MODEL``, with weights of jobs that the agent changes."""
 LEVELLED: Mapping[str, Rule] = {
     "srtf": srtf,
     "fifo": fifo,
@@ -32,7 +34,7 @@ LEVELLED: Mapping[str, Rule] = {
 
 
 def rules(spec: ClusterSpec) -> dict[str, Rule]:
-    """By name; positions among them are the numbers of actions."""
+    """By name."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.kinds.simulated.policies import Constant
+from app.kinds.cluster.policies import load
+from app.kinds.cluster.portfolio import WITH_MODEL
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind
@@ -13,13 +15,21 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.kinds.cluster.world.world import ClusterWorld
+    from workers.learning.training.driver import Trainer
+    from workers.learning.training.request import Request
+
+
+IMITATING = frozenset({"auto", "ppo", "a2c", "vtrace"})
+STRAYING = 0.5
+"""By which about a third of the weights are changed at first: at the usual weight nothing else is ever tried."""
 
 
 class LearnedCluster(SimulatedKind):
     """See ``LearnedKind``."""
 
     name = "cluster"
-    validation_episodes, judged_episodes = 16, 32  # each decision of each places all jobs of a cluster
+    straying = STRAYING
+    validation_episodes, judged_episodes = 32, 64  # each decision of each weighs all jobs of a cluster
     pictured_episodes = 8
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
@@ -29,21 +39,40 @@ class LearnedCluster(SimulatedKind):
         return fit(workload, seed)
 
     def world(self, workload: Workload, conditions: Conditions) -> ClusterWorld:
-        """See ``SimulatedKind``.
-
-        Raises:
-            ValueError: the domain model has seen no job come.
-        """
+        """See ``SimulatedKind``."""
+        from app.kinds.cluster.beliefs import Beliefs
         from app.kinds.cluster.model import ClusterModel
+        from workers.kinds.cluster.world.played import PlayedSource
         from workers.kinds.cluster.world.world import ClusterWorld
 
-        models = [ClusterModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
-        return ClusterWorld(self.layout(workload.spec), models, conditions)
+        layout = self.layout(workload.spec)
+        beliefs = [Beliefs(ClusterModel.from_bytes(data)) for data in (workload.model, *conditions.held_out)]
+        return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)
+
+    def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
+        """See ``LearnedKind``; who learns by gradients of its policy imitates the rule first, and strays from there."""
+        from app.kinds.cluster.model import ClusterModel
+        from workers.kinds.cluster.world.drawing import playable
+        from workers.learning.training.request import Untrainable
+
+        if not playable(ClusterModel.from_bytes(workload.model).arrivals):
+            raise Untrainable("agents learn from jobs that come: no sample tells when any did, and how long it ran")
+        begins = request.imitate is None and request.start is None and request.algorithm in IMITATING
+        return super().trainer(workload, replace(request, imitate=WITH_MODEL) if begins else request, champion)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``: every rule alone."""
-        rules = self.layout(workload.spec).rules
-        return {name: Constant(name, number) for number, name in enumerate(rules)}
+        """See ``LearnedKind``: every rule, that first which answers without an agent."""
+        from workers.kinds.cluster.world.answering import Ruled
+
+        names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
+        return {name: Ruled(name) for name in names}
+
+    def load(self, artifact: bytes, spec: Any) -> Policy:
+        """See ``SimulatedKind``."""
+        made = load(artifact)
+        made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
+        policy: Policy = made.policy
+        return policy
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
         """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from workers.learning.algorithms import registry
-from workers.learning.algorithms.config import DQN, Config, Imitation, QTable, endless
+from workers.learning.algorithms.config import DQN, ActorCritic, Config, Imitation, QTable, endless
 from workers.learning.algorithms.config.shared import DeviceConfig
 from workers.learning.bracket import Entry
 
@@ -91,10 +91,17 @@ def entries(request: Request) -> tuple[Entry, ...]:
     return tuple(Entry(algorithm, seed) for seed in seeds for algorithm in algorithms)
 
 
-def configured(algorithm: str, request: Request, tabular: tuple[int, ...], *, continuing: bool = False) -> Config:
+def configured(
+    algorithm: str,
+    request: Request,
+    tabular: tuple[int, ...],
+    *,
+    continuing: bool = False,
+    straying: float | None = None,
+) -> Config:
     """The config that an algorithm's name stands for, on the device that was asked for.
 
-    `tabular` and `continuing` are as in `TrainingProblem`.
+    `tabular`, `continuing` and `straying` are as in `TrainingProblem`.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -102,6 +109,8 @@ def configured(algorithm: str, request: Request, tabular: tuple[int, ...], *, co
     config = _named(algorithm)
     if continuing:
         config = endless(config)
+    if isinstance(config, ActorCritic) and straying is not None:
+        config = msgspec.structs.replace(config, cloning=msgspec.structs.replace(config.cloning, entropy=straying))
     if isinstance(config, QTable):
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)

@@ -57,7 +57,13 @@ class Trial:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.request, self.entry, self.bracket = problem, request, entry, bracket
-        self.config = configured(entry.algorithm, request, problem.tabular, continuing=problem.continuing)
+        self.config = configured(
+            entry.algorithm,
+            request,
+            problem.tabular,
+            continuing=problem.continuing,
+            straying=problem.straying,
+        )
         self.runner = self._runner(clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None

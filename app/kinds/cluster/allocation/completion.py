@@ -54,7 +54,8 @@ def completing(
 
     def rule(situation: Situation) -> Wanted:
         jobs, sizes = situation.jobs, grid(situation)
-        value = values(situation, sizes, weight[jobs.queue], constants)
+        factor = 1.0 if situation.factor is None else situation.factor
+        value = values(situation, sizes, weight[jobs.queue] * factor, constants)
         due = in_time(situation, sizes, weight[jobs.queue], constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
@@ -128,12 +129,7 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
     """
     jobs = situation.jobs
     each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
-    shares = fitting(situation.capacity)
-    shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, len(jobs.asked))))]
-    usual = situation.outlook.seconds_left(np.broadcast_to(shares, (len(jobs.asked), len(shares))))
-    seconds = usual.min(axis=1, initial=np.inf)
-    seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
-    seconds = np.where(np.isfinite(seconds), seconds, 0.0)
+    seconds = usual_seconds(situation, each)
     count = weight * places(seconds * (1 + STEADY) ** -np.log2(1.0 + jobs.gpus), constants.scaling)
     least = max(situation.restart_seconds, TINY)
     lost = situation.restart_seconds / np.clip(seconds, least, constants.horizon_seconds)
@@ -143,6 +139,16 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
     worth = count[:, None] * (seconds[:, None] / each) ** constants.damping * left
     illegal = (sizes > jobs.maximum[:, None]) | ((sizes < jobs.minimum[:, None]) & (sizes > 0))
     return np.where(illegal, -np.inf, worth)
+
+
+def usual_seconds(situation: Situation, each: Floats) -> Floats:
+    """Seconds that are left of jobs on an equal share, or else on what is best of ``each`` [J, K]; 0: unknown, [J]."""
+    count, shares = len(situation.jobs.asked), fitting(situation.capacity)
+    shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
+    usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
+    seconds = usual.min(axis=1, initial=np.inf)
+    seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
+    return np.where(np.isfinite(seconds), seconds, 0.0)
 
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:

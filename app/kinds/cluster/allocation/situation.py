@@ -60,6 +60,7 @@ class Situation(NamedTuple):
         restart_seconds: what a change of nodes costs a job.
         deadlines: of the jobs; None: none has any.
         neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
+        factor: of what each job's completion time is worth, [J]; None: 1.
     """
 
     now: float
@@ -69,6 +70,7 @@ class Situation(NamedTuple):
     restart_seconds: float
     deadlines: Deadlines | None = None
     neighbours: Neighbours | None = None
+    factor: Floats | None = None
 
     @property
     def gpus(self) -> int:

@@ -17,14 +17,15 @@ def grid(situation: Situation) -> Integers:
 
     They are numbers that fit nodes, see ``fitting``, clipped; so some stand several times.
     """
-    jobs, fit = situation.jobs, _thinned(situation.capacity)
+    jobs, fit = situation.jobs, thinned(situation.capacity)
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
     sizes = np.concatenate([np.tile(fit, (len(most), 1)), jobs.gpus[:, None]], axis=1)
     sizes = np.sort(np.clip(sizes, jobs.minimum[:, None], most[:, None]), axis=1)
     return np.concatenate([np.zeros((len(most), 1), np.int64), sizes], axis=1)
 
 
-def _thinned(capacity: Integers) -> Integers:
+def thinned(capacity: Integers) -> Integers:
+    """Numbers that fit nodes, from 0 on, of many multiples of nodes few, [R]."""
     sizes, node = fitting(capacity), max(1, int(capacity.max(initial=0)))
     multiples = sizes // node
     return sizes[(multiples <= MOST_MULTIPLES) | (multiples & (multiples - 1) == 0)]

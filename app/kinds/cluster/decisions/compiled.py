@@ -1,4 +1,4 @@
-"""What a workload's decisions rest on: its nodes and queues, what is expected of jobs, and who chooses the rule."""
+"""What a workload's decisions rest on: its nodes and queues, what is expected of jobs, and who answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.cluster.allocation.convergence import Tolerance, limited
-from app.kinds.cluster.allocation.situation import Situation as Moment
+from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice
@@ -17,9 +17,9 @@ from app.kinds.cluster.live.members import deadlines
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.portfolio import WITH_MODEL, WITHOUT_MODEL
+from app.kinds.cluster.portfolio import WEIGHED, WITH_MODEL, WITHOUT_MODEL
 from app.kinds.contract.engine import Snapshot
-from app.kinds.contract.policy import Policy, Situation, View
+from app.policies.base import Published
 
 DAY_SECONDS = 86_400.0
 
@@ -29,12 +29,12 @@ class Answerer(NamedTuple):
 
     Attributes:
         source: as decisions say it.
-        policy: that chooses a rule; None: the heuristic, which is one.
+        policy: that weighs jobs; None: the heuristic answers.
         failure: what failed, where something did.
     """
 
     source: str
-    policy: Policy | None = None
+    policy: Published | None = None
     failure: str = ""
 
 
@@ -78,15 +78,12 @@ class Compiled:
             return None
         return BelievedOutlook(self._beliefs, state.jobs, state.records, int(state.capacity.sum()))
 
-    def rule(self, policy: Policy | None, state: ClusterState, outlook: BelievedOutlook | None, now: datetime) -> str:
-        """The name of the rule that a policy, or without one the heuristic, decides a state by."""
-        if policy is None or outlook is None or self._beliefs is None:
-            return self.heuristic
-        moment = Moment(state.now, state.capacity, state.jobs, outlook, self.layout.spec.restart_seconds)
+    def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
+        """By which a policy, or without one the heuristic, decides at a time; and its name."""
+        if policy is None or self._beliefs is None:
+            return self.heuristic, self.layout.rules[self.heuristic]
         coming = self._beliefs.coming(now.timestamp() % DAY_SECONDS)
-        seen = self.layout.observe(moment, coming).astype(np.float32)[None]
-        view = View(seen, np.ones((1, self.layout.actions), np.bool_))
-        return [*self.layout.rules][int(policy.act(Situation(self.layout, state, view)).action[0])]
+        return WEIGHED, self.layout.weighing(policy, coming)
 
     def judged(self, state: ClusterState) -> ClusterState:
         """The state after jobs that have little left to gain were limited, if the spec says so."""
@@ -99,16 +96,15 @@ class Compiled:
         tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
         return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
 
-    def advice(self, rule: str, outlook: BelievedOutlook | None, state: ClusterState, before: ClusterState) -> Advice:
-        """A rule by its name, within the limits of a state, and what it goes by.
+    def advice(self, rule: Rule, outlook: BelievedOutlook | None, state: ClusterState, before: ClusterState) -> Advice:
+        """A rule within the limits of a state, and what it goes by.
 
         Args:
             before: the state before its jobs were ``judged``.
         """
-        named = self.layout.rules[rule]
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
         neighbours = None if outlook is None else outlook.neighbours
         if self.layout.spec.convergence is None:
-            return Advice(named, outlook, deadlines=wanted, neighbours=neighbours)
+            return Advice(rule, outlook, deadlines=wanted, neighbours=neighbours)
         said = notes(before.learning, state.learning)
-        return Advice(limited(named, state.learning.converging), outlook, said, wanted, neighbours)
+        return Advice(limited(rule, state.learning.converging), outlook, said, wanted, neighbours)

@@ -84,10 +84,10 @@ class ClusterEngine(DecidedInRuns):
 def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     before: ClusterState = compiled.judged(one.report)
     outlook = compiled.outlook(before)
-    rule = compiled.rule(compiled.answerer.policy, before, outlook, now)
+    name, rule = compiled.rule(compiled.answerer.policy, now)
     state, changes = decide(compiled.layout, before, compiled.advice(rule, outlook, before, one.report))
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
-    told = Told(one.run, one.iteration, state, changes, rule, shadow)
+    told = Told(one.run, one.iteration, state, changes, name, shadow)
     return Answered(_encoded(compiled, told, now), state)
 
 
@@ -102,14 +102,14 @@ def _shadow(
     before, state = states
     told: dict[str, Any] = {"agent": shadow.version, "rule": None, "agrees": False, "problem": None}
     if shadow.artifact is None or outlook is None:
-        return told | {"problem": shadow.problem or "there is no domain model, which agents choose by"}
+        return told | {"problem": shadow.problem or "there is no domain model, which agents answer by"}
     try:
-        rule = compiled.rule(shadow.artifact.policy, before, outlook, now)
+        name, rule = compiled.rule(shadow.artifact.policy, now)
         other, _ = decide(compiled.layout, before, compiled.advice(rule, outlook, before, before))
     except Exception as error:
         logger.exception("run of %s: shadow %d failed", compiled.snapshot.name, shadow.version)
         return told | {"problem": f"{type(error).__name__}: {error}"}
-    return told | {"rule": rule, "agrees": bool((other.jobs.held == state.jobs.held).all())}
+    return told | {"rule": name, "agrees": bool((other.jobs.held == state.jobs.held).all())}
 
 
 def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:

@@ -35,7 +35,7 @@ class ShadowRule(BaseModel):
     """What another agent would have done; it is written down, and changes nothing."""
 
     agent: int = Field(description="Version of the shadow.")
-    rule: str | None = Field(description="That it would have chosen; null: it failed.")
+    rule: str | None = Field(description="By which it would have given GPUs; null: it failed.")
     agrees: bool = Field(description="Whether every job would have had the same GPUs.")
     problem: str | None = Field(description="What failed, if something did.")
 
@@ -50,7 +50,7 @@ class ClusterDecision(DecisionBase):
     waiting: int = Field(description="Jobs that have none.")
     free: int = Field(description="GPUs that nobody has.")
     wake_at: float | None = Field(description="When to report again at the latest; null: no job is there.")
-    rule: str = Field(description="By which GPUs were given: the heuristic's, or the one that the agent chose.")
+    rule: str = Field(description="By which GPUs were given: the heuristic's, or `weighed`, by an agent.")
     shadow: ShadowRule | None = Field(default=None, description="The run's shadow, if it has one.")
 
 

@@ -52,9 +52,9 @@ def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[st
         assert 0 < ended <= counted[:, 1].sum() <= len(one.completion)  # those of the last interval aren't seen
         assert (one.gpus.sum(axis=1) <= Layout(SPEC).capacity.sum()).all()
         assert not (one.waiting & (one.gpus > 0)).any()
-        assert one.gpus.shape == (SPEC.episode_intervals - 1, len(one.truth.coming.time))
+        assert one.gpus.shape == (SPEC.episode_intervals - 1, len(one.time))
     first, second = played.values()
-    np.testing.assert_array_equal(first.truth.coming.time, second.truth.coming.time)
+    np.testing.assert_array_equal(first.time, second.time)
 
 
 def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, Recorded]) -> None:

@@ -69,17 +69,11 @@ def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
 
 
 def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
-    names = _names(one)
+    names = one.names
     rest = np.delete(one.gpus, chosen, axis=1).sum(axis=1)
     each = [(names[job], one.gpus[:, job]) for job in chosen]
     parts = [*each, (OTHERS, rest), (FREE, total - one.gpus.sum(axis=1))]
     return [_line(one, name, values) for name, values in parts]
-
-
-def _names(one: Recorded) -> list[str]:
-    """Of jobs: what each trains, and its number."""
-    known, positions = one.truth.beliefs.applications, one.truth.coming.application.tolist()
-    return [f"{known[at] if at >= 0 else 'job'} {number}" for number, at in enumerate(positions)]
 
 
 def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
@@ -99,9 +93,8 @@ def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
     """GPUs that are asked for over the episode, and what the domain model expects, with its band."""
     seconds = layout.spec.interval_seconds * layout.spec.episode_intervals
     edges = np.linspace(0, seconds, BINS + 1)
-    coming, random, total = one.truth.coming, np.random.default_rng(0), int(layout.capacity.sum())
-    first = int(one.truth.begins // 3600)
-    drawn = [draw(model.arrivals, first, seconds, 1.0, total, random) for _ in range(DRAWS)]
+    random, total = np.random.default_rng(0), int(layout.capacity.sum())
+    drawn = [draw(model.arrivals, one.hour, seconds, 1.0, total, random) for _ in range(DRAWS)]
     every = np.array([_asked(each.time, each.asked, edges) for each in drawn])
     low, high = np.quantile(every, [0.05, 0.95], axis=0)
     hours = edges / 3600
@@ -119,7 +112,7 @@ def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
                 "name": "",
                 "series": [
                     {**_series("expected", hours, np.append(expected, expected[-1])), **band},
-                    _series("came", hours, _last_twice(_asked(coming.time, coming.asked, edges))),
+                    _series("came", hours, _last_twice(_asked(one.time, one.asked, edges))),
                 ],
             }
         ],

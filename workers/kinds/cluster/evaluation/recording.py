@@ -7,11 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.cluster.beliefs import UNKNOWN
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.contract.policy import Situation
 from workers.evaluation.arena import Player, play
 from workers.evaluation.levels import Level
-from workers.kinds.cluster.world.launcher import Cluster, Truth
+from workers.kinds.cluster.simulator.kernels import CAME
+from workers.kinds.cluster.world.episodes import Episodes
 from workers.kinds.cluster.world.world import ClusterWorld
 
 
@@ -19,18 +21,32 @@ class Recorded(NamedTuple):
     """E episodes under one policy; over time, the one with the most jobs: K jobs, T intervals.
 
     Attributes:
-        truth: of that episode.
+        names: of those jobs: what each trains, and its number, [K].
+        time: seconds since the episode began at which each comes, [K].
+        asked: GPUs, [K].
+        hour: of the day at which the episode begins.
         completion: seconds from submission to its end of every job of all episodes; not a number: it isn't finished.
         begins: seconds at which each interval does, [T].
         gpus: that each job has in each interval, [T, K].
         waiting: whether a job is there and has none, [T, K].
     """
 
-    truth: Truth
+    names: list[str]
+    time: Floats
+    asked: Integers
+    hour: int
     completion: Floats
     begins: Floats
     gpus: Integers
     waiting: NDArray[np.bool_]
+
+
+class Shown(NamedTuple):
+    """The episode with the most jobs at the end of an interval: its time, GPUs [L], and which jobs are there [L]."""
+
+    now: float
+    gpus: Integers
+    there: NDArray[np.bool_]
 
 
 class Recorder:
@@ -38,31 +54,47 @@ class Recorder:
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
-        self._truths: list[Truth] = []
-        self._last: list[Cluster] = []
-        self._shown: list[Cluster] = []
+        self._last: Episodes | None = None
+        self._completed: Floats = np.zeros(0)
+        self._shown: list[Shown] = []
         self._at = 0
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
         """Note what jobs have had until now."""
-        if not self._truths:
-            self._truths = list(self._world.truths)
-            self._at = int(np.argmax([len(truth.coming.time) for truth in self._truths]))
-        self._last = list(situation.state.one)
-        self._shown.append(self._last[self._at])
+        last: Episodes = situation.state
+        if self._last is None:
+            self._at = int((last.drawn.steps > 0).sum(axis=1).argmax())
+        clusters, at = last.clusters, self._at
+        self._last, self._completed = last, clusters.completed.copy()
+        here = (np.arange(clusters.time.shape[1]) < clusters.counts[at, CAME]) & np.isnan(clusters.completed[at])
+        self._shown.append(Shown(float(clusters.now[at]), clusters.gpus[at].copy(), here))
 
     def recorded(self) -> Recorded:
-        """What was seen, once the episodes are over; the last interval isn't."""
-        truth, shown = self._truths[self._at], self._shown[1:]
-        gpus = np.zeros((len(shown), len(truth.coming.time)), np.int64)
-        waiting = np.zeros(gpus.shape, np.bool_)
-        for row, cluster in enumerate(shown):
-            which = np.array([int(name) for name in cluster.state.names], np.int64)
-            gpus[row, which] = cluster.state.jobs.gpus
-            waiting[row, which] = cluster.state.jobs.gpus == 0
-        each = [one.finished - truth.coming.time for one, truth in zip(self._last, self._truths, strict=True)]
-        begins = np.array([one.state.now for one in self._shown[:-1]])
-        return Recorded(truth, np.concatenate(each), begins, gpus, waiting)
+        """What was seen, once the episodes are over; the last interval isn't.
+
+        Raises:
+            RuntimeError: nothing was seen.
+        """
+        if self._last is None:
+            raise RuntimeError("an episode is watched before it is told")
+        drawn, clusters, at = self._last.drawn, self._last.clusters, self._at
+        every = drawn.steps > 0
+        real, gpus = every[at], np.array([one.gpus for one in self._shown[1:]])
+        there = np.array([one.there for one in self._shown[1:]])[:, real]
+        known = self._world.source.applications
+        return Recorded(
+            names=[
+                f"{known[kind] if kind != UNKNOWN else 'job'} {number}"
+                for number, kind in enumerate(drawn.believed[at, real].tolist())
+            ],
+            time=clusters.time[at, real],
+            asked=clusters.asked[at, real],
+            hour=int(drawn.begins[at] // 3600),
+            completion=self._completed[every],
+            begins=np.array([one.now for one in self._shown[:-1]]),
+            gpus=gpus[:, real],
+            waiting=there & (gpus[:, real] == 0),
+        )
 
 
 def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:

@@ -149,15 +149,18 @@ def _trained(rules: Rules, c: Clusters, b: int, job: int) -> float:
 
 
 @kernel
-def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> None:
-    """The jobs that are there get GPUs, [J], and nodes; who is on others restarts."""
-    there = c.there[b, : len(wanted)]
+def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
+    """The jobs that are there get GPUs, [J], and nodes; who is on others restarts. How many had any, and change."""
+    there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
     held = placed(c.capacity[b], before, wanted)
     for at in range(len(there)):
         job = there[at]
+        if (held[at] != before[at]).any():
+            moved += c.gpus[b, job] > 0
+            if wanted[at]:
+                c.restarts[b, job] += 1
+                c.restarting[b, job] = rules.restart
         c.gpus[b, job] = wanted[at]
-        if wanted[at] and (held[at] != before[at]).any():
-            c.restarts[b, job] += 1
-            c.restarting[b, job] = rules.restart
         c.held[b, job] = held[at]
+    return moved

@@ -1,31 +1,33 @@
-"""B clusters of a workload, each at its next decision: which rule answers until the one after. See ``World``."""
+"""B clusters of a workload, stepped by the compiled simulator. See ``World``.
+
+At each interval learners settle what one job of each cluster weighs, the one that was settled longest ago; GPUs go by
+that, as ``soonest`` gives them. Who is published, and rules, answer for all jobs at once, as the service lets them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.cluster.allocation.situation import Situation as Moment
-from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
-from app.kinds.cluster.beliefs import Beliefs
-from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live.decide import Advice, decide
-from app.kinds.cluster.live.outlook import BelievedOutlook
-from app.kinds.cluster.live.state import begin, pack, unpack
-from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.policies import FACTORS
 from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import View
+from app.policies.base import Published
 from workers.evaluation.world import SimulatedWorld
 from workers.evaluation.wrappers.base import Conditions as Step
 from workers.inputs import Conditions
-from workers.kinds.cluster.world.drawing import Coming, draw
-from workers.kinds.cluster.world.launcher import Cluster, Spent, Trouble, Truth, pass_interval, truth_of
+from workers.kinds.cluster.simulator.kernels import THERE, Clusters, settled
+from workers.kinds.cluster.simulator.stepping import NOBODY, chosen, decide, elapse, observed
+from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes, Source, Spent, spend, terms
+from workers.learning.simulator import Step as Stepped
 
-TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 OUTCOMES = (
     Outcome("completion_hours", "h"),
     Outcome("jobs_finished"),
@@ -34,28 +36,26 @@ OUTCOMES = (
 )
 SPREAD = 0.1
 """Standard deviation of the log of how much slower the steps of an episode are than the domain model believes."""
-
-
-class Clusters(NamedTuple):
-    """B episodes; ``one`` are their clusters, as ``SimulatedWorld`` keeps states, [B]."""
-
-    one: NDArray[np.object_]
+NESTED = {"clusters": Clusters, "beside": Clusters, "drawn": Drawn}
+PAY = 100.0
+"""Returns of clusters differ by hundredths."""
 
 
 class ClusterWorld(SimulatedWorld):
-    """See ``SimulatedWorld``.
+    """See the module, and ``SimulatedWorld``.
 
     Args:
         layout: of the workload.
-        models: domain models: its own, which rules and policies believe in, and those of held-out executions.
+        source: of its clusters.
         conditions: how many episodes, and their seed.
+        held_out: how many models of held-out executions ``source`` has.
     """
 
     terms_of = TERMS
     outcomes_of = OUTCOMES
     parameters: Sequence[str] = ("rate.jobs", "effect.seconds")
 
-    def __init__(self, layout: Layout, models: Sequence[ClusterModel], conditions: Conditions) -> None:
+    def __init__(self, layout: Layout, source: Source, conditions: Conditions, held_out: int = 0) -> None:
         weights = [getattr(layout.spec.weights, name) for name in TERMS]
         super().__init__(
             layout,
@@ -65,12 +65,13 @@ class ClusterWorld(SimulatedWorld):
             steps=layout.spec.episode_intervals,
             batch=conditions.batch,
             seed=conditions.seed,
-            held_out=len(models) - 1,
+            held_out=held_out,
         )
-        self.beliefs, self._rules = [Beliefs(model) for model in models], [*layout.rules.values()]
-        self._truths: list[Truth] = []
-        self._counted = np.zeros((self.batch, len(OUTCOMES)))
-        self._hours = layout.spec.interval_seconds * self.steps / 3600
+        self.source, self.rules = source, source.rules
+        self._learning = conditions.purpose == "learning"
+        self._answering: Callable[[float], Rule] | None = None
+        self._counted, self._gain = np.zeros((self.batch, len(OUTCOMES))), np.zeros(self.batch)
+        self._speed = np.repeat([one.speed for one in layout.spec.nodes], [one.count for one in layout.spec.nodes])
         self._price = layout.price / max(float(layout.price.max()), 1e-12) if layout.price.any() else layout.price + 1.0
 
     @property
@@ -78,136 +79,114 @@ class ClusterWorld(SimulatedWorld):
         """See ``World``."""
         return self._counted
 
-    @property
-    def truths(self) -> Sequence[Truth]:
-        """What is true of each of the present episodes, [B]."""
-        return tuple(self._truths)
+    def answer(self, who: str | Published) -> None:
+        """From now on let a rule, by its name, or an agent answer for all jobs at once."""
+        layout = self.layout
+        if isinstance(who, str):
+            self._answering = lambda _: layout.rules[who]
+        else:
+            self._answering = lambda coming: layout.weighing(who, coming)
 
-    def begin(self) -> Clusters:
-        """See ``SimulatedWorld``."""
+    def begin(self) -> Episodes:
+        """See ``SimulatedWorld``; an interval has passed before the first decision, of which jobs are there."""
         self._counted = np.zeros_like(self._counted)
-        effects = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
-        load, rows = self.by_episode("rate.jobs"), range(1 if self.same else self.batch)
-        self._truths = [self._drawn(at, float(load[at]), float(effects[at])) for at in rows]
-        self._truths *= self.batch // len(rows)
-        return _together([self._first(truth) for truth in self._truths])
+        effect = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
+        rows = np.zeros(self.batch, np.int64) if self.same else np.arange(self.batch)
+        model = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model.astype(np.int64)
+        load, some = self.by_episode("rate.jobs").astype(np.float64), rows[:1] if self.same else rows
+        clusters, drawn = self.source.draw(load[some], model[some], self.random)
+        clusters = Clusters._make(column[rows] for column in clusters)
+        elapse(self.rules, clusters)
+        beside = Clusters._make(column.copy() for column in clusters)
+        never = np.full(clusters.time.shape, -1.0)
+        return Episodes(
+            clusters,
+            beside,
+            Drawn._make(column[rows] for column in drawn),
+            effect,
+            pace=np.full_like(never, np.nan),
+            paced_on=np.zeros_like(clusters.gpus),
+            demoted=np.full_like(never, NEVER),
+            weighed=never,
+            asked=chosen(clusters, never),
+        )
 
-    def _drawn(self, at: int, load: float, effect: float) -> Truth:
-        spec, followed = self.layout.spec, self._followed(at)
-        seconds = spec.interval_seconds * self.steps
-        first, most = int(self.random.integers(HOURS)), int(self.layout.capacity.sum())
-        coming = draw(followed.model.arrivals, first, seconds, load, most, self.random)
-        return truth_of(self.layout, followed, coming, effect, first * HOUR_SECONDS)
+    def seen(self, state: Episodes) -> View:
+        """See ``SimulatedWorld``: the job of each cluster that is asked for."""
+        found = observed(self.rules, state.clusters, state.asked, self._coming(state))
+        return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
-    def _followed(self, at: int) -> Beliefs:
-        return self.beliefs[0 if self.model is None else 1 + int(self.model[at])]
+    def _coming(self, state: Episodes) -> Floats:
+        return self.source.coming(state.drawn.begins + state.clusters.now)
 
-    def _first(self, truth: Truth) -> Cluster:
-        """Before the first decision an interval has passed, of which jobs are there."""
-        count = len(truth.coming.time)
-        empty = Cluster(begin(self.layout), 0, np.zeros(count), np.full(count, np.nan))
-        still = Trouble(1.0, 0.0, self.layout.capacity)
-        return pass_interval(self.layout, truth, empty, self.layout.spec.interval_seconds, still)[0]
+    def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Step) -> tuple[Episodes, Floats]:
+        """See ``SimulatedWorld``; ``state`` changes in place."""
+        clusters = state.clusters
+        rows = np.flatnonzero(state.asked != NOBODY)
+        clusters.factor[rows, state.asked[rows]] = FACTORS[actions[rows]]
+        state.weighed[rows, state.asked[rows]] = clusters.now[rows]
+        moved = decide(self.rules, clusters) if self._answering is None else self._answered(state, self._answering)
+        before, trained = clusters.done.copy(), self.rules.interval - clusters.restarting
+        spent, found = self._passed(clusters, state, conditions, moved)
+        state = self._measured(state, clusters.done - before, trained)
+        self._counted = self._counts(state, spent, moved)
+        if self._learning:
+            _, other = self._passed(state.beside, state, conditions, decide(self.rules, state.beside))
+            self._gain = other @ self.weights
+        return state._replace(asked=chosen(clusters, state.weighed)), found
 
-    def moment(self, cluster: Cluster) -> Moment:
-        """What rules see of a cluster."""
-        state = cluster.state
-        outlook = BelievedOutlook(self.beliefs[0], state.jobs, state.records, int(state.capacity.sum()))
-        return Moment(state.now, state.capacity, state.jobs, outlook, self.layout.spec.restart_seconds)
+    def step(self, actions: NDArray[np.integer]) -> Stepped:
+        """See ``SimulatedWorld``; learners are paid by how much better it is than with nobody's weights changed."""
+        found = super().step(actions)
+        return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
 
-    def seen(self, state: Clusters) -> View:
-        """See ``SimulatedWorld``: as the service shows it."""
-        believed, pairs = self.beliefs[0], zip(state.one, self._truths, strict=True)
-        rows = [
-            self.layout.observe(self.moment(one), believed.coming(truth.begins + one.state.now)) for one, truth in pairs
-        ]
-        return View(np.array(rows, np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
+    def _answered(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
+        moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
+        for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
+            wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
+            moved[b] = settled(self.rules, state.clusters, b, wanted)
+        return moved
 
-    def advance(self, state: Clusters, actions: NDArray[np.integer], conditions: Step) -> tuple[Clusters, Floats]:
-        """See ``SimulatedWorld``."""
-        terms, following = np.zeros((self.batch, len(TERMS))), []
-        for at, (cluster, action) in enumerate(zip(state.one, actions.tolist(), strict=True)):
-            advice = Advice(self._rules[action], self.moment(cluster).outlook)
-            decided, changes = decide(self.layout, cluster.state, advice)
-            restarts = sum(one.before > 0 for one in changes)
-            seconds, trouble = self.layout.spec.interval_seconds, self._trouble(conditions, at)
-            after, spent = pass_interval(
-                self.layout, self._truths[at], cluster._replace(state=decided), seconds, trouble
-            )
-            terms[at] = self._terms(self._truths[at], after, spent, restarts)
-            self._counted[at] = self._counts(cluster, after, spent, restarts)
-            following.append(after)
-        return _together(following), terms
+    def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
+        """An interval under conditions, and its terms, [B, T]."""
+        slower = state.effect * np.exp(conditions.slowdown + conditions.noise[:, 0])
+        clusters.speed[:] = self._speed * ((1 - conditions.repeated) / slower)[:, None]
+        gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[:, None] + 1e-9).astype(np.int64)
+        spent = spend(self.rules, clusters, self._price)
+        clusters.capacity[:] = np.diff(gpus, prepend=0, axis=1)
+        last = self._taken + 1 == self.steps
+        return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
-    def _trouble(self, conditions: Step, at: int) -> Trouble:
-        slower = float(np.exp(conditions.slowdown[at] + conditions.noise[at, 0]))
-        gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[at] + 1e-9).astype(np.int64)
-        return Trouble(slower, float(conditions.repeated[at]), np.diff(gpus, prepend=0))
+    def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
+        """How fast jobs went, by steps ``made`` in ``seconds`` [B, L], and who has had its share of service."""
+        clusters = state.clusters
+        went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
+        served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
+        return state._replace(
+            pace=np.where(went, made / np.maximum(seconds, 1e-9), state.pace),
+            paced_on=np.where(went, clusters.gpus, state.paced_on),
+            demoted=np.where(served, clusters.now[:, None], state.demoted),
+        )
 
-    def _terms(self, truth: Truth, after: Cluster, spent: Spent, restarts: int) -> Floats:
-        """See ``TERMS``: of one interval; at the last one what is left of jobs counts, too."""
-        count, worth = max(len(truth.ideal), 1), self.layout.queue_weights[truth.coming.queue]
-        slow = spent.present / np.maximum(truth.ideal, 1.0)
-        if self._taken + 1 == self.steps:
-            there = np.arange(len(slow)) < after.came
-            slow += there * np.isnan(after.finished) * (1 - after.done / truth.steps)
-        occupied = float(spent.occupied @ self._price) / 3600 / (self.layout.capacity.sum() * self._hours)
-        unfair = (1 - _jain(slow[slow > 0])) / self.steps
-        return np.array([float(worth @ slow) / count, occupied, 0.0, unfair, restarts / count])
-
-    def _counts(self, before: Cluster, after: Cluster, spent: Spent, restarts: int) -> Floats:
-        """See ``OUTCOMES``: of one interval."""
-        count = max(len(after.done), 1)
-        ended = int((~np.isnan(after.finished)).sum() - (~np.isnan(before.finished)).sum())
-        return np.array([spent.present.sum() / 3600 / count, ended, spent.occupied.sum() / 3600, restarts])
+    def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
+        """See ``OUTCOMES``: of one interval, [B, O]."""
+        hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
+        used = (spent.gpus * spent.present).sum(axis=1) / 3600
+        return np.stack([hours, spent.ended, used, moved], axis=1)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the future depends on."""
-        rows = [_packed(one, truth) for one, truth in zip(self._state.one, self._truths, strict=True)]
+        rows = {name: value for name, value in self._state._asdict().items() if name not in NESTED}
+        parts = {name: getattr(self._state, name)._asdict() for name in NESTED}
         settings = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
-        return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **settings}
+        found = {"rows": rows, "parts": parts, "taken": self._taken, "factors": self.factors, **settings}
+        return deepcopy(found)
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what ``get_state`` gave."""
-        self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
+        given = deepcopy(dict(state))
+        parts = {name: kind(**given["parts"][name]) for name, kind in NESTED.items()}
+        self._state = Episodes(**parts, **given["rows"])
+        self.same, self.model, self.factors, self._taken = (given[key] for key in ("same", "model", "factors", "taken"))
         self.random = np.random.Generator(np.random.SFC64())
-        self.random.bit_generator.state = state["random"]
-        found = [self._unpacked(row, at) for at, row in enumerate(state["rows"])]
-        self._truths, self._taken = [truth for _, truth in found], state["taken"]
-        self._state = _together([cluster for cluster, _ in found])
-
-    def _unpacked(self, row: list[Any], at: int) -> tuple[Cluster, Truth]:
-        kept, came, done, finished, columns, steps, ideal, effect, begins = row
-        whole = {"queue", "application", "asked"}
-        kinds = [np.int64 if name in whole else np.float64 for name in Coming._fields]
-        coming = Coming._make(_column(column, kind) for column, kind in zip(columns, kinds, strict=True))
-        truth = Truth(
-            self._followed(at), coming, _column(steps, np.float64), _column(ideal, np.float64), effect, begins
-        )
-        return Cluster(unpack(kept), came, _column(done, np.float64), _column(finished, np.float64)), truth
-
-
-def _packed(cluster: Cluster, truth: Truth) -> list[Any]:
-    coming = [_plain(column) for column in truth.coming]
-    told = [pack(cluster.state), cluster.came, _plain(cluster.done), _plain(cluster.finished)]
-    return [*told, coming, _plain(truth.steps), _plain(truth.ideal), truth.effect, truth.begins]
-
-
-def _plain(column: NDArray[Any]) -> list[Any]:
-    return [None if value != value else value for value in column.tolist()]
-
-
-def _column(values: list[Any], kind: type[Any]) -> NDArray[Any]:
-    return np.array([np.nan if value is None else value for value in values], kind)
-
-
-def _together(clusters: Sequence[Cluster]) -> Clusters:
-    found = np.empty(len(clusters), object)
-    for at, one in enumerate(clusters):
-        found[at] = one
-    return Clusters(found)
-
-
-def _jain(values: Floats) -> float:
-    """Jain's index; 1 of nothing."""
-    return float(values.sum() ** 2 / (len(values) * (values**2).sum())) if len(values) else 1.0
+        self.random.bit_generator.state = given["random"]

@@ -64,7 +64,7 @@ class ClusterDecision:
     wake_at: float | None
     """ When to report again at the latest; null: no job is there. """
     rule: str
-    """ By which GPUs were given: the heuristic's, or the one that the agent chose. """
+    """ By which GPUs were given: the heuristic's, or `weighed`, by an agent. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ What was found to have drifted by the report that this answers; told once. """
     shadow: None | ShadowRule | Unset = UNSET

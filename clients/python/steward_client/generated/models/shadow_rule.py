@@ -16,7 +16,7 @@ class ShadowRule:
     agent: int
     """ Version of the shadow. """
     rule: None | str
-    """ That it would have chosen; null: it failed. """
+    """ By which it would have given GPUs; null: it failed. """
     agrees: bool
     """ Whether every job would have had the same GPUs. """
     problem: None | str

@@ -6,6 +6,7 @@ class TrainRequestImitateType0(StrEnum):
     MODEL_PREDICTIVE = "model_predictive"
     PID = "pid"
     PLANNER = "planner"
+    SOONEST = "soonest"
     STATIC_BEST = "static_best"
     THRESHOLD = "threshold"
 

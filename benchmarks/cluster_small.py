@@ -1,0 +1,246 @@
+"""Three jobs on four GPUs: rules and learned agents beside the exact optimum, by dynamic programming.
+
+``python -m benchmarks cluster_small``. Jobs are there from the start and need 6 to 16 intervals of a minute on one GPU;
+their speeds on two to four GPUs are drawn, and grow less and less; a change of its GPUs costs a job half an interval.
+The optimum is over all allocations at each interval, by what is left of each job and what it has; it may give three
+GPUs, which rules don't. Every job's need and speed is known to all.
+
+Systems are drawn; agents learn on some (ten seeds, PPO after imitating ``soonest``, served greedily) and all are judged
+on others.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.policy import Policy
+from benchmarks.cluster_learned import trained
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.levels import Level
+from workers.evaluation.statistics import mean_interval
+from workers.inputs import Conditions
+from workers.kinds.cluster.simulator.kernels import Clusters, Rules
+from workers.kinds.cluster.simulator.many import empty
+from workers.kinds.cluster.world.answering import Ruled
+from workers.kinds.cluster.world.episodes import Drawn, Episodes
+from workers.kinds.cluster.world.tabled import moment
+from workers.kinds.cluster.world.world import ClusterWorld
+
+JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48
+PIECES, FEWEST, MOST = 4, 24, 64  # of work that one GPU does in an interval, and that a job needs
+LEARNED_FROM, JUDGED, SEEDS, STEPS = 4_096, 48, 10, 80_000
+GOAL, GOAL_SEED = 0.02, 2_031
+RULES, AGENT = "rules", "agent"
+PARTS = (RULES, AGENT)
+Row = dict[str, Any]
+LAYOUT = Layout(
+    ClusterSpec.model_validate(
+        {
+            "name": "small",
+            "kind": "cluster",
+            "nodes": [{"name": "n", "count": 1, "gpus": GPUS}],
+            "restart_seconds": RESTART,
+            "interval_seconds": INTERVAL,
+            "episode_intervals": INTERVALS,
+            "weights": {"changes": 0},
+        }
+    )
+)
+
+
+def systems(count: int, seed: int) -> tuple[Integers, Integers]:
+    """Pieces that jobs do in an interval on 0 to 4 GPUs, even numbers, [S, 3, 5], and that they need, [S, 3]."""
+    random = np.random.default_rng(seed)
+    more = np.sort(random.integers(0, PIECES // 2 + 1, (count, JOBS, GPUS - 1)), axis=2)[:, :, ::-1] * 2
+    first = np.full((count, JOBS, 1), PIECES)
+    made = np.concatenate([np.zeros_like(first), first, first + more.cumsum(axis=2)], axis=2)
+    return made, random.integers(FEWEST, MOST + 1, (count, JOBS))
+
+
+@numba.njit(cache=False, error_model="numpy")
+def _interval(made: Integers, left: int, had: int, has: int) -> tuple[float, int]:
+    """Seconds that a job is there in an interval, and what is left of it afterwards."""
+    if not left or not has:
+        return (INTERVAL if left else 0.0), left
+    lost = INTERVAL - RESTART if has != had else 0.0
+    gain = made[has] // 2 if has != had else made[has]
+    if gain < left:
+        return INTERVAL, left - gain
+    return lost + np.rint(left * INTERVAL / made[has]), 0
+
+
+@numba.njit(cache=False, error_model="numpy")
+def _optimum(made: Integers, need: Integers) -> float:
+    """The least sum of completion times, seconds: values by what is left of each job, and the GPUs that it has."""
+    g = GPUS + 1
+    value = np.full((need[0] + 1, need[1] + 1, need[2] + 1, g, g, g), np.inf, np.float32)
+    value[0, 0, 0] = 0.0
+    for index in range(1, (need[0] + 1) * (need[1] + 1) * (need[2] + 1)):
+        a, b, c = (
+            index // ((need[1] + 1) * (need[2] + 1)),
+            index // (need[2] + 1) % (need[1] + 1),
+            index % (need[2] + 1),
+        )
+        for x, y, z in np.ndindex((g if a else 1, g if b else 1, g if c else 1)):
+            if x + y + z <= GPUS:
+                value[a, b, c, x, y, z] = _best(made, value, (a, b, c), (x, y, z))
+    return float(value[need[0], need[1], need[2], 0, 0, 0])
+
+
+@numba.njit(cache=False, error_model="numpy")
+def _best(made: Integers, value: Floats, left: tuple[int, int, int], had: tuple[int, int, int]) -> float:
+    """The least that is to come from here on."""
+    found, g = np.inf, GPUS + 1
+    for x in range(g if left[0] else 1):
+        first, a = _interval(made[0], left[0], had[0], x)
+        for y in range(g - x if left[1] else 1):
+            second, b = _interval(made[1], left[1], had[1], y)
+            for z in range(g - x - y if left[2] else 1):
+                third, c = _interval(made[2], left[2], had[2], z)
+                if x + y + z:
+                    after = value[a, b, c, x if a else 0, y if b else 0, z if c else 0]
+                    found = min(found, first + second + third + after)
+    return found
+
+
+class SmallSource:
+    """See ``Source``: each cluster is one of some systems."""
+
+    def __init__(self, made: Integers, need: Integers, *, shuffled: bool) -> None:
+        self.made, self.need, self._shuffled = made, need, shuffled
+        kinds = len(made) * JOBS
+        self.applications: Sequence[str] = ["job"]
+        self.rules = Rules(
+            sizes=np.array([0, 1, 2, 4]),
+            rate=made.reshape(kinds, GPUS + 1, 1) / INTERVAL,
+            ends=need.reshape(kinds, 1).astype(np.float64),
+            epochs=np.ones(kinds, np.int64),
+            most=np.full(kinds, GPUS),
+            interval=INTERVAL,
+            restart=RESTART,
+            growth=0,
+            weight=np.ones(1),
+            ageing=np.full(1, np.inf),
+            patience=np.inf,
+        )
+
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+        """See ``Source``: in the order of the systems, or any of them."""
+        del model
+        count = len(load)
+        which = random.integers(len(self.made), size=count) if self._shuffled else np.arange(count)
+        found = empty(np.full((count, JOBS), INTERVAL), np.array([GPUS]))
+        found.application[:] = which[:, None] * JOBS + np.arange(JOBS)
+        zeros, steps = np.zeros((count, JOBS)), self.need[which].astype(np.float64)
+        return found, Drawn(zeros, steps, zeros + INTERVAL, found.application, zeros[:, 0])
+
+    def coming(self, second_of_day: Floats) -> Floats:
+        """See ``Source``: nobody is."""
+        return np.zeros_like(second_of_day)
+
+    def moment(self, episodes: Episodes, b: int) -> Situation:
+        """See ``Source``: nothing is hidden."""
+        return moment(self.rules, episodes, b)
+
+
+class Systems:
+    """Those on which all are judged, and the optimum of each: the sum of completion times, seconds, [S]."""
+
+    def __init__(self) -> None:
+        made, need = systems(JUDGED, GOAL_SEED)
+        self.source = SmallSource(made, need, shuffled=False)
+        self.best: NDArray[np.float64] = np.array(
+            [_optimum(one, needed) for one, needed in zip(made, need, strict=True)]
+        )
+
+    def gaps(self, policy: Policy) -> Floats:
+        """How much more a policy takes than the optimum, as a share of that, in each system."""
+        world = Kept(LAYOUT, self.source, Conditions(JUDGED, 0))
+        play(world, Level.TRAIN, 0, Bare(policy))
+        return np.asarray(world.completed / self.best - 1, np.float64)
+
+
+class Kept(ClusterWorld):
+    """Clusters whose systems stand in their order; ``completed`` is the sum of the last episodes' times, [B]."""
+
+    completed: Floats = np.zeros(0)
+
+    def renew(self) -> None:
+        """See ``Disturbed``: all are different."""
+        super().renew()
+        self.same = False
+
+    def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Any) -> tuple[Episodes, Floats]:
+        """See ``ClusterWorld``."""
+        found = super().advance(state, actions, conditions)
+        self.completed = found[0].clusters.completed.sum(axis=1)
+        return found
+
+
+@cache
+def _judged() -> Systems:
+    return Systems()
+
+
+def rules() -> list[Row]:
+    """The gap of every rule that knows what jobs need."""
+    return [
+        _row(name, _judged().gaps(Ruled(name)), "") for name in ("soonest", "srtf", "optimus", "goodput", "equal_share")
+    ]
+
+
+def learned(seed: int) -> Floats:
+    """The gaps of what is learned with a seed."""
+    source = SmallSource(*systems(LEARNED_FROM, seed), shuffled=True)
+    return _judged().gaps(trained(LAYOUT, source, STEPS, seed))
+
+
+def agents() -> list[Row]:
+    """The mean gap of what ten seeds learn."""
+    gaps = np.array([learned(seed).mean() for seed in range(SEEDS)])
+    spread = f"{SEEDS} seeds, {gaps.min():.4f} to {gaps.max():.4f}, {STEPS:,} steps each"
+    return [_row(f"agent, PPO on all jobs ({spread})", gaps, f"≤ {GOAL:.0%} in all: {_met(gaps.max())}")]
+
+
+def _met(gap: float) -> str:
+    return "met" if gap <= GOAL else "missed"
+
+
+def _row(name: str, gaps: Floats, goal: str) -> Row:
+    told = mean_interval(gaps)
+    goal = goal or f"≤ {GOAL:.0%}: {_met(told['mean'])}"
+    name = f"gap to the optimum of {name} (95 %: {told['low']:.4f}–{told['high']:.4f})"
+    print(name, f"{told['mean']:.4f}", flush=True)
+    return {
+        "name": name,
+        "value": told["mean"],
+        "unit": "",
+        "peer": None,
+        "peer_value": None,
+        "ratio": None,
+        "goal": goal,
+    }
+
+
+def results(parts: Sequence[str] = PARTS) -> list[Row]:
+    """Rows of each part."""
+    known = {RULES: rules, AGENT: agents}
+    return [row for part in parts for row in known[part]()]
+
+
+if __name__ == "__main__":
+    from benchmarks.__main__ import show
+
+    show("cluster_small", results())

@@ -1,0 +1,149 @@
+"""Episodes of clusters between two decisions, and what an interval of them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.layout import Layout
+from workers.kinds.cluster.simulator.kernels import CAME, ENDED, Clusters, Rules
+from workers.kinds.cluster.simulator.stepping import elapse, priced
+
+TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
+
+
+class Drawn(NamedTuple):
+    """What is true of the jobs of B episodes beside their clusters.
+
+    Attributes:
+        start: steps that each had made before it came, as ``Clusters`` count them, [B, L].
+        steps: of each until it is finished; 0 where there is none, [B, L].
+        ideal: seconds that it would take alone on the cluster, [B, L].
+        believed: its application in the model that rules believe in, [B, L].
+        begins: seconds since 0:00 UTC at which an episode does, [B].
+    """
+
+    start: Floats
+    steps: Floats
+    ideal: Floats
+    believed: Integers
+    begins: Floats
+
+
+class Episodes(NamedTuple):
+    """B episodes.
+
+    Attributes:
+        clusters: of them; they change in place.
+        beside: the same with nobody's weights changed, to tell learners what these are worth.
+        drawn: what is true of their jobs.
+        effect: factor of the seconds of all steps, [B].
+        pace, paced_on: steps a second of each job as it was measured last, and on how many GPUs, [B, L].
+        demoted: when each had its share of service, or ``NEVER``, [B, L].
+        weighed: when the weight of each was settled, before 0: never, [B, L].
+        asked: the job whose weight is asked for, [B].
+    """
+
+    clusters: Clusters
+    beside: Clusters
+    drawn: Drawn
+    effect: Floats
+    pace: Floats
+    paced_on: Integers
+    demoted: Floats
+    weighed: Floats
+    asked: Integers
+
+
+class Source(Protocol):
+    """Where clusters come from.
+
+    Attributes:
+        rules: see ``Rules``.
+        applications: names, by position in ``Drawn.believed``.
+    """
+
+    rules: Rules
+    applications: Sequence[str]
+
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+        """B clusters before anything has happened.
+
+        Args:
+            load: factor of how many jobs come, [B].
+            model: the number of the domain model that each follows, [B].
+            random: draws.
+        """
+        ...
+
+    def coming(self, second_of_day: Floats) -> Floats:
+        """GPUs that are expected to be asked for within an hour, from times of day on, [B]."""
+        ...
+
+    def moment(self, episodes: Episodes, b: int) -> Situation:
+        """What rules see of one of the clusters."""
+        ...
+
+
+class Spent(NamedTuple):
+    """What an interval took.
+
+    Attributes:
+        present: seconds for which each job was there, [B, L].
+        price: of the GPUs that it had then, by the hour, [B, L].
+        gpus: how many these were, [B, L].
+        ended: jobs that did, [B].
+    """
+
+    present: Floats
+    price: Floats
+    gpus: Integers
+    ended: Integers
+
+
+def spend(rules: Rules, clusters: Clusters, price: Floats) -> Spent:
+    """Let an interval pass; ``price`` is of a GPU and hour on each node, [N]."""
+    before, ended = clusters.now.copy(), clusters.counts[:, ENDED].copy()
+    each, gpus = priced(clusters, price), clusters.gpus.copy()
+    elapse(rules, clusters)
+    until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
+    present = np.maximum(until - np.maximum(clusters.time, before[:, None]), 0.0)
+    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended)
+
+
+def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
+    """See ``TERMS``: of one interval, [B, T]; at the last one what is left of jobs counts, too.
+
+    Args:
+        layout, drawn, clusters: after the interval.
+        spent: in it.
+        moved: jobs whose nodes were changed before it, [B].
+        last: whether it is the last one.
+    """
+    count = np.maximum((drawn.steps > 0).sum(axis=1), 1)
+    slow = spent.present / np.maximum(drawn.ideal, 1.0)
+    if last:
+        slow = slow + left(clusters, drawn)
+    spec, worth = layout.spec, layout.queue_weights[clusters.queue]
+    hours = spec.episode_intervals * spec.interval_seconds / 3600 * layout.capacity.sum()
+    occupied = (spent.price * spent.present).sum(axis=1) / 3600 / hours
+    unfair = (1 - _jain(slow)) / spec.episode_intervals
+    return np.stack([(worth * slow).sum(axis=1) / count, occupied, np.zeros(len(count)), unfair, moved / count], axis=1)
+
+
+def left(clusters: Clusters, drawn: Drawn) -> Floats:
+    """The share that is left of each job that has come, [B, L]."""
+    ends = np.where(drawn.steps > 0, drawn.steps, 1.0)
+    there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
+    return np.where(there & np.isnan(clusters.completed), 1 - (clusters.done - drawn.start) / ends, 0.0)
+
+
+def _jain(values: Floats) -> Floats:
+    """Jain's index of those that aren't 0, [B]; 1 of nothing."""
+    count, squares = (values > 0).sum(axis=1), (values**2).sum(axis=1)
+    found = values.sum(axis=1) ** 2 / np.maximum(count * squares, 1e-300)
+    return np.asarray(np.where(count > 0, found, 1.0), np.float64)

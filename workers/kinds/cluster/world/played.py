@@ -1,0 +1,127 @@
+"""Clusters as the domain models of a workload have them: tables of what these believe, and jobs that come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.allocation.sizes import thinned
+from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
+from app.kinds.cluster.beliefs import UNKNOWN, Beliefs
+from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.outlook import BelievedOutlook
+from app.kinds.cluster.live.records import UNKNOWN as UNTOLD
+from app.kinds.cluster.live.records import Records
+from workers.kinds.cluster.simulator.kernels import THERE, Clusters, Rules
+from workers.kinds.cluster.simulator.many import empty
+from workers.kinds.cluster.world.drawing import Coming, draw
+from workers.kinds.cluster.world.episodes import Drawn, Episodes
+
+WHOLE = 2.0**30
+"""Steps at which all jobs end: one of fewer begins so much nearer to it."""
+
+
+class PlayedSource:
+    """See ``Source``: of a workload and M models, whose applications, and an unknown one of each, stand in one table.
+
+    Args:
+        layout: of the workload.
+        beliefs: of its models; the first is the one that rules believe in.
+    """
+
+    def __init__(self, layout: Layout, beliefs: Sequence[Beliefs]) -> None:
+        self._layout, self._beliefs, spec = layout, beliefs, layout.spec
+        self.applications: Sequence[str] = beliefs[0].applications
+        each, self._total = [len(one.applications) + 1 for one in beliefs], int(layout.capacity.sum())
+        self._first = np.cumsum([0, *each[:-1]])
+        self._most = min(spec.maximum or self._total, self._total)
+        sizes = np.clip(thinned(layout.capacity)[1:], spec.minimum, self._most)
+        self.rules = Rules(
+            sizes=np.unique([0, *sizes]),
+            rate=np.concatenate([self._rates(one) for one in beliefs]),
+            ends=np.full((sum(each), 1), WHOLE),
+            epochs=np.ones(sum(each), np.int64),
+            most=np.full(sum(each), self._most),
+            interval=spec.interval_seconds,
+            restart=spec.restart_seconds,
+            growth=0,
+            weight=layout.queue_weights,
+            ageing=np.array([queue.ageing_seconds or np.inf for queue in spec.queues], np.float64),
+            patience=spec.patience_seconds,
+        )
+
+    def _rates(self, beliefs: Beliefs) -> Floats:
+        """Steps a second of a model's applications, and of an unknown one, [A, G + 1, 1]."""
+        known = np.array([*range(len(beliefs.applications)), UNKNOWN])
+        every = np.broadcast_to(np.arange(self._total + 1), (len(known), self._total + 1))
+        seconds = beliefs.step_seconds(known, np.full(len(known), np.nan), every)
+        return np.asarray(np.where(every > 0, 1.0 / seconds, 0.0)[:, :, None], np.float64)
+
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+        """See ``Source``: as the models have seen jobs come, from an hour of the day on."""
+        spec, hours = self._layout.spec, random.integers(HOURS, size=len(load))
+        seconds = spec.interval_seconds * spec.episode_intervals
+        each = zip(model.tolist(), hours.tolist(), load.tolist(), strict=True)
+        coming = [
+            draw(self._beliefs[follows].model.arrivals, hour, seconds, factor, self._total, random)
+            for follows, hour, factor in each
+        ]
+        shape = len(coming), max(1, *(len(one.time) for one in coming))
+        found, real = empty(np.full(shape, np.inf), self._layout.capacity), np.zeros(shape)
+        drawn = Drawn(real, real.copy(), real + 1.0, np.full(shape, UNKNOWN), hours.astype(np.float64) * HOUR_SECONDS)
+        for row, (jobs, follows) in enumerate(zip(coming, model.tolist(), strict=True)):
+            self._fill(found, drawn, (row, slice(len(jobs.time))), jobs, follows)
+        return found, drawn
+
+    def _fill(self, found: Clusters, drawn: Drawn, at: tuple[int, slice], jobs: Coming, follows: int) -> None:
+        beliefs, believed = self._beliefs[follows], self._beliefs[0]
+        unknown = len(beliefs.applications)
+        known = np.where(jobs.application == UNKNOWN, unknown, np.minimum(jobs.application, unknown))
+        own, names = self._first[follows] + known, np.array([*beliefs.applications, ""], object)
+        rate = self.rules.rate[own, :, 0]
+        steps = np.clip(jobs.seconds * rate[np.arange(len(own)), jobs.asked], 1.0, WHOLE)
+        found.time[at], found.application[at], found.queue[at], found.asked[at] = jobs.time, own, jobs.queue, jobs.asked
+        found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
+        drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
+        drawn.believed[at] = believed.positions(names[known])
+        usual, none = believed.usual_seconds(drawn.believed[at]), np.full(len(own), np.nan)
+        step = believed.step_seconds(drawn.believed[at], none, jobs.asked[:, None])[:, 0]
+        found.expected[at] = np.maximum(usual / step, 1.0)
+
+    def coming(self, second_of_day: Floats) -> Floats:
+        """See ``Source``."""
+        return self._beliefs[0].coming_at(second_of_day)
+
+    def moment(self, episodes: Episodes, b: int) -> Situation:
+        """See ``Source``: as if launchers had reported."""
+        clusters, believed = episodes.clusters, self._beliefs[0]
+        there = clusters.there[b, : clusters.counts[b, THERE]]
+        held, spec, count = clusters.held[b, there], self._layout.spec, len(there)
+        same = np.ones(count, np.int64)
+        jobs = Jobs(
+            *(clusters.time[b, there], clusters.queue[b, there], clusters.asked[b, there]),
+            *(spec.minimum * same, self._most * same, held),
+            *(clusters.running[b, there], episodes.demoted[b, there]),
+            *(clusters.restarts[b, there], clusters.restarting[b, there]),
+        )
+        names = np.array([*believed.applications, ""], object)[episodes.drawn.believed[b, there]]
+        unknown = np.full(count, UNTOLD)
+        told = Records(
+            application=names,
+            batch=0 * same,
+            data=unknown,
+            value=unknown,
+            rises=same < 0,
+            noise_scale=unknown,
+            trained=unknown,
+            restarts=0 * same,
+            iterations=episodes.drawn.steps[b, there],
+            iteration=clusters.done[b, there] - episodes.drawn.start[b, there],
+            pace=episodes.pace[b, there],
+            paced_on=episodes.paced_on[b, there],
+        )
+        outlook = BelievedOutlook(believed, jobs, told, int(clusters.capacity[b].sum()))
+        return Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, spec.restart_seconds)
