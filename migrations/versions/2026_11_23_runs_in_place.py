@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "2026_11_23_runs_in_place"
-down_revision = "2026_11_23_retention"
+down_revision = "2026_11_23_keys"
 branch_labels = None
 depends_on = None
 
