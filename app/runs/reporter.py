@@ -200,7 +200,9 @@ class Reporter:
         return found.digest, decisions.encoded(found.decision)
 
     async def _submit(self, live: Live, iteration: int, report: Any, encoded: bytes, digest: str) -> bytes | Verdict:
-        compiled, engine = await self._compiled.get(live.workload_id, live.tenant), KINDS[live.kind].engine
+        workloads, engine = self._compiled, KINDS[live.kind].engine
+        named = live.workload_id, live.tenant
+        compiled = workloads.peek(*named) or await workloads.get(*named)
         if live.following != iteration:
             return Verdict.CHANGED
         shadow = live.shadow or compiled.snapshot.shadow

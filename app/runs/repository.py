@@ -92,7 +92,7 @@ def append(connection: Connection, entries: Sequence[Entry], now: datetime) -> s
 def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     batch = msgspec.json.encode(entries).decode()
     statement = _APPEND_CALM if all(entry.drift is None for entry in entries) else _APPEND_DRIFTING
-    return set(connection.exec_driver_sql(statement, {"batch": batch, "now": now}).scalars())
+    return set(connection.exec_driver_sql(statement, {"batch": batch, "now": now}).scalars().all())
 
 
 def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:

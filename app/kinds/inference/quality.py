@@ -59,8 +59,11 @@ class QualityTable:
         """Sum of the qualities of a batch's answers, by the seconds from arrival to answer."""
         if len(delays) >= FEW or self.exponential[user]:
             return float(self.quality(user, variant, np.array(delays)).sum())
-        start, end, accuracy = self._numbers[user][0], self._numbers[user][1], self._accuracy[variant]
-        return sum(accuracy * (1 - min(max((delay - start) / (end - start), 0.0), 1.0)) for delay in delays)
+        (start, end), accuracy, found = self._numbers[user], self._accuracy[variant], 0.0
+        for delay in delays:
+            late = (delay - start) / (end - start)
+            found += accuracy * (1 - (0.0 if late < 0.0 else min(late, 1.0)))
+        return found
 
     def means(self, user: int, ages: Sequence[float], seconds: Sequence[float]) -> list[float]:
         """Mean quality of a batch's answers, were it started with each variant, [V].
@@ -76,7 +79,10 @@ class QualityTable:
             return found
         (start, end), means = self._numbers[user], []
         for accuracy, own in zip(self._accuracy, seconds, strict=True):
-            late = sum([min(max((age + own - start) / (end - start), 0.0), 1.0) for age in ages])
+            late = 0.0
+            for age in ages:
+                one = (age + own - start) / (end - start)
+                late += 0.0 if one < 0.0 else min(one, 1.0)
             means.append(accuracy * (1 - late / len(ages)))
         return means
 

@@ -110,7 +110,7 @@ def _starts(ledger: Ledger) -> Asking[list[Start]]:
     """A server that waits is not asked for again; nor is one like it while nothing else has changed."""
     waited, starts = set[tuple[int, int]](), list[Start]()
     for place in ledger.idle():
-        if not any(ledger.waiting()):
+        if not ledger.anyone_waits:
             break
         alike = ledger.fleet.of[place], ledger.servers[place].loaded
         if alike in waited:

@@ -37,7 +37,7 @@ def carried(ledger: Ledger, version: int | None) -> EncodedReason:
 def _code(ledger: Ledger, decided: Decided) -> str:
     if decided.starts or decided.turns:
         return "started"
-    if not any(ledger.waiting()):
+    if not ledger.anyone_waits:
         return "nothing_waits"
     return "waiting" if ledger.idle() else "busy"
 
@@ -58,9 +58,7 @@ def _start(ledger: Ledger, start: Start) -> str:
     how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
     if start.seconds is None:
         return f"{what} {how}, after at most {seconds_text(waited)} of waiting"
-    seconds = [
-        ledger.expected(start.place, start.loaded, one, start.size) or 0.0 for one in range(len(layout.variants))
-    ]
+    seconds = ledger.expected_of_each(start.place, start.loaded, start.size)
     worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], seconds)
     return (
         f"{what} {how}: {seconds_text(start.seconds)} after at most {seconds_text(waited)} of waiting, "
@@ -89,9 +87,11 @@ def _turns(ledger: Ledger, decided: Decided) -> str:
 
 def _left(ledger: Ledger) -> str:
     waiting = ledger.waiting()
-    of_users = ", ".join(f"{n:,} of {ledger.layout.users[user]}" for user, n in enumerate(waiting) if n)
-    count = "1 request waits" if sum(waiting) == 1 else f"{sum(waiting):,} requests wait"
-    return f"{count} ({of_users})" if of_users else "no request waits"
+    together = sum(waiting)
+    if not together:
+        return "no request waits"
+    of_users = ", ".join([f"{n:,} of {user}" for n, user in zip(waiting, ledger.layout.users, strict=True) if n])
+    return f"{'1 request waits' if together == 1 else f'{together:,} requests wait'} ({of_users})"
 
 
 def seconds_text(value: float) -> str:

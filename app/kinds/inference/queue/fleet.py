@@ -19,6 +19,7 @@ class Fleet:
         places: where decisions see users' waiting, and idle, busy and starting servers, among whole numbers; and users'
             oldest, newest, rate and quality among others.
         switch: seconds that another variant takes to load on a server of each class, [C].
+        size_at: where each batch size stands among those of the workload.
         zero_at: seconds from which on each user's answers are worth nothing, [U].
         scalable: whether there is a class of which more or fewer may be on.
     """
@@ -34,6 +35,7 @@ class Fleet:
         self.scalable = any(server.maximum > server.minimum for server in layout.spec.servers)
         self.switch: list[float] = layout.switch.tolist()
         self.zero_at: list[float] = layout.quality.zero_at.tolist()
+        self.size_at = {size: at for at, size in enumerate(layout.spec.batches)}
         self.places = _places(len(layout.users), len(layout.servers))
         self.index = {name: at for at, name in enumerate(self.names)}
         ranges = [f"{server.name}-0 to {server.name}-{server.maximum - 1}" for server in layout.spec.servers]

@@ -17,6 +17,7 @@ from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
 from app.kinds.inference.transitions import BATCHES, NONE, PARTS, Transitions, part_of
 
 IDLE, BUSY, STARTING = range(3)
+_NEVER = (0,) * (PARTS + 1)
 TOO_OLD, TOO_MANY = "too_old", "too_many"
 
 
@@ -64,8 +65,7 @@ class Ledger:
         self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
         self._zero_at = fleet.zero_at
         self._ended = deque(state.ended, BATCHES)
-        empty = (0,) * (PARTS + 1)
-        self._arrived = [deque(counts, PARTS + 1) for counts in state.arrived or [empty] * len(state.queues)]
+        self._arrived = [[*counts] for counts in state.arrived or [_NEVER] * len(state.queues)]
         self._part = part_of(state.now, layout.spec.control_seconds)
         self._counts = [[0] * len(layout.servers) for _ in range(3)]
         self._soonest: float | None = None
@@ -78,7 +78,7 @@ class Ledger:
 
     def state(self) -> RunState:
         """The run as it stands."""
-        queues = tuple(Waiting(tuple(at), tuple(ids)) for at, ids in zip(self._at, self._ids, strict=True))
+        queues = tuple([Waiting(tuple(at), tuple(ids)) for at, ids in zip(self._at, self._ids, strict=True)])
         return RunState(
             self.now,
             self.control,
@@ -93,7 +93,7 @@ class Ledger:
             self.counted_from,
             tuple(self._arrivals),
             tuple(self._ended),
-            tuple(map(tuple, self._arrived)),
+            tuple([tuple(counts) for counts in self._arrived]),
         )
 
     def pass_time(self, now: float) -> None:
@@ -109,10 +109,10 @@ class Ledger:
             self._pass_parts(part_of(now, spec.control_seconds))
 
     def _pass_parts(self, part: int) -> None:
-        for _ in range(min(part - self._part, PARTS + 1)):
-            for counts in self._arrived:
-                counts.append(0)
-        self._part = part
+        new = min(part - self._part, PARTS + 1)
+        if new > 0:
+            self._arrived = [[*counts[new:], *_NEVER[:new]] for counts in self._arrived]
+            self._part = part
 
     def arrive(self, user: int, at: float, name: str | None) -> None:
         """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""
@@ -202,8 +202,19 @@ class Ledger:
         if self._seconds is None:
             return None
         position = self.fleet.of[place]
-        alone = self._seconds[position][variant][self.layout.spec.batches.index(size)]
+        alone = self._seconds[position][variant][self.fleet.size_at[size]]
         return alone if loaded in (NOTHING_LOADED, variant) else alone + self.fleet.switch[position]
+
+    def expected_of_each(self, place: int, loaded: int, size: int) -> list[float]:
+        """The same with each variant, [V]; empty without a domain model."""
+        if self._seconds is None:
+            return []
+        position, at = self.fleet.of[place], self.fleet.size_at[size]
+        switch = self.fleet.switch[position]
+        return [
+            sizes[at] if loaded in (NOTHING_LOADED, variant) else sizes[at] + switch
+            for variant, sizes in enumerate(self._seconds[position])
+        ]
 
     def busy(self, place: int) -> bool:
         """Whether a server works."""
@@ -217,9 +228,15 @@ class Ledger:
         """How many requests of each user wait, [U]."""
         return [len(at) for at in self._at]
 
+    @property
+    def anyone_waits(self) -> bool:
+        """Whether a request waits."""
+        return any(self._at)
+
     def on(self) -> list[int]:
         """How many servers of each class are on, [C]."""
-        return [sum(counts) for counts in zip(*self._counts, strict=True)]
+        idle, busy, starting = self._counts
+        return [a + b + c for a, b, c in zip(idle, busy, starting, strict=True)]
 
     def qualities(self) -> list[float]:
         """Mean response quality of each user; 1 before the first answer, [U]."""
@@ -260,7 +277,7 @@ class Ledger:
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
         for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):
             batches[0, place], paces[0, place] = batch, pace
-        arrived = np.array([[list(counts)[:PARTS] for counts in self._arrived]])
+        arrived = np.array([[counts[:PARTS] for counts in self._arrived]])
         arrived[:, :, : PARTS - known] = NONE
         return Transitions(batches, paces, arrived)
 

@@ -150,6 +150,8 @@ def _batch(stored: list[Any] | None) -> Batch | None:
 
 def weight(state: RunState) -> int:
     """About how many bytes a state takes in memory."""
-    waiting = sum(len(queue.at) for queue in state.queues)
-    running = sum(len(server.batch.at) for server in state.servers.values() if server.batch is not None)
-    return RUN_BYTES + REQUEST_BYTES * (waiting + running) + SERVER_BYTES * len(state.servers)
+    requests = sum([len(queue.at) for queue in state.queues])
+    for server in state.servers.values():
+        if server.batch is not None:
+            requests += len(server.batch.at)
+    return RUN_BYTES + REQUEST_BYTES * requests + SERVER_BYTES * len(state.servers)
