@@ -40,6 +40,7 @@ from app.http.known_query import known_query
 from app.http.metering import RequestMeter
 from app.http.schema import SERVERS, document_keys, only_unions
 from app.jobs import endpoints as jobs
+from app.retention import endpoints as retention
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
@@ -55,6 +56,7 @@ NOUNS: Sequence[ModuleType] = (
     domain_models,
     agents,
     drift,
+    retention,
     evaluations,
     jobs,
     runs,

@@ -55,6 +55,16 @@ class Settings(BaseSettings):
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")
 
+    retention_iterations_days: float | None = Field(None, gt=0, description="Age at which ended runs' iterations go.")
+    retention_runs_days: float | None = Field(None, gt=0, description="Age at which ended runs go.")
+    retention_jobs_days: float | None = Field(None, gt=0, description="Age at which ended jobs go.")
+    retention_events_days: float | None = Field(None, gt=0, description="Age at which ended jobs' events go.")
+    retention_evaluations_days: float | None = Field(None, gt=0, description="Age at which evaluations go.")
+    retention_artifacts_days: float | None = Field(None, gt=0, description="Age at which superseded agents, models go.")
+    archive: bool = Field(True, description="Whether what goes by age is archived (Parquet) first.")
+    archive_dir: Path | None = Field(None, description="Folder of the archive; none: `archive` in `data_dir`.")
+    prune_seconds: float = Field(3600.0, gt=0, description="How often a worker deletes what is too old.")
+
     @model_validator(mode="after")
     def _embedded_defaults(self) -> Settings:
         self.data_dir = self.data_dir.expanduser().absolute()
@@ -73,6 +83,11 @@ class Settings(BaseSettings):
     def files_as_broker(self) -> bool:
         """Whether jobs are announced through files, to workers of this host."""
         return self.broker_url.startswith("filesystem:")
+
+    @property
+    def archive_folder(self) -> Path:
+        """Folder of what was deleted by age."""
+        return self.archive_dir or self.data_dir / "archive"
 
     @property
     def broker_dir(self) -> Path:

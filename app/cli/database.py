@@ -1,5 +1,7 @@
 """``steward db``: the database's tables."""
 
+from typing import Annotated
+
 import typer
 
 from app.cli.options import DataDir
@@ -11,6 +13,17 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(database, name="db")
     database.callback()(_database)
     database.command()(upgrade)
+    database.command()(prune)
+
+
+def prune(
+    data: DataDir = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> None:
+    """Archive and delete what is older than it is kept. Workers do so by themselves."""
+    from app.cli.server.prune import go, say
+
+    raise typer.Exit(say(data) if dry_run else go(data))
 
 
 def _database() -> None:

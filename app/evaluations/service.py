@@ -171,6 +171,19 @@ def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
     return zlib.decompress(found)
 
 
+def delete(database: Database, tenant: str, evaluation_id: str) -> None:
+    """Delete an evaluation.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with database.session() as session:
+        found = repository.find(session, tenant, evaluation_id)
+        if found is None:
+            raise _missing(evaluation_id)
+        session.delete(found)
+
+
 def _missing(evaluation_id: str) -> NotFound:
     return NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
 

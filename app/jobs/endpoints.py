@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -45,6 +45,17 @@ def list_jobs(
 def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     """One job: its state, progress and result."""
     return service.get(database, tenant, job)
+
+
+@router.delete(
+    "/jobs/{id}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_job",
+    responses=problems(404, 409, _409="It has not ended, or something live rests on it; that is named."),
+)
+def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
+    """Delete a job that has ended, with its events and trials; what it has made stays."""
+    service.delete(database, tenant, job)
 
 
 @router.post("/jobs/{id}/cancel", operation_id="cancel_job", responses=problems(404, 409))

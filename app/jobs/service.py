@@ -17,6 +17,7 @@ from app.jobs import family, listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
 from app.jobs.states import TASKS, WAITING, cancelled
 from app.kinds.contract.stored import stored
+from app.retention import held
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200
@@ -130,6 +131,20 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
             repository.change(session, job_id, [Job.state == "running"], cancel_requested=True)
         session.expire_all()
         return _read(session, require(session, tenant, job_id))
+
+
+def delete(database: Database, tenant: str, job_id: str) -> None:
+    """Delete a job that has ended, with its events and trials.
+
+    Raises:
+        Conflict: it has not ended, or something live rests on it.
+    """
+    with database.session() as session:
+        family.hold_parent(session, job_id)
+        found = require(session, tenant, job_id)
+        session.refresh(found, with_for_update=True)
+        held.refuse(f"job {job_id}", held.job(session, found))
+        family.remove(session, [job_id])
 
 
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:

@@ -54,6 +54,18 @@ def end(run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant) -> 
     return service.end(database, tenant, run, patch)
 
 
+@router.delete(
+    "/{run}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_run",
+    summary="Delete a run",
+    responses=problems(404, 409, _409="It goes on, or something live rests on it; that is named."),
+)
+def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
+    """Delete a run that has ended, with its iterations; the sample that was made of it stays."""
+    service.delete(database, tenant, run)
+
+
 @router.get("/{run}/iterations", operation_id="list_iterations", summary="List iterations", responses=problems(404))
 def iterations(
     request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging

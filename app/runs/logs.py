@@ -27,7 +27,7 @@ class Logged(NamedTuple):
 def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Logged]:
     """The workload's last ended runs with reports, newest first."""
     ended = select(Run.id, Run.start).where(
-        Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0
+        Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None)
     )
     found = []
     for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id).limit(limit)).all():

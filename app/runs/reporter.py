@@ -164,6 +164,7 @@ class Reporter:
     async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
         """The decision that an earlier report was answered with, if this is the same report."""
         if iteration == live.following - 1:
+            await self._in_thread(self._require, live.tenant, live.id)  # nothing else proves that it is still there
             known, decision = live.digest, live.decision
         else:
             known, decision = await self._in_thread(self._past, live.id, iteration)
@@ -173,6 +174,13 @@ class Reporter:
                 errors=[FieldError("/path/iteration", "another report is kept under this number", iteration)],
             )
         return decision
+
+    def _require(self, tenant: str, run: str) -> None:
+        with self._database.reading() as session:
+            there = repository.present(session, tenant, run)
+        if not there:
+            self._runs.drop(run)
+            raise NotFound(f"no run {run!r}; start one with POST /runs")
 
     def _past(self, run: str, iteration: int) -> tuple[str, bytes]:
         with self._database.reading() as session:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, select, update
+from sqlalchemy import Connection, CursorResult, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.database.tables.iteration import Iteration
@@ -177,3 +177,13 @@ def close(session: Session, tenant: str, run: str, state: str, now: datetime) ->
     )
     result = session.execute(query)
     return isinstance(result, CursorResult) and result.rowcount == 1
+
+
+def remove(session: Session, run: str) -> None:
+    """Delete a run; foreign keys take its iterations along."""
+    session.execute(delete(Run).where(Run.id == run).execution_options(synchronize_session=False))
+
+
+def present(session: Session, tenant: str, run: str) -> bool:
+    """Whether a run is there."""
+    return session.scalar(select(Run.id).where(Run.id == run, Run.tenant == tenant)) is not None

@@ -20,6 +20,7 @@ from app.kinds.contract.engine import CompiledWorkload
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
+from app.retention import held
 from app.runs import repository
 from app.runs.repository import Loaded
 from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted
@@ -187,3 +188,16 @@ def end(database: Database, tenant: str, run: str, patch: RunPatch, now: Clock =
         if found.state != patch.state:
             raise Conflict(f"run {run} has {found.state} already; it can't become {patch.state}")
         return found
+
+
+def delete(database: Database, tenant: str, run: str) -> None:
+    """Delete a run that has ended, with its iterations; the sample that was made of it stays.
+
+    Raises:
+        NotFound: no such run.
+        Conflict: it goes on, or something live rests on it.
+    """
+    with database.session() as session:
+        found = _load(session, tenant, run).run
+        held.refuse(f"run {run}", held.run(session, found))
+        repository.remove(session, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import delete, func, insert, select, update
@@ -38,6 +39,12 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
     """Delete executions by id."""
     if identifiers:
         session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
+
+
+def remove_before(session: Session, workload_id: str, before: datetime) -> None:
+    """Delete a workload's executions that were stored before a time."""
+    old = (Execution.workload_id == workload_id, Execution.created_at < before)
+    session.execute(delete(Execution).where(*old).execution_options(synchronize_session=False))
 
 
 def count(session: Session, workload_id: str) -> int:

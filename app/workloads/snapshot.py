@@ -30,7 +30,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
-from app.workloads import repository, service
+from app.workloads import members, repository, service
 
 LARGEST_CACHE = 256
 
@@ -154,6 +154,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         version = adaptations.shadow(session, workload.id)
         tried = None if version is None else agents.artifact(session, workload.id, version)
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
+        told = members.read(session, workload.tenant, spec)
     layout = layout_of(spec)
     readable, problem = _model(spec.kind, model, workload) if model else (None, "")
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
@@ -172,6 +173,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         problem=champion.problem if champion else problem,
         policies=policies,
         shadow=None if tried is None else _shadow(tried, layout, workload),
+        members=told,
     )
 
 

@@ -10,6 +10,7 @@ from app.database.tables.idempotency import IdempotencyKey
 from app.database.tables.iteration import Iteration
 from app.database.tables.job import Job
 from app.database.tables.job_event import JobEvent
+from app.database.tables.lease import Lease
 from app.database.tables.model import DomainModel
 from app.database.tables.promotion import Promotion
 from app.database.tables.run import Run
@@ -29,6 +30,7 @@ __all__ = [
     "Iteration",
     "Job",
     "JobEvent",
+    "Lease",
     "Promotion",
     "Run",
     "Trial",

@@ -35,6 +35,8 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     decision: Mapped[dict[str, Any]]
     """The decision the run was started with."""
     finished_at: Mapped[datetime | None]
+    kept_from: Mapped[int | None]
+    """The first iteration that is still stored, where earlier ones were deleted by age."""
     drift: Mapped[dict[str, Any] | None]
     """What the test for drifts keeps, and what it has noticed; none before the first report that tells of one."""
     drifts: Mapped[int] = mapped_column(default=0)

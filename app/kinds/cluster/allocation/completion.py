@@ -14,6 +14,8 @@ from app.kinds.cluster.allocation.sizes import grid
 from app.kinds.cluster.jobs import Floats, Integers
 
 SCALING, DAMPING, HORIZON_SECONDS = 0.75, 0.8, 1000.0
+MOST_TRIED = 16
+"""Jobs with a deadline for which all others are placed anew."""
 TINY = 1e-9
 
 
@@ -29,9 +31,9 @@ def completing(weights: Sequence[float], ageing_seconds: Sequence[float]) -> Rul
         jobs, sizes = situation.jobs, grid(situation)
         value = values(situation, sizes, weight[jobs.queue])
         level = urgency(jobs, situation.now, ageing)
+        due = in_time(situation, sizes, weight[jobs.queue])
         begin = _admitted(situation.gpus, sizes, value, level)
-        has = np.take_along_axis(sizes, np.maximum(begin, 0)[:, None], axis=1)
-        at = np.maximum(marginal(value, sizes, begin, situation.gpus - int(has.sum())), 0)
+        at = np.maximum(_best(value if due is None else value + due, sizes, begin, situation.gpus, due), 0)
         gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
         return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
@@ -40,6 +42,31 @@ def completing(weights: Sequence[float], ageing_seconds: Sequence[float]) -> Rul
 
 soonest = completing([1.0], [np.inf])
 """Of one queue: GPUs shorten the mean completion time."""
+
+
+def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Floats | None) -> Integers:
+    """Positions of the sizes that jobs end at, [J].
+
+    GPUs that make a job be in time may be worth more together than each by itself: where steps have left it without, it
+    begins with them, if all are worth more then; jobs that take few come first.
+    """
+
+    def built(begins: Integers) -> Integers:
+        has = int(np.take_along_axis(sizes, np.maximum(begins, 0)[:, None], axis=1).sum())
+        return marginal(value, sizes, begins, gpus - has) if has <= gpus else begins
+
+    at = built(begin)
+    if due is None:
+        return at
+    rows, enough = np.arange(len(at)), (2 * due >= due.max(axis=1, initial=0.0)[:, None]).argmax(axis=1)
+    short = np.flatnonzero((at >= 0) & (at < enough) & (begin < enough))
+    for job in short[np.argsort(sizes[rows, enough][short], kind="stable")][:MOST_TRIED].tolist():
+        begins = begin.copy()
+        begins[job] = enough[job]
+        other = built(begins)
+        if value[rows, np.maximum(other, 0)].sum() > value[rows, np.maximum(at, 0)].sum():
+            begin, at = begins, other
+    return at
 
 
 def _admitted(free: int, sizes: Integers, value: Floats, level: Integers) -> Integers:
@@ -78,6 +105,20 @@ def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
     worth = count[:, None] * (seconds[:, None] / each) ** DAMPING * left
     illegal = (sizes > jobs.maximum[:, None]) | ((sizes < jobs.minimum[:, None]) & (sizes > 0))
     return np.where(illegal, -np.inf, worth)
+
+
+def in_time(situation: Situation, sizes: Integers, weight: Floats) -> Floats | None:
+    """What numbers of GPUs are worth for deadlines, [J, K] as ``sizes``; None: no job has any.
+
+    To be in time is worth as much as the usual speed of all jobs together, by how probable it is.
+    """
+    due, jobs = situation.deadlines, situation.jobs
+    if due is None:
+        return None
+    seconds = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
+    moved = np.where(sizes == jobs.gpus[:, None], 0.0, situation.restart_seconds)
+    all_jobs = float(weight.mean() * places(np.arange(len(weight), dtype=np.float64)).sum())
+    return all_jobs * due.worth[:, None] * due.chance(situation.now, seconds + moved)
 
 
 def places(seconds: Floats) -> Floats:

@@ -87,4 +87,5 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
-    return situation._replace(capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook)
+    due = None if situation.deadlines is None else situation.deadlines.keep(rows)
+    return situation._replace(capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook, deadlines=due)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from app.kinds.cluster.allocation.deadlines import Deadlines
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 
 
@@ -49,6 +50,7 @@ class Situation(NamedTuple):
         jobs: that are there, [J].
         outlook: what is expected of them.
         restart_seconds: what a change of nodes costs a job.
+        deadlines: of the jobs; None: none has any.
     """
 
     now: float
@@ -56,6 +58,7 @@ class Situation(NamedTuple):
     jobs: Jobs
     outlook: Outlook
     restart_seconds: float
+    deadlines: Deadlines | None = None
 
     @property
     def gpus(self) -> int:

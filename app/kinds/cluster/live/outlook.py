@@ -15,7 +15,7 @@ class BelievedOutlook:
     """See ``Outlook``: J jobs at the batch sizes that they told last.
 
     What is left of a job is counted in steps: by its own pace as soon as that is measured, and before by what jobs of
-    its application usually take.
+    its application usually take; of a member's run the iterations that are left.
 
     Args:
         beliefs: of the domain model.
@@ -54,9 +54,11 @@ class BelievedOutlook:
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
         usual = self._beliefs.usual_seconds(self._application)
-        measured = (records.iterations - records.iteration) / records.pace
-        seconds = np.where(np.isfinite(measured), measured, usual * self._unfinished(usual))
-        return np.asarray(np.maximum(seconds / step, 1.0), np.float64)
+        whole = self._beliefs.iterations(self._application)
+        left = np.where(np.isfinite(records.iterations), records.iterations, whole) - records.iteration
+        measured = left / records.pace
+        expected = np.where(np.isfinite(whole), left, usual * self._unfinished(usual) / step)
+        return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
 
     def _unfinished(self, usual: Floats) -> Floats:
         """The share that is left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""

@@ -180,6 +180,8 @@ from .requests_read_of_users import RequestsReadOfUsers
 from .resource import Resource
 from .response_quality import ResponseQuality
 from .response_quality_shape import ResponseQualityShape
+from .retention import Retention
+from .retention_read import RetentionRead
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
 from .run_read import RunRead
@@ -454,6 +456,8 @@ __all__ = (
     "Resource",
     "ResponseQuality",
     "ResponseQualityShape",
+    "Retention",
+    "RetentionRead",
     "RunningTask",
     "RunPatch",
     "RunPatchState",
