@@ -44,8 +44,8 @@ SYSTEMS = {"balanced": (0.75, 1.6, 1.4), "crowded": (0.6, 2.2, 2.2), "uneven": (
 RECORDED = ("crowded", "uneven")
 RULES = "rules"
 STEPS = {
-    "vtrace": 250_000,
-    "a2c": 250_000,
+    "vtrace": 500_000,
+    "a2c": 500_000,
     "ppo": 500_000,
     "dqn": 250_000,
     "double_dqn": 250_000,

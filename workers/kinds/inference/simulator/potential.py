@@ -1,10 +1,10 @@
 """What learners are paid in place of what is paid: the same values, less noise, and less far ahead to look.
 
-Most of what a decision leads to is told by how many requests wait after it. What each of them costs later, found once in
-the play of a rule, makes a potential: learners are paid its differences with the rest, by which what is best stays best (Ng,
-Harada and Russell, 1999, for discounts by time, too). And what requests cost that came by chance beyond those that were
-to be expected is taken out: 0 on average whatever was decided, so a control variate. On small systems that leaves a
-quarter of the variance of what is learned from.
+Most of what a decision leads to is told by how many requests wait after it. What each of them costs later, found once
+in the play of a rule, makes a potential: learners are paid its differences with the rest, by which what is best stays
+best (Ng, Harada and Russell, 1999, for discounts by time, too). And what requests cost that came by chance beyond those
+that were to be expected is taken out: 0 on average whatever was decided, so a control variate. On small systems that
+leaves a quarter of the variance of what is learned from.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Transition(NamedTuple):
         before, after: requests that wait at both, [B, U].
     """
 
-    pay: Floats
+    pay: NDArray[np.floating]
     discount: NDArray[np.float32]
     before: NDArray[np.integer]
     after: NDArray[np.integer]
@@ -50,10 +50,12 @@ class Potential(NamedTuple):
         pay, discount, before, after = (np.concatenate(parts).astype(np.float64) for parts in zip(*met, strict=True))
         known, following = (np.append(one, np.ones((len(one), 1)), axis=1) for one in (before, after))
         moments = known.T @ (known - discount[:, None] * following) + RIDGE * np.eye(known.shape[1])
-        return cls(np.linalg.solve(moments, known.T @ pay)[:-1], before.mean(axis=0))
+        worth: Floats = np.linalg.solve(moments, known.T @ pay)
+        usual: Floats = before.mean(axis=0)
+        return cls(worth[:-1], usual)
 
     def paid(self, one: Transition, surplus: Floats | None) -> Floats:
-        """What learners are paid, [B]; ``surplus``: requests beyond those to be expected [B, U], where that is known."""
+        """What learners are paid, [B]; ``surplus``: requests beyond those to be expected, [B, U], where it is known."""
         there, here = ((waiting - self.usual) @ self.slope for waiting in (one.after, one.before))
-        pay: Floats = one.pay + one.discount * there - here
+        pay: Floats = np.asarray(one.pay, np.float64) + one.discount * there - here
         return pay if surplus is None else pay - surplus @ self.slope
