@@ -50,9 +50,8 @@ class Potential(NamedTuple):
         pay, discount, before, after = (np.concatenate(parts).astype(np.float64) for parts in zip(*met, strict=True))
         known, following = (np.append(one, np.ones((len(one), 1)), axis=1) for one in (before, after))
         moments = known.T @ (known - discount[:, None] * following) + RIDGE * np.eye(known.shape[1])
-        worth: Floats = np.linalg.solve(moments, known.T @ pay)
-        usual: Floats = before.mean(axis=0)
-        return cls(worth[:-1], usual)
+        worth = np.linalg.solve(moments, known.T @ pay)
+        return cls(np.asarray(worth[:-1], np.float64), np.asarray(before.mean(axis=0), np.float64))
 
     def paid(self, one: Transition, surplus: Floats | None) -> Floats:
         """What learners are paid, [B]; ``surplus``: requests beyond those to be expected, [B, U], where it is known."""

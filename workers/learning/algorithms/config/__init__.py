@@ -10,6 +10,7 @@ from workers.learning.algorithms.config.shared import DeviceConfig, Exploration,
 from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
 
 AnyConfig = TypeVar("AnyConfig", bound=msgspec.Struct)
+AnyActor = TypeVar("AnyActor", bound=ActorCritic)
 BROAD, BROADER = 0.1, 0.3  # the weight of the entropy at first, of clipped policy gradients and of plain ones
 NEAR = 0.8  # how much of an advantage is left to later values: what is paid so far is a sum of chances
 MINIBATCH, AVERAGE = 512, 0.02  # of plain policy gradients, which would else take too few steps, and each by chance
@@ -57,7 +58,7 @@ def endless(config: AnyConfig) -> AnyConfig:
     return config
 
 
-def _endless_actor(config: ActorCritic) -> ActorCritic:
+def _endless_actor(config: AnyActor) -> AnyActor:
     """See ``endless``; on a small system a plain gradient at the entropy of a clipped one ends 9 % from the optimum."""
     change = msgspec.structs.replace
     config = change(config, centred=True, trace=min(config.trace, NEAR))
