@@ -19,6 +19,7 @@ import gzip
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,8 +236,8 @@ def learned(known: Players, seeds: int, steps: int) -> Policy:
     layout, model, log = known.layout, known.model, known.load.train
     agents = []
     for seed in range(seeds):
-        world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), log)
-        agents.append(trained(world, SERVED, steps, seed, ()))
+        made = partial(InferenceWorld, layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), log)
+        agents.append(trained(made, SERVED, steps, seed))
     tried = _tried(layout, model, log, agents)
     return tried[_best(tried, layout.spec.weights.cost)].policy
 

@@ -15,7 +15,8 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from workers.kinds.inference.evaluation.optimum import System, solve
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.execution.serial import Plan, Serial
+from workers.learning.standard import standardised
 from workers.learning.training.request import COMPETING, Request, configured
 
 ENVIRONMENTS, EPISODES, TEST_SEED, SEEDS = 512, 256, 2_027, 10
@@ -42,8 +44,8 @@ SYSTEMS = {"balanced": (0.75, 1.6, 1.4), "crowded": (0.6, 2.2, 2.2), "uneven": (
 RECORDED = ("crowded", "uneven")
 RULES = "rules"
 STEPS = {
-    "vtrace": 250_000,
-    "a2c": 250_000,
+    "vtrace": 500_000,
+    "a2c": 500_000,
     "ppo": 500_000,
     "dqn": 250_000,
     "double_dqn": 250_000,
@@ -57,9 +59,12 @@ Floats = NDArray[np.float64]
 Row = dict[str, Any]
 
 
-def trained(world: InferenceWorld, name: str, steps: int, seed: int, entries: tuple[int, ...] = ()) -> Policy:
+def trained(
+    made: Callable[[], InferenceWorld], name: str, steps: int, seed: int, entries: tuple[int, ...] = ()
+) -> Policy:
     """What an algorithm learns in a world of learners; ``entries``: by which a table is cut."""
     config = configured(name, Request(name, steps), entries, continuing=KIND.continuing)
+    config, world = standardised(config, made(), seed), made()
     runner = Serial(config, world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
@@ -172,8 +177,9 @@ def learner(judged: Judged, name: str, steps: int, seeds: int) -> Row:
     """Gaps to the optimum of what an algorithm learns with each seed."""
     entries, gaps = (0, 1, judged.layout.entries.index("loaded.fast")), []
     for seed in range(seeds):
-        world = InferenceWorld(judged.layout, [judged.model], Conditions(ENVIRONMENTS, seed, "learning"))
-        gaps.append(judged.gap(trained(world, name, steps, seed, entries)))
+        conditions = Conditions(ENVIRONMENTS, seed, "learning")
+        made = partial(InferenceWorld, judged.layout, [judged.model], conditions)
+        gaps.append(judged.gap(trained(made, name, steps, seed, entries)))
     spread = f"{min(gaps):.3f} to {max(gaps):.3f}, {seeds} seeds, {steps:,} steps"
     aim = GOAL_SERVED if name in COMPETING else GOAL
     goal = f"≤ {aim:.0%} in all: {'met' if max(gaps) <= aim else 'missed'}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from workers.learning.algorithms import sets
 from workers.learning.algorithms.base import Host, State
 from workers.learning.algorithms.config import DQN, ActorCritic, Optimiser
+from workers.learning.algorithms.coordinates import Coordinates
 from workers.learning.backends.base import Array, Backend, Views, flatten
 from workers.learning.build import Bound, Node, bind, complete, compose
 from workers.learning.components.base import Memory
@@ -60,10 +61,12 @@ class NetworkLearner:
         self.bound: Bound = bind(complete(compose(tuple(inputs), nodes), given), backend, np.random.default_rng(0))
         self.report = self.bound.report
         self.layout = self.bound.stores["online"].layout
+        self.coordinates = Coordinates(config.network, self.layout, backend)
 
     def init(self, rng: np.random.Generator) -> State:
         """All variable sets start equal; no moments, no average."""
-        flat = flatten(initial(self.bound.completed, rng))
+        drawn = self.backend.asarray(flatten(initial(self.bound.completed, rng)))
+        flat = self.backend.to_numpy(self.coordinates.published(drawn))
         arrays = {name: self.backend.asarray(flat.copy()) for name in self.shared}
         arrays |= {name: self.backend.asarray(np.zeros_like(flat)) for name in VECTORS}
         return State(arrays, {"updates": 0, "averaging": 0})
@@ -90,8 +93,8 @@ class NetworkLearner:
         """One step of the optimiser along a gradient [P], at a rate that rises at first."""
         updates = state.values["updates"] + 1
         feeds = {
-            "parameters": state.arrays["online"],
-            "gradient": gradient,
+            "parameters": self.coordinates.learned(state.arrays["online"]),
+            "gradient": self.coordinates.gradient(gradient),
             "first": state.arrays["first"],
             "second": state.arrays["second"],
             "count": updates,
@@ -99,7 +102,8 @@ class NetworkLearner:
         }
         with self.backend.without_gradient():
             found = self.bound.run(("optimise.parameters", "optimise.first", "optimise.second"), feeds)
-        moved = {"online": found["optimise.parameters"], "first": found["optimise.first"]}
+            online = self.coordinates.published(found["optimise.parameters"])
+        moved = {"online": online, "first": found["optimise.first"]}
         return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
 
     def averaged(self, state: State, progress: float) -> State:

@@ -11,10 +11,13 @@ import numpy as np
 from app.policies.artifact import SHARED
 from workers.learning.agent import Agent
 from workers.learning.algorithms.base import Exported
-from workers.learning.algorithms.config import encode
+from workers.learning.algorithms.config import Config, encode
 from workers.learning.bracket import Bracket, Entry
+from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
 from workers.learning.execution import checkpoint as blob
+from workers.learning.joint_simulator import JointSimulator
+from workers.learning.standard import standardised
 from workers.learning.training.prepare import imitate, take_over
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import STEPS, Request, Untrainable, configured
@@ -77,7 +80,15 @@ class Trial:
         episodes = steps // max(self.problem.length, SHORTEST)
         batch = min(ENVIRONMENTS, max(steps // SHORTEST, 1), max(episodes, FEWEST))
         simulator = self.problem.simulator(batch, int(worlds))
+        self.config = self._standardised(simulator)
         return make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
+
+    def _standardised(self, simulator: SimulatorSpec) -> Config:
+        """With the coordinates that problems which go on are learned in."""
+        made = simulator.make_any() if self.problem.continuing else None
+        if made is None or isinstance(made, JointSimulator):
+            return self.config
+        return standardised(self.config, made, self.entry.seed)
 
     @property
     def share(self) -> float:

@@ -73,6 +73,7 @@ def test_it_is_a_joint_simulator_of_the_users() -> None:
 
 @pytest.mark.parametrize("fairness", [0.0, 1.5])
 def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: float) -> None:
+    """Of the requests whose fate is decided when the last one has come."""
     simulator = learned(1, 3, fairness=fairness)
     world = simulator.world
     total, random, seen = np.zeros(2), np.random.default_rng(5), dict(simulator.reset())
@@ -82,8 +83,7 @@ def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: fl
         if step["u0"].done[0]:
             break
         seen = {name: Seen(own.observation, own.mask) for name, own in step.items()}
-    last = world.ended.quality[0]
-    expected = (last - 1) + fairness * (jain(last) - 1)
+    expected = -world.ended.missed[0] + fairness * (jain(world.ended.quality[0]) - 1)
     np.testing.assert_allclose(total / world.requests, expected, atol=1e-4)
 
 

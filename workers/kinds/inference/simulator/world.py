@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.outcome import SHARE, Outcome
 from app.kinds.contract.policy import Situation, View
+from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.observation import seen
@@ -22,6 +23,7 @@ from workers.evaluation.wrappers.base import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.arrivals import Load
+from workers.kinds.inference.simulator.potential import Potential, Transition
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.learning.simulator import Step
 
@@ -38,6 +40,7 @@ FAIRNESS = Outcome("jain", SHARE)
 """Jain's index of the users' mean qualities; counted, with each of these, where there are several users."""
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s.
 HORIZON = 5  # control intervals after which what is paid counts 1/e, for learners
+WATCHED, STRAYING = 96, 0.25  # decisions that tell what waiting requests are worth to learners; of them, random ones
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
 
 
@@ -107,6 +110,7 @@ class InferenceWorld(Disturbed):
         self.whole_cost = max(float(layout.price @ layout.maximum) * spec.episode_seconds, 1e-300)
         self._rows = np.arange(self.batch)
         self._late = np.zeros((self.batch, len(layout.users)))
+        self.potential: Potential | None = None
         self._state: State | None = None
 
     def _longest(self) -> int:
@@ -145,7 +149,27 @@ class InferenceWorld(Disturbed):
         return self._state
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes."""
+        """Begin B episodes; for learners, a rule has first shown what waiting requests are worth."""
+        if self.renews and self.potential is None:
+            self.potential = self._estimated()
+        return self._begun()
+
+    def _estimated(self) -> Potential:
+        """Of a plain rule that now and then strays; the same in every world of the same problem, whatever its seed."""
+        kept, self.seed = self.seed, 0
+        rng, met = np.random.default_rng(0), list[Transition]()
+        _, mask = self._begun()
+        for _ in range(WATCHED):
+            before, ruled = self.state.waiting, WITHOUT_MODEL.act(self.situation).action
+            strays = rng.random(self.batch) < STRAYING
+            step = self.step(np.where(strays, (rng.random(mask.shape) * mask).argmax(axis=1), ruled))
+            assert step.discount is not None  # noqa: S101  (narrows the type)
+            met.append(Transition(step.reward, step.discount, before, self.state.waiting))
+            mask = step.mask
+        self.seed = kept
+        return Potential.fit(met)
+
+    def _begun(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         self.renew()
         if self.renews:
             self.same = False
@@ -169,22 +193,52 @@ class InferenceWorld(Disturbed):
         """
         elapsed, before = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
         self.amounts = np.zeros((self.batch, 7))
+        begun, came, waiting = self.worlds.clock[:, kernels.NOW].copy(), self._came, self.state.waiting
         chosen = np.ascontiguousarray(actions, np.int64)
         wrong = kernels.step(self.rules, self.given, self.load, self.worlds, self.amounts, chosen, elapsed)
         if wrong >= 0:
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
+        if self.renews:
+            elapsed = self._cut(begun)
         self._settle(before)
         self._look()
         done = self.worlds.counts[:, kernels.ENDED] == 1
         pay = self.paid * (self.requests if self.renews else 1.0)
+        surplus = self._surplus(came, elapsed)
         if self.renews and done.any():
             self.ended = standing(self.worlds, self.rules.until)
             self._begin_anew(np.flatnonzero(done))
         discount = np.exp(-elapsed / (HORIZON * self.rules.window)).astype(np.float32)
+        if self.potential is not None:
+            pay = self.potential.paid(Transition(pay, discount, waiting, self.state.waiting), surplus)
         observation, mask = self.view
         return Step(
             observation, mask, pay.astype(np.float32), done, observation, discount, done if self.renews else None
         )
+
+    def _cut(self, begun: Floats) -> Floats:
+        """End episodes for learners where no more requests come: seconds from decisions to the next, or to there, [B].
+
+        What is left is then done at leisure. Learners, who don't see the time, would take it for what waiting leads to.
+        """
+        until, now = self.rules.until, self.worlds.clock[:, kernels.NOW]
+        self.worlds.counts[now >= until, kernels.ENDED] = 1
+        return np.minimum(now, until) - np.minimum(begun, until)
+
+    @property
+    def _came(self) -> NDArray[np.int64]:
+        return self.worlds.user_count[:, :, kernels.CAME].copy()
+
+    def _surplus(self, came: NDArray[np.int64], elapsed: Floats) -> Floats | None:
+        """How many more requests came since than were to be expected, [B, U]: 0 on average, whatever was decided.
+
+        None where the rates vary, or requests were recorded.
+        """
+        load = self.load
+        if len(load.times) or load.variation.any() or (load.burst != 1.0).any() or np.ptp(load.rate, axis=2).any():
+            return None
+        expected: Floats = load.rate[load.model, :, 0] * load.factor * elapsed[:, None]
+        return self._came - came - expected
 
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)
@@ -341,13 +395,16 @@ class InferenceWorld(Disturbed):
         """Everything that the future depends on."""
         parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
         arrays = {name: {k: _copied(v) for k, v in part._asdict().items()} for name, part in parts.items()}
-        return {**arrays, "same": self.same, "random": self.random.bit_generator.state}
+        worth = None if self.potential is None else self.potential._asdict()
+        return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave."""
         self.given = kernels.Given(**{k: _copied(v) for k, v in state["given"].items()})
         self.load = Load(**{k: _copied(v) for k, v in state["load"].items()})
         self.worlds = kernels.Worlds(**{k: _copied(v) for k, v in state["worlds"].items()})
+        worth = state["potential"]
+        self.potential = None if worth is None else Potential(**{name: _copied(one) for name, one in worth.items()})
         self.same = state["same"]
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]

@@ -26,13 +26,16 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Q = head(trunk(observation)).
 
     A `scorer` takes the place of `layers` and head where an observation is a set of candidates; it adds to the score
-    that the environment gives each of them, where it gives one.
+    that the environment gives each of them, where it gives one. Where each entry of an observation lies (`centre`) and
+    how far it varies (`scale`) changes how a trunk is learned, not what it can say; without them, they are 0 and 1.
     """
 
     layers: tuple[Count, ...] = (64, 64)
     activation: Literal["relu", "tanh"] = "relu"
     dueling: bool = False
     scorer: Scorer | None = None
+    centre: tuple[float, ...] = ()
+    scale: tuple[Positive, ...] = ()
 
 
 class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,107 @@
+"""Learners are paid by a potential, less what is only chance: what is best stays so, noise goes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.workers.kinds.inference.systems import layout, random_legal, service, world
+from workers.kinds.inference.simulator.kernels import NOW
+from workers.kinds.inference.simulator.potential import Potential
+
+BATCH, STEPS, SECONDS = 256, 200, 60
+NOTHING = Potential(np.zeros(2), np.zeros(2))
+
+
+def crowded(variation: float = 0.0, purpose: str = "learning") -> Any:
+    """Two users, one server that is too slow for both."""
+    small = layout(users=2, variants=2, queue_limit=8, batches=[1, 2], episode_seconds=SECONDS)
+    return world(small, service(small, 0.5, (1.5, 1.0), 0.2, variation), BATCH, purpose=purpose)
+
+
+def met(made: Any, potential: Potential) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Random play under a potential: what is paid [T, B] beside its differences, and errors of it as values [T, B]."""
+    made.potential = potential
+    choose, left, errors, worth = random_legal(3), [], [], crowded()
+    worth.reset()
+    slope = worth.potential.slope
+    _, mask = made.reset()
+    for _ in range(STEPS):
+        before = made.state.waiting
+        step = made.step(choose(mask))
+        mask = step.mask
+        own = step.discount * ((made.state.waiting - potential.usual) @ potential.slope)
+        left.append(step.reward - own + (before - potential.usual) @ potential.slope)
+        errors.append(left[-1] + step.discount * (made.state.waiting @ slope) - before @ slope)
+    return np.array(left), np.array(errors)
+
+
+def fitted() -> Potential:
+    made = crowded()
+    made.reset()
+    assert made.potential is not None
+    return made.potential
+
+
+def test_requests_that_wait_are_worth_less_than_nothing() -> None:
+    assert (fitted().slope < -0.05).all()
+
+
+def test_decisions_are_paid_as_much_on_average_through_less_noise() -> None:
+    ours, errors = met(crowded(), fitted())
+    plain, others = met(crowded(), NOTHING)
+    difference = (ours - plain).mean(axis=0)  # of each world, independent of the others
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(BATCH)
+    assert np.abs(ours - plain).mean() > 0.01
+    assert errors.var() < 0.7 * others.var()
+
+
+def test_where_rates_vary_only_the_potential_is_paid() -> None:
+    ours, _ = met(crowded(variation=0.5), fitted())
+    plain, _ = met(crowded(variation=0.5), NOTHING)
+    np.testing.assert_allclose(ours, plain, atol=1e-5)
+
+
+def test_every_world_of_a_problem_finds_the_same() -> None:
+    small = layout(users=2, variants=2, queue_limit=8, batches=[1, 2], episode_seconds=SECONDS)
+    found = []
+    for seed in (1, 2):
+        made = world(small, service(small, 0.5, (1.5, 1.0), 0.2), BATCH, seed, purpose="learning")
+        made.reset()
+        found.append(made.potential.slope)
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_resumed_world_pays_as_it_would_have() -> None:
+    made, other, choose = crowded(), crowded(), random_legal(1)
+    _, mask = made.reset()
+    for _ in range(40):
+        mask = made.step(choose(mask)).mask
+    other.reset()
+    other.potential = None
+    other.set_state(made.get_state())
+    for _ in range(3):
+        action = choose(mask)
+        ours, theirs = made.step(action), other.step(action)
+        np.testing.assert_array_equal(ours.reward, theirs.reward)
+        mask = ours.mask
+
+
+def test_only_learners_are_paid_so() -> None:
+    made = crowded(purpose="evaluation")
+    made.reset()
+    assert made.potential is None
+
+
+def test_learners_never_see_what_follows_the_last_request() -> None:
+    """Where none comes any more, waiting would seem to cost nothing."""
+    made, choose = crowded(), random_legal(5)
+    _, mask = made.reset()
+    ended = 0
+    for _ in range(STEPS):
+        step = made.step(choose(mask))
+        mask = step.mask
+        ended += int(step.done.sum())
+        assert (made.worlds.clock[:, NOW] < SECONDS).all()
+        np.testing.assert_array_equal(step.done, step.truncated)
+    assert ended >= BATCH
