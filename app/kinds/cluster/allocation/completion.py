@@ -52,7 +52,8 @@ def completing(
 
     def rule(situation: Situation) -> Wanted:
         jobs, sizes = situation.jobs, grid(situation)
-        value = values(situation, sizes, weight[jobs.queue], constants)
+        factor = 1.0 if situation.factor is None else situation.factor
+        value = values(situation, sizes, weight[jobs.queue] * factor, constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
         value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)

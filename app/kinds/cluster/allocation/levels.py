@@ -91,4 +91,5 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
-    return situation._replace(capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook)
+    factor = None if situation.factor is None else situation.factor[rows]
+    return situation._replace(capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook, factor=factor)

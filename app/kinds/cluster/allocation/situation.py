@@ -58,6 +58,7 @@ class Situation(NamedTuple):
         outlook: what is expected of them.
         restart_seconds: what a change of nodes costs a job.
         neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
+        factor: of what each job's completion time is worth, [J]; None: 1.
     """
 
     now: float
@@ -66,6 +67,7 @@ class Situation(NamedTuple):
     outlook: Outlook
     restart_seconds: float
     neighbours: Neighbours | None = None
+    factor: Floats | None = None
 
     @property
     def gpus(self) -> int:

@@ -100,9 +100,15 @@ class Compiled:
             before: the state before its jobs were ``judged``.
         """
         named = self.layout.rules[rule]
-        neighbours = None if outlook is None else outlook.neighbours
+        advice = self._informed(Advice(named, outlook), outlook)
         if self.layout.spec.convergence is None:
-            return Advice(named, outlook, neighbours=neighbours)
-        return Advice(
-            limited(named, state.learning.converging), outlook, notes(before.learning, state.learning), neighbours
-        )
+            return advice
+        told = notes(before.learning, state.learning)
+        return advice._replace(rule=limited(named, state.learning.converging), notes=told)
+
+    def _informed(self, advice: Advice, outlook: BelievedOutlook | None) -> Advice:
+        """With what is known of neighbours, and what jobs are worth by their data."""
+        if outlook is None:
+            return advice
+        power = self.layout.spec.data_power
+        return advice._replace(neighbours=outlook.neighbours, factor=outlook.worth(power) if power else None)

@@ -88,12 +88,14 @@ class Advice(NamedTuple):
         outlook: what is expected of the jobs; None: nothing is known.
         notes: words on jobs that something is particular with, by position.
         neighbours: what jobs do to one another on shared nodes; None: nothing is known of it.
+        factor: of what each job's completion time is worth, [J]; None: 1.
     """
 
     rule: Rule
     outlook: Outlook | None = None
     notes: Mapping[int, str] = {}
     neighbours: Neighbours | None = None
+    factor: Floats | None = None
 
 
 def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
@@ -102,7 +104,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         return state, []
     outlook = advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
     restart = layout.spec.restart_seconds
-    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart, advice.neighbours)
+    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart, advice.neighbours, advice.factor)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
     known = advice.outlook is not None
