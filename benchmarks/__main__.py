@@ -53,6 +53,7 @@ BENCHMARKS = (
     "cluster_serving",
     "cluster_agents",
     "cluster_goals",
+    "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
 )

@@ -34,6 +34,7 @@ def put(database: Database, tenant: str, name: str, series: str, issue: Exogenou
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         repository.put(session, list(_rows(workload, series, issue)))
+        workload.revision += 1  # decisions go by what came
         stored = repository.count(session, workload.id)
         if stored > MOST_ROWS:
             message = f"a workload keeps at most {MOST_ROWS:,} rows of all series and issues; delete some first"
@@ -114,3 +115,4 @@ def delete(database: Database, tenant: str, name: str, series: str, before: date
         workload = workloads.require(session, tenant, name, lock=True)
         _require(session, workload, series)
         repository.remove(session, workload.id, series, before)
+        workload.revision += 1

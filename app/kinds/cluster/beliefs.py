@@ -118,13 +118,15 @@ class Beliefs:
         return float((1 - share) * self._asked[now] + share * self._asked[following])
 
     @cached_property
+    def mean_asked(self) -> Floats:
+        """GPUs that a job of each queue asks for, [Q]."""
+        jobs, queues = self.model.arrivals.jobs, len(self.model.arrivals.rate)
+        if not len(jobs):
+            return np.zeros(queues)
+        own = [jobs[jobs[:, QUEUE] == queue, GPUS] for queue in range(queues)]
+        return np.array([float((some if len(some) else jobs[:, GPUS]).mean()) for some in own])
+
+    @cached_property
     def _asked(self) -> Floats:
         """GPUs that are asked for in each hour of the day, [24]."""
-        arrivals = self.model.arrivals
-        jobs = arrivals.jobs
-        if not len(jobs):
-            return np.zeros(HOURS)
-        every = float(jobs[:, GPUS].mean())
-        own = [jobs[jobs[:, QUEUE] == queue, GPUS] for queue in range(len(arrivals.rate))]
-        mean = np.array([float(some.mean()) if len(some) else every for some in own])
-        return np.asarray(mean @ arrivals.rate, np.float64)
+        return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)

@@ -15,6 +15,7 @@ import msgspec
 
 from app.kinds.contract.drift import Residuals
 from app.kinds.contract.inputs import invalid
+from app.kinds.forecasting.answer import Coming
 from app.policies.artifact import Artifact
 
 Query = Mapping[str, list[str]]
@@ -45,6 +46,7 @@ class Snapshot:
         problem: why the champion or the model can't be used; empty when all is well.
         policies: the champions of all roles, by role.
         shadow: an agent that is consulted in all runs that have no shadow of their own.
+        coming: what is expected to come in the next hour, by series, where it was counted lately; see ``next_hour``.
     """
 
     workload_id: str
@@ -60,6 +62,7 @@ class Snapshot:
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     shadow: "Shadow | None" = None
+    coming: Mapping[str, Coming] = field(default_factory=dict)
 
     @property
     def answering(self) -> int | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.kinds.cluster.allocation.convergence import Tolerance, limited
 from app.kinds.cluster.allocation.situation import Situation as Moment
+from app.kinds.cluster.arrivals import HOUR_SECONDS
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice
@@ -77,10 +78,21 @@ class Compiled:
         if policy is None or outlook is None or self._beliefs is None:
             return self.heuristic
         moment = Moment(state.now, state.capacity, state.jobs, outlook, self.layout.spec.restart_seconds)
-        coming = self._beliefs.coming(now.timestamp() % DAY_SECONDS)
+        coming = self.coming(self._beliefs, now.timestamp())
         seen = self.layout.observe(moment, coming).astype(np.float32)[None]
         view = View(seen, np.ones((1, self.layout.actions), np.bool_))
         return [*self.layout.rules][int(policy.act(Situation(self.layout, state, view)).action[0])]
+
+    def coming(self, beliefs: Beliefs, now: float) -> float:
+        """GPUs that are expected to be asked for within an hour: by the forecast, where what came was counted lately.
+
+        Else by the hour of the day. ``now``: seconds since 1970.
+        """
+        told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
+        counts = [one.count for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
+        if len(counts) < len(told):
+            return beliefs.coming(now % DAY_SECONDS)
+        return float(beliefs.mean_asked @ np.array(counts))
 
     def judged(self, state: ClusterState) -> ClusterState:
         """The state after jobs that have little left to gain were limited, if the spec says so."""
