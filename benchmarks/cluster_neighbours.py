@@ -1,9 +1,10 @@
-"""Jobs that slow one another down on shared nodes: mean completion time where placement knows of it, and where it doesn't.
+"""Jobs that slow one another down on shared nodes: mean completion time where placement knows of it, and without.
 
-``STEWARD_DATA=… python -m benchmarks cluster_neighbours``. 64 GPUs in the published simulator, jobs choose their batches
-and know what others of their application needed; logs drawn hour by hour from the four shared workloads. A matrix is
-planted: beside a job of another application, steps take 1 to 2.5 times as long. Placement is told what is recovered of it
-from 300 steps with a tenth of noise; without that it packs jobs as ever. Both follow the same rule, log by log.
+``STEWARD_DATA=… python -m benchmarks cluster_neighbours``. 64 GPUs in the published simulator, where jobs choose
+their batches and know what others of their application needed in workloads 1 and 2; logs drawn hour by hour from
+workloads 3 and 4. A matrix is planted, another for each log: beside a job of another application, or of its own, steps
+take 1 to 2.5 times as long. Placement is told what is recovered of it from 300 steps with a tenth of noise; without
+that it packs jobs as ever. Both follow the same rule, log by log.
 """
 
 import os

@@ -85,11 +85,11 @@ class Coming(NamedTuple):
 
     Attributes:
         known_until: seconds since 1970.
-        count: the mean.
+        mean: of the counts that may come.
     """
 
     known_until: float
-    count: float
+    mean: float
 
 
 def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, Coming]:

@@ -89,7 +89,7 @@ class Compiled:
         Else by the hour of the day. ``now``: seconds since 1970.
         """
         told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
-        counts = [one.count for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
+        counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
         if len(counts) < len(told):
             return beliefs.coming(now % DAY_SECONDS)
         return float(beliefs.mean_asked @ np.array(counts))

@@ -120,4 +120,4 @@ def test_decisions_see_what_was_counted_lately(forecasting: TestClient, backend:
     after = cache.get(SPEC["name"])
     assert after.revision > before.revision
     assert after.coming["shop"].known_until == (END + 2 * HOUR).timestamp()
-    assert after.coming["shop"].count == pytest.approx(1.5 * 60.0)
+    assert after.coming["shop"].mean == pytest.approx(1.5 * 60.0)
