@@ -7,7 +7,7 @@ COPY pyproject.toml constraints.txt README.md ./
 COPY app app
 COPY workers workers
 COPY migrations migrations
-RUN pip install --no-cache-dir --constraint constraints.txt '.[worker]'
+RUN pip install --no-cache-dir --constraint constraints.txt '.[archive,worker]'
 
 USER steward
 ENV STEWARD_DATA_DIR=/data

@@ -35,6 +35,7 @@ BENCHMARKS = (
     "forecasts",
     "sample_upload",
     "api_speed",
+    "authentication",
     "report_path",
     "workflow_speed",
     "workflow_decisions",

@@ -5,9 +5,10 @@ model, capacity linear in cores. Ours is what the domain model says of seconds p
 cores and scored on all others, by variant: the authors' choice (1, 2, 4, 8, 16), five seeds of ours, and twenty random
 choices of five, paired (they overlap, which makes the intervals too narrow). Laws and spreads were chosen on latency
 limits of 500, 1,000 and 1,500 ms and on saturation throughput; what is told is of 750 ms, the limit the authors report.
-It was read twice: after the first time wild measurements were given less weight and the reach of what laws miss was
-shortened, again by the other limits (on the authors' choice ours over theirs had been 1.02, 1.05, .98, .97 and .89).
-The limits are of the same runs: where none binds, they say the same.
+It was read three times: after the first time wild measurements were given less weight and the reach of what laws miss
+was shortened, after the second it had to show that noise is in proportion to seconds, each by the other limits (on the
+authors' choice ours over theirs had been 1.02, 1.05, .98, .97 and .89, then 1.01, 1.05, .98, .99 and .91). The limits
+are of the same runs: where none binds, they say the same.
 
 Arrivals: a week of Twitter's requests. Forecasts one control interval ahead were developed on the first
 four days; what is told is of the last quarter of the week, from four origins, each fitted to all before it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import threading
 import time
 
@@ -13,7 +14,8 @@ from app.database import seen
 from app.database.engine import Database
 from app.drift import service as drift
 from app.jobs import lease
-from app.processes import is_gone
+from app.processes import child_command, is_gone
+from app.retention import service as retention
 from app.settings import Settings
 
 PURGE_SECONDS = 3600.0
@@ -29,7 +31,8 @@ class Housekeeper:
         self.name = name
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
-        self._purge_at = 0.0
+        self._purge_at = self._prune_at = 0.0
+        self._pruning: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Begin."""
@@ -41,6 +44,8 @@ class Housekeeper:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
+        if self._pruning is not None and self._pruning.poll() is None:
+            self._pruning.terminate()  # what it has not finished is done again
 
     def _run(self) -> None:
         database = Database(self.settings.database_url, self.settings)
@@ -57,6 +62,14 @@ class Housekeeper:
             logger.warning("could not sign off: %s", error)
         database.dispose()
 
+    def _prune(self, database: Database) -> None:
+        """Start a round of deleting what is too old, unless one goes on, or all is kept for ever."""
+        if time.monotonic() < self._prune_at or (self._pruning is not None and self._pruning.poll() is None):
+            return
+        self._prune_at = time.monotonic() + self.settings.prune_seconds
+        if retention.concerned(database, self.settings):
+            self._pruning = subprocess.Popen(child_command("workers.prune"), start_new_session=True)
+
     def _housekeeping(self, database: Database) -> None:
         try:
             with database.session() as session:
@@ -64,6 +77,7 @@ class Housekeeper:
             for job_id in lease.sweep(database, self.settings, is_gone):
                 logger.info("announced job %s again", job_id)
             drift.step(database)
+            self._prune(database)
             if time.monotonic() > self._purge_at:
                 lease.purge(database, self.settings)
                 self._purge_at = time.monotonic() + PURGE_SECONDS

@@ -66,6 +66,18 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     return service.get(database, tenant, workload, version)
 
 
+@router.delete(
+    "/{version}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_agent",
+    summary="Delete an agent",
+    responses=problems(404, 409, _409="It answers, or something live rests on it; that is named."),
+)
+def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
+    """Delete a version that nothing live rests on; its number is not given again."""
+    service.delete(database, tenant, workload, version)
+
+
 @router.post(
     "/{version}/promote",
     operation_id="promote_agent",

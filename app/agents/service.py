@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app import queue
 from app.agents import combinations, evidence, extras, repository
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
 from app.domain_models import repository as models
@@ -24,6 +25,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, read_spec
 from app.policies.artifact import by_role, save_roles
+from app.retention import held
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
@@ -139,6 +141,21 @@ def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRe
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return evidence.shadow(session, workload, require(session, workload, version).version)
+
+
+def delete(database: Database, tenant: str, name: str, version: int) -> None:
+    """Delete a version that nothing live rests on.
+
+    Raises:
+        Conflict: it answers, would be rolled back to, is a shadow, or a job needs it.
+    """
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        agent = require(session, workload, version)
+        held.refuse(f"agent {version} of {workload.name!r}", held.agents(session, workload.id).get(version, ()))
+        held.forget_version(workload, agent=version)
+        session.delete(agent)
+        audit.add(session, tenant, "agent.delete", f"workload {workload.name}", {"version": version})
 
 
 class PolicyFile(NamedTuple):
@@ -258,7 +275,17 @@ def _require_champion(workload: Workload, role: str, version: int) -> None:
 
 
 def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
-    """What a rollback of a champion restores."""
+    """What a rollback of a champion restores: what was before it, and has not been deleted since."""
+    seen, previous = set[int](), _previous(session, workload, role, version)
+    while previous is not None and repository.find(session, workload.id, previous) is None:
+        if previous in seen:
+            return None
+        seen.add(previous)
+        previous = _previous(session, workload, role, previous)
+    return previous
+
+
+def _previous(session: Session, workload: Workload, role: str, version: int) -> int | None:
     promotion = repository.last_promotion_of(session, workload.id, role, version)
     return None if promotion is None else promotion.previous
 
@@ -303,6 +330,13 @@ def install(session: Session, workload: Workload, change: Change, role: str = DE
             figures=change.figures,
         )
     )
+    detail = {
+        "role": role,
+        "version": change.version,
+        "reason": change.reason[:LONGEST_REASON],
+        "made_by": change.made_by,
+    }
+    audit.add(session, workload.tenant, "agent.promote", f"workload {workload.name}", detail)
     session.flush()
 
 
@@ -346,7 +380,7 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
         Invalid: it is to be promoted, and the workload has no such role.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
-    version = (repository.latest_version(session, workload_id) or 0) + 1
+    version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_agent)
     agent = Agent(
         tenant=workload.tenant,
         workload_id=workload_id,

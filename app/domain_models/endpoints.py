@@ -53,6 +53,18 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     return service.get(database, tenant, workload, version)
 
 
+@router.delete(
+    "/{version}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_model",
+    summary="Delete a domain model",
+    responses=problems(404, 409, _409="Decisions, agents or jobs go by it; they are named."),
+)
+def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
+    """Delete a version that nothing live goes by; its number is not given again."""
+    service.delete(database, tenant, workload, version)
+
+
 @router.get(
     "/{version}/forecast",
     operation_id="forecast",

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
@@ -23,8 +24,8 @@ from app.kinds.contract.inputs import invalid
 from app.kinds.contract.stored import stored
 from app.kinds.forecasting.answer import Forecast, forecast_of
 from app.kinds.registry import KINDS, read_spec
+from app.retention import held
 from app.samples import repository as samples
-from app.workloads import repository as workload_rows
 from app.workloads import service as workloads
 
 
@@ -99,6 +100,21 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
         return repository.listed(session, workload.id, request), workload.name
 
 
+def delete(database: Database, tenant: str, name: str, version: int) -> None:
+    """Delete a version that nothing live goes by.
+
+    Raises:
+        Conflict: decisions, agents or jobs go by it.
+    """
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        model = require(session, workload, version)
+        held.refuse(f"model {version} of {workload.name!r}", held.models(session, workload.id).get(version, ()))
+        held.forget_version(workload, model=version)
+        session.delete(model)
+        audit.add(session, tenant, "model.delete", f"workload {workload.name}", {"version": version})
+
+
 def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:
     """What a version of the model answers, as its kind's ``Prediction`` says.
 
@@ -143,7 +159,7 @@ def _check_names(query: Query, known: Sequence[str]) -> None:
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:
     """Store a fitted model as the workload's newest version, in the caller's transaction; the version."""
     workload = session.get_one(Workload, workload_id, with_for_update=True)
-    version = (repository.latest_version(session, workload_id) or 0) + 1
+    version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_model)
     session.add(
         DomainModel(
             tenant=workload.tenant,
@@ -154,6 +170,6 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
             table=table,
         )
     )
-    workload_rows.bump(session, workload_id)
+    workloads.changed(session, workload)
     session.flush()
     return version

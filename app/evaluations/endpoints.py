@@ -56,6 +56,18 @@ def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> Ev
     return service.get(database, tenant, evaluation)
 
 
+@router.delete(
+    "/{id}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_evaluation",
+    summary="Delete an evaluation",
+    responses=problems(404),
+)
+def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> None:
+    """Delete an evaluation; nothing live rests on one."""
+    service.delete(database, tenant, evaluation)
+
+
 @router.get(
     "/{id}/report",
     operation_id="read_evaluation_report",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Evaluation, Workload
 from app.domain_models import repository as models
@@ -169,6 +170,20 @@ def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
     if found is None:
         raise _missing(evaluation_id)
     return zlib.decompress(found)
+
+
+def delete(database: Database, tenant: str, evaluation_id: str) -> None:
+    """Delete an evaluation.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with database.session() as session:
+        found = repository.find(session, tenant, evaluation_id)
+        if found is None:
+            raise _missing(evaluation_id)
+        session.delete(found)
+        audit.add(session, tenant, "evaluation.delete", f"evaluation {evaluation_id}")
 
 
 def _missing(evaluation_id: str) -> NotFound:

@@ -8,14 +8,15 @@ import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.database.engine import Database
 from app.database.tables import JobEvent
 from app.errors import FieldError, Invalid
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, problems
+from app.http.caller import Caller
+from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, problems
 from app.http.pagination import Page, Paging, page
 from app.jobs import service
 from app.jobs.schemas import JobRead, JobState
@@ -47,6 +48,17 @@ def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     return service.get(database, tenant, job)
 
 
+@router.delete(
+    "/jobs/{id}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_job",
+    responses=problems(404, 409, _409="It has not ended, or something live rests on it; that is named."),
+)
+def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
+    """Delete a job that has ended, with its events and trials; what it has made stays."""
+    service.delete(database, tenant, job)
+
+
 @router.post("/jobs/{id}/cancel", operation_id="cancel_job", responses=problems(404, 409))
 def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     """Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes nothing."""
@@ -70,13 +82,13 @@ async def follow_job(
     job: JobId,
     database: FromDatabase,
     settings: FromSettings,
-    tenant: Tenant,
+    caller: FromCaller,
     last_event_id: Annotated[str | None, Header(description="Id of the last event received.")] = None,
 ) -> StreamingResponse:
     """A job's progress as server-sent events, from its beginning or after `Last-Event-ID`."""
     after = _position(last_event_id)
-    await run_in_threadpool(service.events, database, tenant, job, after)
-    stream = _stream(request, database, settings, tenant, job, after)
+    await run_in_threadpool(service.events, database, caller.tenant, job, after)
+    stream = _stream(request, database, settings, caller, job, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
@@ -90,12 +102,13 @@ def _position(last_event_id: str | None) -> int:
 
 
 async def _stream(
-    request: Request, database: Database, settings: Settings, tenant: str, job: str, after: int
+    request: Request, database: Database, settings: Settings, caller: Caller, job: str, after: int
 ) -> AsyncIterator[str]:
     ends = time.monotonic() + settings.stream_seconds
     spoken = time.monotonic()
-    while time.monotonic() < ends and not await request.is_disconnected():
-        found, complete = await run_in_threadpool(service.events, database, tenant, job, after)
+    keys = request.app.state.keys
+    while time.monotonic() < ends and keys.holds(caller.key) and not await request.is_disconnected():
+        found, complete = await run_in_threadpool(service.events, database, caller.tenant, job, after)
         for event in found:
             after = event.sequence
             yield _frame(event)

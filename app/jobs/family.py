@@ -5,9 +5,10 @@ Whoever writes a trial's row locks its training's row first, so that two writers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app import queue
@@ -61,3 +62,10 @@ def close_trials(session: Session, parent_id: str, now: datetime) -> None:
 def is_over(session: Session, job_id: str) -> bool:
     """Whether a job has ended."""
     return session.scalar(select(Job.state).where(Job.id == job_id)) in FINAL
+
+
+def remove(session: Session, job_ids: Sequence[str]) -> None:
+    """Delete ended jobs with their trials; foreign keys take events along."""
+    trials = session.scalars(select(Trial.job_id).where(Trial.parent_id.in_(job_ids))).all()
+    statement = delete(Job).where(Job.id.in_([*job_ids, *trials]))
+    session.execute(statement.execution_options(synchronize_session=False))

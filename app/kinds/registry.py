@@ -136,6 +136,11 @@ def read_or_raw(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any]
         return row, str(error)
 
 
+def with_members() -> list[str]:
+    """The kinds whose workloads may have others as members."""
+    return [name for name, kind in KINDS.items() if "members" in kind.spec.model_fields]
+
+
 def layout_of(spec: Any) -> Any:
     """The layout of a spec of whatever kind."""
     return KINDS[spec.kind].layout(spec)

@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
+from pydantic import AwareDatetime
 
 from app.errors import FieldError, TooLarge, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
@@ -199,3 +200,21 @@ def listed(
     if media_type is not None:
         return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
     return page(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))
+
+
+@router.delete(
+    "",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="delete_samples",
+    summary="Delete samples",
+    responses=problems(404, 409, _409="A job that may read them has not ended; it is named."),
+)
+def delete(
+    workload: WorkloadName,
+    database: FromDatabase,
+    tenant: Tenant,
+    execution: Execution = None,
+    before: Annotated[AwareDatetime | None, Query(description="All that were stored before this time.")] = None,
+) -> None:
+    """Delete one execution, by name, or all that were stored before a time; one of both must be given."""
+    service.delete(database, tenant, workload, execution, before)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, check_deadline, is_full, is_lost
 from app.database.tables import Execution, Run, Workload
@@ -32,6 +33,7 @@ from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.contract.stored import BrokenRow, stored
 from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
+from app.retention import held
 from app.samples import repository
 from app.samples.codecs import FORMATS, codec_of
 from app.samples.intake import Intake, Target, rejection_errors, row
@@ -264,6 +266,31 @@ def exported(
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.listed(session, workload.id, request, execution, data=True)
+
+
+def delete(database: Database, tenant: str, name: str, execution: str | None, before: datetime | None) -> None:
+    """Delete the named execution, or all that were stored before a time.
+
+    Raises:
+        NotFound: there is no execution of that name.
+        Invalid: neither is given, or both are.
+        Conflict: a job that may read them has not ended.
+    """
+    if (execution is None) == (before is None):
+        message = "name one execution, or give a time before which all are to go"
+        raise Invalid(f"which samples? {message}", errors=[FieldError("/query/execution", message, execution)])
+    with database.session() as session:
+        workload = workloads.require(session, tenant, name, lock=True)
+        found = {} if execution is None else repository.known(session, workload.id, [execution])
+        if execution is not None and execution not in found:
+            raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
+        what = f"execution {execution!r}" if execution is not None else f"samples of {workload.name!r}"
+        held.refuse(what, held.samples(session, workload.id))
+        repository.remove(session, [one.id for one in found.values()])
+        if before is not None:
+            repository.remove_before(session, workload.id, before)
+        detail = {"execution": execution, "before": None if before is None else before.isoformat()}
+        audit.add(session, tenant, "sample.delete", f"workload {workload.name}", detail)
 
 
 def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response, status
+from fastapi import APIRouter, Query, Request, Response, status
 
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, WorkloadName, any_of, components, one_of, problems
 from app.http.idempotency.once import IdempotentPost
@@ -69,8 +69,17 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_workload",
     summary="Delete a workload",
-    responses=problems(404),
+    responses=problems(
+        404,
+        409,
+        _409="A run of it goes on, a job has not ended, or another workload has it as a member; they are named.",
+    ),
 )
-def delete(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> None:
+def delete(
+    workload: WorkloadName,
+    database: FromDatabase,
+    tenant: Tenant,
+    force: Annotated[bool, Query(description="Delete it although runs go on or jobs have not ended.")] = False,
+) -> None:
     """Delete a workload with all that hangs on it: samples, models, agents, jobs and runs."""
-    service.delete(database, tenant, workload)
+    service.delete(database, tenant, workload, force=force)

@@ -22,6 +22,12 @@ def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) 
     return found[0] if found else None
 
 
+def of_kinds(session: Session, tenant: str, kinds: Sequence[str]) -> Sequence[Workload]:
+    """A tenant's workloads of some kinds, by name."""
+    statement = select(Workload).where(Workload.tenant == tenant, Workload.kind.in_(kinds)).order_by(Workload.name)
+    return session.scalars(statement).all()
+
+
 def keep(session: Session, workload_id: str) -> bool:
     """Whether a workload is there; nobody deletes it until the transaction ends, others may refer to it as well."""
     statement = select(Workload.id).where(Workload.id == workload_id).with_for_update(read=True, key_share=True)
@@ -38,9 +44,9 @@ def remove(session: Session, workload_id: str) -> None:
     session.execute(delete(Workload).where(Workload.id == workload_id))
 
 
-def bump(session: Session, workload_id: str) -> None:
-    """Tell caches that the workload's decisions may have changed."""
-    session.execute(update(Workload).where(Workload.id == workload_id).values(revision=Workload.revision + 1))
+def bump(session: Session, *workload_ids: str) -> None:
+    """Tell caches that the decisions of workloads may have changed."""
+    session.execute(update(Workload).where(Workload.id.in_(workload_ids)).values(revision=Workload.revision + 1))
 
 
 def revisions(session: Session, workload_ids: Sequence[str]) -> dict[str, int]:

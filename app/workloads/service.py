@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
@@ -15,7 +16,8 @@ from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, read_or_raw, read_spec
-from app.workloads import repository
+from app.retention import held
+from app.workloads import members, repository
 from app.workloads.schemas import WorkloadListed, WorkloadRead
 
 CREATED, PRESENT = 201, 200
@@ -26,6 +28,7 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
 
     Raises:
         Conflict: another spec is registered under that name.
+        Invalid: a workload that it names as a member is not there, or can't be one.
     """
     try:
         with database.session() as session:
@@ -40,9 +43,11 @@ def _register(session: Session, tenant: str, spec: Any, record: Record) -> Workl
     if present is not None and present.name == spec.name:
         answer, status = _same(present, spec), PRESENT
     else:
+        members.require(session, tenant, spec)
         workload = Workload(tenant=tenant, name=spec.name, kind=spec.kind, spec=spec.model_dump(mode="json"))
         session.add(workload)
         session.flush()
+        audit.add(session, tenant, "workload.create", f"workload {spec.name}")
         answer, status = read(workload), CREATED
     record(session, answer, status=status, headers={"Location": f"/workloads/{spec.name}"})
     return answer
@@ -120,6 +125,7 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
     Raises:
         ValidationError: it is no patch of the workload's kind.
         InvalidInput: it names what the workload's spec hasn't.
+        Invalid: see ``register``.
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
@@ -127,14 +133,34 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
         kind = KINDS[before.kind]
         after = kind.changed(before, kind.patch.model_validate(patch))
         if after != before:
+            members.require(session, tenant, after)
             workload.spec = after.model_dump(mode="json")
             workload.spec_version += 1
-            workload.revision += 1
+            changed(session, workload)
             session.flush()
+            audit.add(session, tenant, "workload.change", f"workload {before.name}", {"patch": dict(patch)})
         return read(workload)
 
 
-def delete(database: Database, tenant: str, name: str) -> None:
-    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs."""
+def changed(session: Session, workload: Workload) -> None:
+    """Tell caches that decisions of a workload, and of those that have it as a member, may have changed."""
+    workload.revision += 1
+    others = [one.id for one in members.naming(session, workload)]
+    if others:
+        repository.bump(session, *others)
+
+
+def delete(database: Database, tenant: str, name: str, *, force: bool = False) -> None:
+    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs.
+
+    Raises:
+        Conflict: another workload has it as a member, or a run of it goes on or a job has not ended and it is
+            not done by ``force``.
+    """
     with database.session() as session:
-        repository.remove(session, require(session, tenant, name).id)
+        workload = require(session, tenant, name, lock=True)
+        members.refuse_deletion(session, workload)
+        if not force:
+            held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
+        repository.remove(session, workload.id)
+        audit.add(session, tenant, "workload.delete", f"workload {workload.name}", {"force": force})

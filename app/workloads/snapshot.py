@@ -32,7 +32,7 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.answer import next_hour
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
-from app.workloads import repository, service
+from app.workloads import members, repository, service
 
 LARGEST_CACHE = 256
 
@@ -159,6 +159,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         readable, problem = _model(spec.kind, model, workload) if model else (None, "")
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
         counted = observed.counts(session, workload.id, forecasters) if forecasters else {}
+        told = members.read(session, workload.tenant, spec)
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
@@ -177,6 +178,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         policies=policies,
         shadow=None if tried is None else _shadow(tried, layout, workload),
         coming=next_hour(forecasters, counted),
+        members=told,
     )
 
 

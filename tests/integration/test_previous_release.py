@@ -112,7 +112,7 @@ def test_new_runs_start_and_samples_are_summed_up(client: TestClient) -> None:
     assert answered(client.post("/runs", json={"workload": "pool"}))["agent"] is None
     listed = answered(client.get("/workloads/resnet18/samples"))["items"]
     assert sorted(one["iterations"] for one in listed) == [1, 6]
-    assert client.delete("/workloads/resnet18").status_code == 204
+    assert client.delete("/workloads/resnet18?force=true").status_code == 204
 
 
 def test_it_can_be_taken_back(older: Database) -> None:

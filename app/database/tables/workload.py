@@ -24,6 +24,11 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     revision: Mapped[int] = mapped_column(default=1)
     drift: Mapped[dict[str, Any] | None]
     """How drifts are to be answered, as `app.drift.schemas` has it; none: they are only noticed."""
+    retention: Mapped[dict[str, Any] | None]
+    """How long what hangs on it is kept, as `app.retention.schemas` has it; none: as the settings say."""
+    deleted_agent: Mapped[int | None]
+    deleted_model: Mapped[int | None]
+    """The newest versions that were deleted; their numbers are not given again."""
     champions: Mapped[dict[str, Champion]] = relationship(
         collection_class=attribute_keyed_dict("role"),
         cascade="all, delete-orphan",

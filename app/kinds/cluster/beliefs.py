@@ -5,7 +5,9 @@ Applications are told by position; ``UNKNOWN`` is one whose steps weren't measur
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.lengths import Lengths
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.throughput import Place, seconds
+from app.kinds.contract.member import Member
 
 UNKNOWN, MOST_ROWS = -1, 4_096
 
@@ -24,14 +27,16 @@ class Beliefs:
     """See the module.
 
     Args:
-        model: A of whose applications are measured.
+        model: some of whose applications are measured.
+        members: workloads whose domain models tell of an application, by name; a step of theirs is an iteration.
 
     Attributes:
-        applications: their names, [A].
+        applications: names of those that were measured, then of members, [A].
     """
 
-    def __init__(self, model: ClusterModel) -> None:
-        self.model, self.applications = model, model.applications[: model.measured]
+    def __init__(self, model: ClusterModel, members: Mapping[str, Member] = MappingProxyType({})) -> None:
+        self.model, self._members = model, [*members.values()]
+        self.applications = (*model.applications[: model.measured], *members)
         self._index = {name: position for position, name in enumerate(self.applications)}
         table = model.throughput
         self._centre = table._replace(log_seconds=table.log_seconds.mean(axis=0)[None])  # of all members, as one
@@ -84,12 +89,15 @@ class Beliefs:
         gpus = np.arange(1, self._most + 1)
         if application == UNKNOWN:
             return np.asarray(1.0 / gpus, np.float64)
+        if application >= self.model.measured:
+            return member_seconds(self._members[application - self.model.measured], gpus)
         own = batch or self._batch[application]
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
-    def usual_batch(self, application: int) -> float:
-        """Samples of a step over all GPUs, where nothing else is said."""
-        return float(self._batch[application])
+    def iterations(self, application: Integers) -> Floats:
+        """Of a job, of which a step is one; NaN of those that are no members' runs, [J]."""
+        every = [np.nan] * self.model.measured + [float(one.iterations) for one in self._members] + [np.nan]
+        return np.array(every)[application]
 
     def usual_seconds(self, application: Integers, data: Floats | None = None) -> Floats:
         """Median seconds that jobs of each application trained on the GPUs that they asked for, [J].
@@ -130,3 +138,9 @@ class Beliefs:
     def _asked(self) -> Floats:
         """GPUs that are asked for in each hour of the day, [24]."""
         return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)
+
+
+def member_seconds(member: Member, gpus: Integers) -> Floats:
+    """Of an iteration of a member on GPUs, [G]: those beyond what it can use are idle; infinite on too few."""
+    place = np.searchsorted(member.amounts, gpus, side="right") - 1
+    return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)

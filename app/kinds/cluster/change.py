@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.kinds.cluster.spec import ClusterSpec, ClusterWeights
+from app.kinds.cluster.spec import MOST_MEMBERS, ClusterSpec, ClusterWeights
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
-from app.kinds.fields import NonNegative, Positive, Strict
+from app.kinds.fields import NonNegative, Positive, Slug, Strict
 
 
 class QueueChange(Strict):
@@ -36,6 +36,9 @@ class ClusterPatch(BaseModel):
         dict[str, QueueChange],
         Field(description="New weights and times of ageing, by queue.", examples=[{"batch": {"weight": 0.5}}]),
     ] = {}
+    members: Annotated[
+        tuple[Slug, ...] | None, Field(max_length=MOST_MEMBERS, description="New list of all members; null: as it is.")
+    ] = None
 
 
 def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
@@ -64,9 +67,12 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
         node["price_per_hour"] = patch.prices.get(node["name"], node["price_per_hour"])
     fields["queues"] = [queue | told.get(queue["name"], {}) for queue in fields["queues"]]
     fields["weights"] |= patch.weights
+    fields["members"] = spec.members if patch.members is None else patch.members
     try:
         return ClusterSpec.model_validate(fields)
-    except ValidationError as error:  # of queues alone: the rest was checked above
-        first = spec.queues[0].name
-        message = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+    except ValidationError as error:  # of members or the first queue: the rest was checked above
+        found = error.errors(include_url=False)[0]
+        message, first = str(found["msg"]).removeprefix("Value error, "), spec.queues[0].name
+        if found["loc"]:
+            raise InvalidInput([FieldIssue("/members", message, list(patch.members or ()))]) from error
         raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error

@@ -53,6 +53,13 @@ class ClusterKind:
         """See ``Kind``: of the jobs that come to each queue."""
         return model.forecasters()
 
+    def members(self, spec: ClusterSpec) -> tuple[str, ...]:
+        """See ``Kind``: workloads whose runs are jobs."""
+        return spec.members
+
+    def member(self, layout: Layout, model: ClusterModel | None) -> None:
+        """See ``Kind``: it can be none."""
+
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""
         return load(data)

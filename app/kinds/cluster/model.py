@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
+from app.kinds.cluster import arrivals, interference
 from app.kinds.cluster.arrivals import Arrivals
 from app.kinds.cluster.interference import Interference
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.learning_curves import LearningCurves
-from app.kinds.cluster.throughput import Throughput
+from app.kinds.cluster.throughput import LAYOUTS, Throughput
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.forecaster import Forecaster, read
 from app.kinds.tensors import read_header, written
@@ -63,6 +64,16 @@ class ClusterModel:
     def forecasters(self) -> Sequence[Forecaster]:
         """Of the jobs that come to each queue; empty where no log lasts long enough."""
         return read(self.forecasts) if len(self.forecasts) else ()
+
+    @classmethod
+    def unfitted(cls, layout: Layout) -> Self:
+        """What is known before anything was measured: no application, and no arrival."""
+        node = np.array([int(layout.capacity.max()), len(layout.capacity)])
+        whole, none = np.zeros(0, np.int64), np.zeros((0, 2))
+        untold = Throughput(np.zeros((1, 0, LAYOUTS, 1, 2)), np.ones(1, np.int64), none, none, node, whole)
+        curves = LearningCurves(whole, whole.astype(np.bool_), none, none, np.zeros((0, 2, 1)), none, whole, none)
+        arrives = arrivals.none(len(layout.queues))
+        return cls((), untold, np.zeros((0, 10)), np.zeros(0), curves, interference.unknown(), arrives)
 
     @cached_property
     def positions(self) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from app.kinds.fields import NonNegative, Positive, Probability, Slug, Strict
 
-MOST_NODES, MOST_GPUS = 4_096, 64
+MOST_NODES, MOST_GPUS, MOST_MEMBERS = 4_096, 64, 256
 Named = TypeVar("Named", "NodeClass", "JobQueue")
 
 
@@ -37,6 +37,10 @@ class ClusterWeights(Strict):
     occupied: NonNegative = Field(default=0.0, description="GPU-hours")
     accuracy: NonNegative = Field(default=0.0, description="what a job's metric loses by ending early")
     fairness: NonNegative = Field(default=0.0, description="Jain's index of the jobs' slow-downs, less 1")
+    deadlines: NonNegative = Field(
+        default=1.0,
+        description="targets of members that are missed; 1: one that is met is worth as much as the speed of all jobs",
+    )
     changes: NonNegative = Field(default=0.01, description="restarts")
 
 
@@ -46,6 +50,13 @@ def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
     if twice:
         raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
     return named
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"members must be different: {', '.join(twice)} given twice")
+    return names
 
 
 class Convergence(Strict):
@@ -84,6 +95,16 @@ class ClusterSpec(Strict):
     episode_intervals: Annotated[
         int, Field(ge=1, le=10_000, description="of an episode, in which agents learn and are judged")
     ] = 120
+    members: Annotated[
+        tuple[Slug, ...],
+        Field(
+            max_length=MOST_MEMBERS,
+            description="Registered workloads that take whole GPUs. A job whose `application` is the name of one is a "
+            "run of it: as fast as its domain model says, as long as its iterations, and wanted by its targets for "
+            "`iteration_seconds`.",
+        ),
+        AfterValidator(_once),
+    ] = ()
     convergence: Convergence | None = Field(
         default=None,
         description="Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is "

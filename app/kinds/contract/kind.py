@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.engine import DecisionEngine, Query
+from app.kinds.contract.member import Member
 from app.kinds.contract.samples import SampleCodec
 from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
@@ -30,6 +31,11 @@ class RunStart(BaseModel):
         le=2**31 - 1,
         description="Version of an agent that is consulted too: its steps are written down with each decision, and "
         "change nothing.",
+    )
+    token: bool = Field(
+        default=False,
+        description="Whether to make a token for the run, which can report to it, end it and read it, and do nothing "
+        "else; for a job that is not to hold a key.",
     )
 
 
@@ -176,6 +182,17 @@ class Kind(Protocol):
 
     def forecasters(self, model: Any) -> Sequence[Forecaster]:
         """What a domain model forecasts, series by series; empty where it forecasts nothing."""
+        ...
+
+    def members(self, spec: Any) -> Sequence[str]:
+        """Names of the tenant's workloads that are jobs of this one, in the order of the spec's field ``members``.
+
+        They must be there, and stay as long as this one is; decisions find what each tells in their ``Snapshot``.
+        """
+        ...
+
+    def member(self, layout: Any, model: Any) -> Member | None:
+        """What a workload tells as a job of another's; ``model`` is None before the first. None: it can't be one."""
         ...
 
     def artifact(self, data: bytes) -> Artifact:

@@ -1,12 +1,12 @@
 """Whom a server works for where each user has an agent of its own: the best offer is taken.
 
-An offer is a batch at a price. Its worth is price · what the workload's objective is expected to gain by the batch: the
-response quality of its requests, by the user's weight, and what that moves Jain's index by, as its slope at the users'
-present qualities has it (gradient scheduling: Stolyar, 2005). From that goes what the server's seconds cost, which all
-are charged alike: what they could be worth to others. The server takes the offer of which most is left, and of equals
-that of the request that has waited longest. So at equal prices servers do most for all, whatever each agent knows of
-the others, and who wants more of them than that must be ready to offer it; what an agent is paid for decides when it
-is. Servers are turned on or off as most agents want; where as many want to wait, they wait.
+An offer is a batch. Its worth is what the workload's objective is expected to gain by it: the response quality of its
+requests, by the user's weight, and what that moves Jain's index by, as its slope at the users' present qualities has it
+(gradient scheduling: Stolyar, 2005). From that goes what the server's seconds cost, which all are charged alike: what
+they could be worth to others. The server takes the offer of which most is left, and of equals that of the request that
+has waited longest. So servers do most for all, whatever each agent knows of the others, and what an agent learns is
+which batches to offer, and when to wait. Servers are turned on or off as most agents want; where as many want to wait,
+they wait.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Choice, Policy, Situation, View
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.acting import asked
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.observation import mask, observe
-from app.kinds.inference.per_user import PRICES, Client, clients
+from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import slope
 from app.kinds.inference.starts import ages_of, seconds_of
@@ -46,21 +45,19 @@ def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
     layout, rows = projector.layout, np.arange(len(chosen))
     _, variants, batches = layout.shape
     starts = variants * batches
-    price, own = np.divmod(np.maximum(chosen - 1, 0), starts)
-    variant, size = np.divmod(own, batches)
-    offered = (chosen != WAIT) & (price < len(PRICES))
-    bid = PRICES[np.minimum(price, len(PRICES) - 1)]
-    left = np.where(offered, _left(projector, state, bid, variant, size), -np.inf)
+    offered = (chosen != WAIT) & (chosen <= starts)
+    own = np.where(offered, chosen - 1, 0)
+    left = np.where(offered, _left(projector, state, *np.divmod(own, batches)), -np.inf)
     longest = np.where(left == left.max(axis=1, keepdims=True), state.oldest, -1.0)
     user = longest.argmax(axis=1)
     return np.where(offered.any(axis=1), 1 + user * starts + own[rows, user], WAIT)
 
 
-def _left(projector: Projector, state: State, bid: Floats, variant: Integers, size: Integers) -> Floats:
-    """What is left of each user's offer, [B, U]; without a domain model, what is offered."""
+def _left(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
+    """What is left of each user's offer, [B, U]; without a domain model, what its requests weigh."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
-        return bid * quality.weight * requests
+        return quality.weight * requests
     each = seconds_of(projector, state)
     seconds = each[np.arange(len(size))[:, None], variant, size]
     ages = ages_of(state, np.zeros_like(requests)[:, :, None], requests[:, :, None])[:, :, 0]  # [B, U, P]
@@ -69,7 +66,7 @@ def _left(projector: Projector, state: State, bid: Floats, variant: Integers, si
     value = _value(projector.layout, projector.usual, state)
     most = (quality.accuracy[:, None] * projector.layout.batches / each).max(axis=(1, 2))  # a second, [B]
     charge = CHARGE * projector.layout.spec.weights.quality * most[:, None]
-    left: Floats = bid * value * quality.accuracy[variant] * kept * requests - charge * seconds
+    left: Floats = value * quality.accuracy[variant] * kept * requests - charge * seconds
     return left
 
 
@@ -82,7 +79,7 @@ def _value(layout: Layout, usual: Floats, state: State) -> Floats:
 
 def _turned(layout: Layout, chosen: Integers) -> Integers:
     """What most want of servers, [B]."""
-    first = len(PRICES) * layout.shape[1] * layout.shape[2]
+    first = layout.shape[1] * layout.shape[2]
     wanted = np.maximum(chosen - first, WAIT)
     votes = (wanted[:, :, None] == np.arange(1 + 2 * len(layout.servers))).sum(axis=1) + 0.0
     votes[:, WAIT] += 0.5
@@ -96,7 +93,7 @@ class Together:
     Args:
         layout: of the workload.
         policies: by user; each reads and does what ``Client`` says.
-        rule: decides for users without one, at the usual price.
+        rule: offers for users without one.
     """
 
     def __init__(self, layout: Layout, policies: Mapping[str, Policy], rule: Policy) -> None:
@@ -120,9 +117,5 @@ class Together:
         return Choice(awarded(projector, state, chosen))
 
     def _wanted(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
-        own, alone = client.of(state), client.alone
-        told = projector.of_user(alone, client.user)
-        if policy is not None:
-            return asked(policy, Situation(told, own, client.seen(state)))
-        view = View(observe(alone, own), mask(alone, own))
-        return [client.usual(action) for action in asked(self._rule, Situation(told, own, view))]
+        situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.seen(state))
+        return asked(policy or self._rule, situation)

@@ -201,6 +201,8 @@ def statics(layout: Layout) -> Mapping[str, Composed]:
 
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
+OFFERING = Composed(QualityRate(), ExpectedReturn())
+"""Offers for a user without an agent. Looking ahead is for who knows all that waits: for each alone it does worse."""
 BASELINES = (
     Composed(Lookahead(), ExpectedReturn()),
     Composed(Lookahead(), AllOn()),
@@ -210,3 +212,12 @@ BASELINES = (
     Composed(ShortestDelay(), AllOn()),
     WITHOUT_MODEL,
 )
+
+
+def baselines(layout: Layout) -> Mapping[str, Composed]:
+    """``BASELINES`` by name; one rule under several names where no server is ever turned on or off, so that scalers
+    make no difference.
+    """
+    first: dict[str, Composed] = {}
+    scalable = bool((layout.maximum > layout.minimum).any())
+    return {rule.name: rule if scalable else first.setdefault(rule.dispatcher.name, rule) for rule in BASELINES}

@@ -54,6 +54,13 @@ class InferenceKind:
         """See ``Kind``: of each user whose log is long enough."""
         return read(model.forecasts) if len(model.forecasts) else ()
 
+    def members(self, spec: InferenceSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """See ``Kind``: none."""
+        return ()
+
+    def member(self, layout: Layout, model: ServiceModel | None) -> None:
+        """See ``Kind``: it can be none."""
+
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""
         return load(data)

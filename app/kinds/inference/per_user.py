@@ -2,7 +2,7 @@
 
 It sees its own requests, rate and quality, the servers, and the mean of all users' qualities, which the service tells
 everybody; nothing else of other users. It does what a policy could in a workload with no other user in it, but that
-each start is an *offer*: what it is worth to the user, in one of a few prices per request. See ``awarding``.
+each start is an *offer*, of which the best of all users' is taken. See ``awarding``.
 """
 
 from __future__ import annotations
@@ -13,44 +13,34 @@ import numpy as np
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.policy import View
-from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.layout import Layout
 from app.kinds.inference.observation import mask, observe
 from app.kinds.inference.spec import InferenceSpec
 from app.kinds.inference.state import State
-
-PRICES = np.array([1.0, 2.0, 4.0])
-"""What a request may be offered for, L of them: a batch of twice the seconds is still served at the next price."""
-USUAL = 1
-"""The price of those who know nothing of prices: the position of the middle one."""
 
 
 class Client:
     """The representation of one user's agent: of its spaces, and of what it sees of a state of all users.
 
-    Action 0 waits. The L·V·K after it start (price, variant, batch size), the last fastest; the 2·C after them turn
-    servers on or off, as in ``Layout``.
+    Actions are those of ``alone``: 0 waits, the V·K after it offer (variant, batch size), the last fastest; the 2·C
+    after them turn servers on or off.
 
     Attributes:
         user: its position.
         alone: of a workload that no other user is in.
-        starts: V·K, how many there are at each price.
     """
 
     def __init__(self, spec: InferenceSpec, user: int) -> None:
         self.user = user
         self.alone = Layout(spec.model_copy(update={"users": (spec.users[user],)}))
-        self.starts = self.alone.dispatches
         self.entries = [*self.alone.entries, "mean_quality"]
-        self.actions = self.alone.actions + (len(PRICES) - 1) * self.starts
+        self.actions = self.alone.actions
 
     def seen(self, state: State) -> View:
         """Observation [B, D] and mask [B, N] of B decisions of all users' workload."""
         own = self.of(state)
         shared = state.quality.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
-        legal = mask(self.alone, own)
-        wait, starts, turns = np.split(legal, [1, 1 + self.starts], axis=1)
-        observation = np.concatenate([observe(self.alone, own), shared], axis=1)
-        return View(observation, np.concatenate([wait, *[starts] * len(PRICES), turns], axis=1))
+        return View(np.concatenate([observe(self.alone, own), shared], axis=1), mask(self.alone, own))
 
     def of(self, state: State) -> State:
         """B decisions as far as they are the user's: its requests, and all servers."""
@@ -62,12 +52,6 @@ class Client:
             rate=state.rate[:, own],
             quality=state.quality[:, own],
         )
-
-    def usual(self, action: int) -> int:
-        """An action of ``alone`` as its own: a start at the usual price."""
-        if action == WAIT:
-            return WAIT
-        return action + (USUAL if action <= self.starts else len(PRICES) - 1) * self.starts
 
 
 def roles(spec: InferenceSpec) -> tuple[str, ...]:

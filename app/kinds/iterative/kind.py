@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.contract.member import Member
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.iterative import prediction
 from app.kinds.iterative.change import IterativePatch, changed
@@ -15,6 +16,7 @@ from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.member import member
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.samples.codec import IterationSamples
@@ -55,6 +57,14 @@ class IterativeKind:
     def forecasters(self, model: ModelTable) -> Sequence[Forecaster]:  # noqa: ARG002
         """See ``Kind``: nothing."""
         return ()
+
+    def members(self, spec: IterativeSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """See ``Kind``: none."""
+        return ()
+
+    def member(self, layout: Layout, model: ModelTable | None) -> Member | None:
+        """See ``Kind``."""
+        return member(layout, model)
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""

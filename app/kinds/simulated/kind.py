@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
+from app.kinds.contract.member import Member
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.simulated.engine import NumberedEngine
 from app.kinds.simulated.layout import NumberedLayout
@@ -64,6 +65,14 @@ class NumberedKind:
     def forecasters(self, model: Any) -> Sequence[Forecaster]:  # noqa: ARG002
         """See ``Kind``: nothing."""
         return ()
+
+    def members(self, spec: Any) -> Sequence[str]:  # noqa: ARG002
+        """See ``Kind``: none."""
+        return ()
+
+    def member(self, layout: NumberedLayout, model: Any) -> Member | None:  # noqa: ARG002
+        """See ``Kind``: it can be none."""
+        return None
 
     def describe(self, spec: Any) -> Description:
         """See ``Kind``."""

@@ -52,6 +52,13 @@ class WorkflowKind:
         """See ``Kind``: nothing."""
         return ()
 
+    def members(self, spec: WorkflowSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """See ``Kind``: none."""
+        return ()
+
+    def member(self, layout: Layout, model: Predictor | None) -> None:
+        """See ``Kind``: it can be none."""
+
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""
         return artifact.artifact(data)

@@ -124,11 +124,11 @@ def test_head_is_answered_as_get_without_the_body(client: TestClient, read: str)
     [
         ("/decision", "GET, HEAD"),
         ("/runs/x/iterations/0", "PUT"),
-        ("/runs/x", "GET, HEAD, PATCH"),
-        ("/runs", "POST"),
+        ("/runs/x", "DELETE, GET, HEAD, PATCH"),
+        ("/runs", "GET, HEAD, POST"),
         ("/workloads", "GET, HEAD, POST"),
         ("/workloads/x", "DELETE, GET, HEAD, PATCH"),
-        ("/workloads/x/samples", "GET, HEAD, POST"),
+        ("/workloads/x/samples", "DELETE, GET, HEAD, POST"),
     ],
 )
 def test_other_methods_are_told_all_that_there_are(client: TestClient, path: str, allowed: str) -> None:

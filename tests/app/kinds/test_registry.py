@@ -89,7 +89,7 @@ def test_what_is_stored_of_a_kind_that_is_gone_is_a_conflict_and_can_be_deleted(
     answer = client.get(f"/workloads/{orphan}/samples", headers={"Accept": "text/csv"})
     assert (answer.status_code, "'gone' is not installed" in answer.json()["detail"]) == (409, True)
     assert client.get(f"/workloads/{workload}").status_code == 200
-    assert client.delete(f"/workloads/{orphan}").status_code == 204
+    assert client.delete(f"/workloads/{orphan}?force=true").status_code == 204
 
 
 def test_lists_hold_what_is_stored_of_a_kind_that_is_gone(

@@ -118,7 +118,7 @@ def test_what_a_patch_cannot_change_is_named(
 def test_deleting_takes_all_that_hangs_on_it_along(client: TestClient, workload: str, backend: Database) -> None:
     assert upload_csv(client, workload, csv_of({"a": 3})).status_code == 201
     assert client.post(f"/workloads/{workload}/models").status_code == 202
-    assert client.delete(f"/workloads/{workload}").status_code == 204
+    assert client.delete(f"/workloads/{workload}?force=true").status_code == 204
     assert client.get(f"/workloads/{workload}").status_code == 404
     assert client.delete(f"/workloads/{workload}").status_code == 404
     with backend.reading() as session:

@@ -4,7 +4,7 @@ A *plot* has ``heading``, ``caption``, ``form``, two axes ``x`` and ``y``, and `
 
 - ``lines``, ``steps`` and ``areas`` (stacked): a panel has ``name`` (may be empty) and ``series``, each with ``name``
   and equally long ``x`` and ``y``; what is None in ``y`` is left out. A line that only some panels have keeps its
-  colour.
+  colour. A line or steps with ``low`` and ``high`` have a band.
 - ``tiles``: side by side; a panel has ``name`` and ``cells``, each with ``x`` and ``y``, the names of its column and of
   its row, ``name``, which gives the colour, and ``text``. The plot's ``columns`` and ``rows`` are in their order.
 
@@ -15,7 +15,7 @@ What is called as the plot's ``neutral`` says is grey, and comes last.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -62,16 +62,37 @@ def _panel(plot: Json, panel: Json, names: Sequence[str]) -> Any:
         chart = base.mark_line(interpolate="step-after" if stepped else "linear", strokeWidth=2)
         dashes = alt.Scale(domain=list(names), range=[DASHES[i % len(DASHES)] for i in range(len(names))])
         dash = alt.StrokeDash("series:N", title=None, scale=dashes, legend=_legend(names))
-        chart = chart.encode(x=x, y=y, color=colours, strokeDash=dash)
+        lines = chart.encode(x=x, y=y, color=colours, strokeDash=dash)
+        chart = _banded(plot, panel, lines, _chosen(names, plot.get("neutral")))
     titles = {"title": alt.TitleParams(panel["name"], fontSize=11, fontWeight="normal")} if panel["name"] else {}
     return chart.properties(width=WIDTH, height=HEIGHT, **titles)
 
 
+def _banded(plot: Json, panel: Json, lines: Any, colours: Mapping[str, str]) -> Any:
+    """Lines over the bands that a panel's have; themselves where none has one."""
+    shape: Literal["step-after", "linear"] = "step-after" if plot["form"] == "steps" else "linear"
+    bands = []
+    for series in panel["series"]:
+        if "low" in series:
+            rows = [
+                {"x": x, "y": low, "high": high}
+                for x, low, high in zip(series["x"], series["low"], series["high"], strict=True)
+            ]
+            band = alt.Chart(data(rows)).mark_area(interpolate=shape, opacity=0.2, color=colours[series["name"]])
+            bands.append(band.encode(x=lines.encoding.x, y=lines.encoding.y, y2="high:Q"))
+    return alt.layer(*bands, lines) if bands else lines
+
+
 def _colour(names: Sequence[str], neutral: str | None = None) -> alt.Color:
+    scale = alt.Scale(domain=list(names), range=[*_chosen(names, neutral).values()])
+    return alt.Color("series:N", title=None, scale=scale, legend=_legend(names))
+
+
+def _chosen(names: Sequence[str], neutral: str | None) -> dict[str, str]:
+    """Colours by name, in order."""
     others = [name for name in names if name != neutral]
     chosen = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(others)}
-    colours = [chosen.get(name, NEUTRAL) for name in names]
-    return alt.Color("series:N", title=None, scale=alt.Scale(domain=list(names), range=colours), legend=_legend(names))
+    return {name: chosen.get(name, NEUTRAL) for name in names}
 
 
 def _legend(names: Sequence[str]) -> alt.Legend | None:
@@ -79,7 +100,8 @@ def _legend(names: Sequence[str]) -> alt.Legend | None:
 
 
 def _axis(channel: Any, field: str, axis: Mapping[str, Any]) -> Any:
-    scale: dict[str, Any] = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("zero")), "nice": False}
+    scale: dict[str, Any] = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("zero"))}
+    scale["nice"] = False
     if axis.get("domain"):
         scale["domain"] = list(axis["domain"])
     shown = alt.Axis(format="~%" if axis.get("share") else ",.4~r", tickCount=TICKS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.kinds.simulated.policies import Constant
 from workers.inputs import Conditions, Workload
@@ -20,6 +20,7 @@ class LearnedCluster(SimulatedKind):
 
     name = "cluster"
     validation_episodes, judged_episodes = 16, 32  # each decision of each places all jobs of a cluster
+    pictured_episodes = 8
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
@@ -43,6 +44,22 @@ class LearnedCluster(SimulatedKind):
         """See ``LearnedKind``: every rule alone."""
         rules = self.layout(workload.spec).rules
         return {name: Constant(name, number) for number, name in enumerate(rules)}
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
+        """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""
+        from app.kinds.cluster.model import ClusterModel
+        from workers.evaluation.arena import Bare
+        from workers.kinds.cluster.evaluation.pictures import MOST_LINES, pictures
+        from workers.kinds.cluster.evaluation.recording import recorded
+
+        rules = self.baselines(workload)
+        several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
+        conditions = Conditions(self.pictured_episodes, seed)
+        played = {name: recorded(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        first, *others = several
+        rule = next((name for name in others if name in rules), first)
+        compared, model = list(dict.fromkeys([first, rule])), ClusterModel.from_bytes(workload.model)
+        return pictures(self.layout(workload.spec), model, played, compared, self.pictured_episodes)
 
 
 KIND = LearnedCluster()

@@ -91,7 +91,7 @@ class LearnedInference(SimulatedKind):
     def load(self, artifact: bytes, spec: Any) -> Policy:
         """See ``SimulatedKind``; the policies of users play together."""
         from app.kinds.inference.awarding import Together
-        from app.kinds.inference.heuristics import BASELINES
+        from app.kinds.inference.heuristics import OFFERING
         from app.kinds.inference.policies import check, load
 
         made, layout = load(artifact), self.layout(spec)
@@ -100,7 +100,7 @@ class LearnedInference(SimulatedKind):
             policy: Policy = made.policy
             return policy
         check(made, layout)
-        return Together(layout, {role: one.policy for role, one in made.roles.items()}, BASELINES[0])
+        return Together(layout, {role: one.policy for role, one in made.roles.items()}, OFFERING)
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
         """What a window met, met again: the part of it to learn from (also by option ``part``), or to be judged on."""
@@ -125,11 +125,16 @@ class LearnedInference(SimulatedKind):
         return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``."""
-        from app.kinds.inference.heuristics import BASELINES
+        """See ``LearnedKind``; where each user has an agent, among them what a rule's offers come to."""
+        from app.kinds.inference.awarding import Together
+        from app.kinds.inference.heuristics import OFFERING, baselines
 
-        del workload
-        return {policy.name: policy for policy in BASELINES}
+        layout = self.layout(workload.spec)
+        rules: dict[str, Policy] = {**baselines(layout)}
+        if workload.spec.policies == "per_user":
+            offers = Together(layout, {}, OFFERING)
+            rules[offers.name] = offers
+        return rules
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """See ``SimulatedKind``."""

@@ -14,6 +14,8 @@ from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
 from app.kinds.cluster.allocation.sizes import grid
 from app.kinds.cluster.jobs import Floats, Integers
 
+MOST_TRIED = 16
+"""Jobs with a deadline for which all others are placed anew."""
 TINY, STEADY = 1e-9, 0.05
 
 
@@ -54,12 +56,14 @@ def completing(
         jobs, sizes = situation.jobs, grid(situation)
         factor = 1.0 if situation.factor is None else situation.factor
         value = values(situation, sizes, weight[jobs.queue] * factor, constants)
+        due = in_time(situation, sizes, weight[jobs.queue] * factor, constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
-        value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)
         begin = _admitted(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
-        has = np.take_along_axis(sizes, np.maximum(begin, 0)[:, None], axis=1)
-        at = np.maximum(marginal(value, sizes, begin, situation.gpus - int(has.sum())), 0)
+        value = np.where(
+            late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value if due is None else value + due
+        )
+        at = np.maximum(_best(value, sizes, begin, situation.gpus, due), 0)
         gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
         return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
@@ -68,6 +72,31 @@ def completing(
 
 soonest = completing([1.0], [np.inf])
 """Of one queue: GPUs shorten the mean completion time."""
+
+
+def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Floats | None) -> Integers:
+    """Positions of the sizes that jobs end at, [J].
+
+    GPUs that make a job be in time may be worth more together than each by itself: where steps have left it without, it
+    begins with them, if all are worth more then; jobs that take few come first.
+    """
+
+    def built(begins: Integers) -> Integers:
+        has = int(np.take_along_axis(sizes, np.maximum(begins, 0)[:, None], axis=1).sum())
+        return marginal(value, sizes, begins, gpus - has) if has <= gpus else begins
+
+    at = built(begin)
+    if due is None:
+        return at
+    rows, enough = np.arange(len(at)), (2 * due >= due.max(axis=1, initial=0.0)[:, None]).argmax(axis=1)
+    short = np.flatnonzero((at >= 0) & (at < enough) & (begin < enough))
+    for job in short[np.argsort(sizes[rows, enough][short], kind="stable")][:MOST_TRIED].tolist():
+        begins = begin.copy()
+        begins[job] = enough[job]
+        other = built(begins)
+        if value[rows, np.maximum(other, 0)].sum() > value[rows, np.maximum(at, 0)].sum():
+            begin, at = begins, other
+    return at
 
 
 def _first(value: Floats, sizes: Integers) -> Floats:
@@ -115,6 +144,20 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
     worth = count[:, None] * (seconds[:, None] / each) ** constants.damping * left
     illegal = (sizes > jobs.maximum[:, None]) | ((sizes < jobs.minimum[:, None]) & (sizes > 0))
     return np.where(illegal, -np.inf, worth)
+
+
+def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
+    """What numbers of GPUs are worth for deadlines, [J, K] as ``sizes``; None: no job has any.
+
+    To be in time is worth as much as the usual speed of all jobs together, by how probable it is.
+    """
+    due, jobs = situation.deadlines, situation.jobs
+    if due is None:
+        return None
+    seconds = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
+    moved = np.where(sizes == jobs.gpus[:, None], 0.0, situation.restart_seconds)
+    all_jobs = float(weight.mean() * places(np.arange(len(weight), dtype=np.float64), constants.scaling).sum())
+    return all_jobs * due.worth[:, None] * due.chance(situation.now, seconds + moved)
 
 
 def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:

@@ -92,4 +92,6 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
     factor = None if situation.factor is None else situation.factor[rows]
-    return situation._replace(capacity=capacity, jobs=table.keep(situation.jobs, rows), outlook=outlook, factor=factor)
+    due = None if situation.deadlines is None else situation.deadlines.keep(rows)
+    jobs = table.keep(situation.jobs, rows)
+    return situation._replace(capacity=capacity, jobs=jobs, outlook=outlook, factor=factor, deadlines=due)

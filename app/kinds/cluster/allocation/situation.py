@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from app.kinds.cluster.allocation.deadlines import Deadlines
 from app.kinds.cluster.allocation.neighbours import Neighbours
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 
@@ -57,6 +58,7 @@ class Situation(NamedTuple):
         jobs: that are there, [J].
         outlook: what is expected of them.
         restart_seconds: what a change of nodes costs a job.
+        deadlines: of the jobs; None: none has any.
         neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
         factor: of what each job's completion time is worth, [J]; None: 1.
     """
@@ -66,6 +68,7 @@ class Situation(NamedTuple):
     jobs: Jobs
     outlook: Outlook
     restart_seconds: float
+    deadlines: Deadlines | None = None
     neighbours: Neighbours | None = None
     factor: Floats | None = None
 

@@ -14,6 +14,7 @@ from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice
 from app.kinds.cluster.live.learning import Expecting, converged, notes
+from app.kinds.cluster.live.members import deadlines
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
@@ -49,10 +50,15 @@ class Compiled:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.layout: Layout = snapshot.layout
-        model: ClusterModel | None = snapshot.model
-        self._beliefs = None if model is None else Beliefs(model)
-        self.heuristic = WITHOUT_MODEL if model is None else WITH_MODEL
+        self._members = {name: one for name, one in snapshot.members.items() if one.known}
+        self._beliefs = self._believed(snapshot.model)
+        self.heuristic = WITHOUT_MODEL if self._beliefs is None else WITH_MODEL
         self.answerer = self._answerer()
+
+    def _believed(self, model: ClusterModel | None) -> Beliefs | None:
+        if model is None and not self._members:
+            return None
+        return Beliefs(ClusterModel.unfitted(self.layout) if model is None else model, self._members)
 
     def _answerer(self) -> Answerer:
         snapshot = self.snapshot
@@ -68,7 +74,7 @@ class Compiled:
         return self.heuristic if self.answerer.policy is None else self.answerer.policy.name
 
     def outlook(self, state: ClusterState) -> BelievedOutlook | None:
-        """What is expected of a state's jobs; None without a domain model."""
+        """What is expected of a state's jobs; None without a domain model of the workload's or of a member's."""
         if self._beliefs is None:
             return None
         return BelievedOutlook(self._beliefs, state.jobs, state.records, int(state.capacity.sum()))
@@ -97,7 +103,7 @@ class Compiled:
     def judged(self, state: ClusterState) -> ClusterState:
         """The state after jobs that have little left to gain were limited, if the spec says so."""
         convergence = self.layout.spec.convergence
-        if convergence is None or self._beliefs is None:
+        if convergence is None or self._beliefs is None or self.snapshot.model is None:
             return state
         model, told = self._beliefs.model, state.records
         classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
@@ -112,7 +118,8 @@ class Compiled:
             before: the state before its jobs were ``judged``.
         """
         named = self.layout.rules[rule]
-        advice = self._informed(Advice(named, outlook), outlook)
+        wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
+        advice = self._informed(Advice(named, outlook, deadlines=wanted), outlook)
         if self.layout.spec.convergence is None:
             return advice
         told = notes(before.learning, state.learning)

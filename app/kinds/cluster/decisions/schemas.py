@@ -26,6 +26,9 @@ class JobChange(BaseModel):
         description="Until it would be finished on what it had, by the domain model; null without one, or without GPUs."
     )
     seconds_left: float | None = Field(description="The same on what it has from now on, a restart included.")
+    seconds_wanted: float | None = Field(
+        default=None, description="Until it should be finished, by the targets of the member it is a run of, if any."
+    )
 
 
 class ShadowRule(BaseModel):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.cluster import jobs as table
+from app.kinds.cluster.allocation.deadlines import Deadlines
 from app.kinds.cluster.allocation.neighbours import Neighbours, slowdowns
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation
@@ -68,6 +69,7 @@ class Change(NamedTuple):
         text: the same in words and numbers.
         trades: GPUs by the job that they come from, or go to.
         left_before, left: seconds until it is finished on what it had and has; None where that isn't known.
+        wanted: seconds until it should be finished; None: it has no deadline.
     """
 
     job: str
@@ -78,6 +80,7 @@ class Change(NamedTuple):
     trades: dict[str, int]
     left_before: float | None
     left: float | None
+    wanted: float | None = None
 
 
 class Advice(NamedTuple):
@@ -87,6 +90,7 @@ class Advice(NamedTuple):
         rule: who gets how many GPUs.
         outlook: what is expected of the jobs; None: nothing is known.
         notes: words on jobs that something is particular with, by position.
+        deadlines: of the jobs; None: none has any.
         neighbours: what jobs do to one another on shared nodes; None: nothing is known of it.
         factor: of what each job's completion time is worth, [J]; None: 1.
     """
@@ -94,6 +98,7 @@ class Advice(NamedTuple):
     rule: Rule
     outlook: Outlook | None = None
     notes: Mapping[int, str] = {}
+    deadlines: Deadlines | None = None
     neighbours: Neighbours | None = None
     factor: Floats | None = None
 
@@ -104,22 +109,29 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         return state, []
     outlook = advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
     restart = layout.spec.restart_seconds
-    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart, advice.neighbours, advice.factor)
+    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart)
+    situation = situation._replace(deadlines=advice.deadlines, neighbours=advice.neighbours, factor=advice.factor)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
     known = advice.outlook is not None
     changes = _changes(layout, state, held, changed, _left(situation, held, changed) if known else None)
-    notes = dict(advice.notes)
     if advice.neighbours is not None:
+        notes = dict(advice.notes)
         for at, said in _beside(state.names, advice.neighbours, held, changed).items():
             notes[at] = f"{notes[at]}; {said}" if at in notes else said
-    changes = [
-        one._replace(text=f"{one.text}; {notes[at]}") if at in notes else one
-        for at, one in zip(changed.tolist(), changes, strict=True)
-    ]
+        advice = advice._replace(notes=notes)
+    changes = [_noted(one, at, advice, state.now) for at, one in zip(changed.tolist(), changes, strict=True)]
     jobs = table.move(state.jobs, held, restart)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes
+
+
+def _noted(change: Change, at: int, advice: Advice, now: float) -> Change:
+    """With what is particular with the job at a position, and by when it should be finished."""
+    said = [advice.notes[at]] if at in advice.notes else []
+    wanted = None if advice.deadlines is None else _finite(float(advice.deadlines.at[at]) - now)
+    said += [] if wanted is None else [f"wanted in {number(wanted)} s" if wanted > 0 else "its deadline is over"]
+    return change._replace(text="; ".join([change.text, *said]), wanted=wanted)
 
 
 def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:

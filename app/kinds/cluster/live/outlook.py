@@ -16,7 +16,8 @@ class BelievedOutlook:
     """See ``Outlook``: J jobs at the batch sizes that they told last.
 
     What is left of a job is counted in steps: by its own pace as soon as that is measured, and before by what jobs of
-    its application usually take, of as much data; of one that doesn't tell its end by those that trained for longer.
+    its application usually take, of as much data; of one that doesn't tell its end by those that trained for longer; of
+    a member's run by the iterations that are left.
 
     Args:
         beliefs: of the domain model.
@@ -80,9 +81,11 @@ class BelievedOutlook:
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
         step = step * self._slower
         usual = self._beliefs.usual_seconds(self._application, records.data)
-        measured = (records.iterations - records.iteration) / records.pace
-        seconds = np.where(np.isfinite(measured), measured, self._unmeasured(usual))
-        return np.asarray(np.maximum(seconds / step, 1.0), np.float64)
+        whole = self._beliefs.iterations(self._application)
+        left = np.where(np.isfinite(records.iterations), records.iterations, whole) - records.iteration
+        measured = left / records.pace
+        expected = np.where(np.isfinite(whole), left, self._unmeasured(usual) / step)
+        return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
 
     @property
     def _slower(self) -> Floats:

@@ -12,7 +12,7 @@ from app.kinds.contract.policy import Policy
 from app.kinds.inference.awarding import Together
 from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.drift import Watch
-from app.kinds.inference.heuristics import BASELINES, WITHOUT_MODEL
+from app.kinds.inference.heuristics import BASELINES, OFFERING, WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.per_user import layouts
@@ -50,6 +50,7 @@ class Compiled:
         self.fleet = Fleet(self.layout)
         self.watch = None if model is None else Watch(self.layout, model)
         self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
+        self._offering: Policy = WITHOUT_MODEL if model is None else OFFERING
         self.projector = Projector.of(self.layout, model)
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
         self.heuristic = Chooser(self.projector, self._rule)
@@ -69,10 +70,10 @@ class Compiled:
         return Responder(self.chooser(chosen), "agent") if chosen else Responder(self.heuristic, "heuristic")
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
-        """Who chooses by these policies, by role; the heuristic where a role has none."""
+        """Who chooses by these policies, by role; where a role has none, a heuristic offers."""
         policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
         one = self.layout.spec.policies == "one"
-        policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._rule)
+        policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)
         return Chooser(self.projector, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.awarding import Together, awarded
-from app.kinds.inference.heuristics import BASELINES
+from app.kinds.inference.heuristics import OFFERING
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT
 from app.kinds.inference.observation import mask, seen
-from app.kinds.inference.per_user import PRICES, USUAL, Client, clients
+from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
 from app.policies.base import IncompatibleArtifact
@@ -120,7 +120,7 @@ def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
 def test_agents_decide_of_many_states_what_they_decide_of_each(seed: int) -> None:
     """The simulator asks of hundreds at once, the service of one."""
     here, projector = states(seed), Projector(MADE, model(MADE).seconds())
-    together = Together(MADE, {"a": Largest(), "b": Largest()}, BASELINES[0])
+    together = Together(MADE, {"a": Largest(), "b": Largest()}, OFFERING)
     many = together.act(Situation(projector, here, seen(MADE, here))).action
     for row in range(len(many)):
         alone: Any = [part[row : row + 1] for part in here]
@@ -129,7 +129,7 @@ def test_agents_decide_of_many_states_what_they_decide_of_each(seed: int) -> Non
 
 
 class Largest:
-    """The last legal action: the dearest, most accurate, largest start."""
+    """The last legal action: the most accurate, largest start."""
 
     name = "largest"
 
@@ -138,12 +138,12 @@ class Largest:
         return Choice(legal.shape[1] - 1 - legal[:, ::-1].argmax(axis=1))
 
 
-def offer(price: int, variant: int = 0, size: int = 0) -> int:
+def offer(variant: int = 0, size: int = 0) -> int:
     """An offer of a user of ``spec``, by positions."""
-    return 1 + (price * 2 + variant) * 4 + size
+    return 1 + variant * 4 + size
 
 
-@pytest.mark.parametrize(("fairness", "winner"), [(0.0, 0), (0.05, 0), (0.5, 2)])
+@pytest.mark.parametrize(("fairness", "winner"), [(0.0, 0), (0.5, 2)])
 def test_who_is_behind_is_worth_more_where_fairness_is_wanted(fairness: float, winner: int) -> None:
     """Of equal offers that of the longest wait wins, unless Jain's index gains more by another."""
     users = [{"name": name, "quality": PATIENT} for name in "abc"]
@@ -156,9 +156,7 @@ def test_who_is_behind_is_worth_more_where_fairness_is_wanted(fairness: float, w
         quality=np.array([[0.8, 0.7, 0.3]]),
         asked=np.zeros(1, np.int64),
     )
-    prices = np.array([[2 if fairness == 0.05 else 1, 1, 1]])
-    chosen = 1 + prices * 8
-    action = awarded(Projector.of(made, model(made)), here, chosen)
+    action = awarded(Projector.of(made, model(made)), here, np.full((1, 3), offer()))
     assert made.dispatch_of(action).user.tolist() == [winner]
 
 
@@ -173,7 +171,7 @@ def test_what_takes_the_server_longer_is_charged_more() -> None:
         asked=np.zeros(1, np.int64),
         loaded=np.full(1, NOTHING_LOADED),
     )
-    one, two, accurate = offer(USUAL), offer(USUAL, size=1), offer(USUAL, variant=1, size=1)
+    one, two, accurate = offer(), offer(size=1), offer(variant=1, size=1)
     projector = Projector.of(made, model(made))
     for chosen, winner in (([one, two, two], 1), ([accurate, two, one], 1), ([accurate, WAIT, one], 0)):
         action = awarded(projector, here, np.array([chosen]))
@@ -181,7 +179,7 @@ def test_what_takes_the_server_longer_is_charged_more() -> None:
 
 
 class TestServed:
-    """A server takes the offer that pays most quality a second."""
+    """A server takes the offer of which most is left."""
 
     def run(self, web: Any, mobile: Any, **changed: Any) -> Live:
         wanted = spec(policies="per_user", **changed)
@@ -197,51 +195,48 @@ class TestServed:
         assert decision.source == "agent"
         return decision.start[0].user
 
-    def test_the_higher_price(self) -> None:
-        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(0)))) == "web"
-        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(2)))) == "mobile"
+    @pytest.mark.parametrize(("web", "mobile", "winner"), [(1, 3, "mobile"), (3, 1, "web")])
+    def test_by_the_users_weight(self, web: float, mobile: float, winner: str) -> None:
+        weights = {"web": web, "mobile": mobile}
+        users = [{"name": name, "weight": weight, "quality": QUALITY} for name, weight in weights.items()]
+        assert self.first(self.run(Scripted(offer()), Scripted(offer()), users=users)) == winner
 
-    def test_times_the_users_weight(self) -> None:
-        users = [{"name": "web", "weight": 1, "quality": QUALITY}, {"name": "mobile", "weight": 3, "quality": QUALITY}]
-        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(0)), users=users)) == "mobile"
-        assert self.first(self.run(Scripted(offer(2)), Scripted(offer(0)), users=users)) == "web"
-
-    def test_over_the_seconds_that_it_takes(self) -> None:
-        assert self.first(self.run(Scripted(offer(0)), Scripted(offer(0, variant=1)))) == "web"
-        assert self.first(self.run(Scripted(offer(0)), Scripted(offer(2, variant=1)))) == "mobile"
+    def test_by_the_seconds_that_it_takes(self) -> None:
+        assert self.first(self.run(Scripted(offer()), Scripted(offer(variant=1)))) == "web"
+        assert self.first(self.run(Scripted(offer(variant=1)), Scripted(offer()))) == "mobile"
 
     def test_of_equal_offers_the_longest_wait(self) -> None:
         users = [{"name": name, "quality": PATIENT} for name in ("web", "mobile")]
-        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(1)), users=users)) == "mobile"
+        assert self.first(self.run(Scripted(offer()), Scripted(offer()), users=users)) == "mobile"
 
-    def test_what_is_late_pays_less(self) -> None:
+    def test_what_is_late_is_worth_less(self) -> None:
         users = [{"name": name, "quality": {"full_until": 0.1, "zero_at": 1.0}} for name in ("web", "mobile")]
-        assert self.first(self.run(Scripted(offer(1)), Scripted(offer(1)), users=users)) == "web"
+        assert self.first(self.run(Scripted(offer()), Scripted(offer()), users=users)) == "web"
 
     def test_who_waits_leaves_the_server_to_others(self) -> None:
-        assert self.first(self.run(Scripted(offer(0)), Scripted(WAIT))) == "web"
+        assert self.first(self.run(Scripted(offer()), Scripted(WAIT))) == "web"
 
-    def test_a_user_without_an_agent_offers_the_usual_price(self) -> None:
-        assert len(PRICES) // 2 == USUAL
-        assert self.first(self.run(Scripted(offer(2)), None)) == "web"
-        assert self.first(self.run(Scripted(offer(0, variant=1)), None)) == "mobile"
+    def test_for_a_user_without_an_agent_the_rule_offers(self) -> None:
+        users = [{"name": "web", "weight": 3, "quality": QUALITY}, {"name": "mobile", "weight": 1, "quality": QUALITY}]
+        assert self.first(self.run(None, Scripted(offer()), users=users)) == "web"
+        assert self.first(self.run(Scripted(WAIT), None, users=users)) == "mobile"
 
     def test_servers_turn_as_most_want(self) -> None:
         servers = [{"name": "cpu", "minimum": 1, "maximum": 2, "startup_seconds": 5}]
-        on = 1 + 3 * 8
+        on = 1 + 8
         both = self.run(Scripted(control=on), Scripted(control=on), servers=servers)
         assert both.report(0.0).servers == {"cpu": 2}
         assert self.run(Scripted(control=on), Scripted(), servers=servers).report(0.0).servers == {"cpu": 1}
 
     def test_an_agent_that_does_what_it_may_not_is_named_and_the_heuristic_answers(self) -> None:
-        run = self.run(Scripted(-3), Scripted(offer(1)))
+        run = self.run(Scripted(-3), Scripted(offer()))
         decision = run.report(0.3, arrived=arrivals("web", 0.2))
         assert decision.source == "fallback"
         assert "scripted chose action -3, which is not legal here" in decision.reason.text
         assert [start.user for start in decision.start] == ["web"]
 
 
-def test_an_agent_of_another_user_or_without_prices_is_refused() -> None:
+def test_an_agent_of_all_users_or_of_one_alone_is_refused() -> None:
     wanted = KIND.layout(spec(policies="per_user"))
     known = clients(wanted)
     with pytest.raises(IncompatibleArtifact):

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.inference.awarding import Together, awarded
-from app.kinds.inference.heuristics import BASELINES
+from app.kinds.inference.heuristics import BASELINES, OFFERING
 from app.kinds.inference.per_user import clients
 from app.kinds.inference.quality import jain
 from app.policies.artifact import by_role, load
@@ -133,7 +133,7 @@ def test_agents_play_judged_as_they_learned() -> None:
         for name, (_, config, arrays) in runner.agent.export().items()
     }
     made = simulator.world.layout
-    together = Together(made, policies, BASELINES[0])
+    together = Together(made, policies, OFFERING)
     judged = world(made, service(made, SECONDS, RATES), 8, 9)
     judged.reset()
     for _ in range(60):
@@ -206,3 +206,12 @@ def test_a_training_that_was_broken_off_goes_on_bit_equal() -> None:
         while not one.done:
             one.advance()
     assert by_role(training.result().artifact) == by_role(resumed.result().artifact)
+
+
+def test_what_a_rules_offers_come_to_is_a_baseline_where_each_user_has_an_agent() -> None:
+    made, kind = layout(**TWO), LearnedInference()
+    model = service(made, SECONDS, RATES).to_bytes()
+    offers = Together(made, {}, OFFERING).name
+    assert offers in kind.baselines(Workload(made.spec, model))
+    alone = made.spec.model_copy(update={"policies": "one"})
+    assert offers not in kind.baselines(Workload(alone, model))

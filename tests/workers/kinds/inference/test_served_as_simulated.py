@@ -98,32 +98,32 @@ def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
 
 
 class Offering:
-    """An agent of a user: offers the largest batch that is legal, the dearer the longer its own requests have waited.
+    """An agent of a user: offers the largest batch that is legal of its variant, and of the last one in a hurry.
 
     While many of them wait it turns servers off and on: no sense, but all that can be done.
     """
 
     name = "offering"
 
-    def __init__(self, client: Client, price: int) -> None:
-        self.client, self.price = client, price
+    def __init__(self, client: Client, variant: int) -> None:
+        self.client, self.variant = client, variant
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
         seen, legal = situation.view
         column = {name.split(".")[0]: position for position, name in reversed(list(enumerate(self.client.entries)))}
-        price = np.where(seen[:, column["oldest"]] > 0.2, 2, self.price)
-        first = 1 + price * self.client.starts
+        _, variants, batches = self.client.alone.shape
+        first = 1 + np.where(seen[:, column["oldest"]] > 0.2, variants - 1, self.variant) * batches
         place = np.arange(legal.shape[1])
-        own = (place >= first[:, None]) & (place < first[:, None] + self.client.starts)
-        turns = (place > 3 * self.client.starts) & (seen[:, column["waiting"]] > 0.2)[:, None]
+        own = (place >= first[:, None]) & (place < first[:, None] + batches)
+        turns = (place > self.client.alone.dispatches) & (seen[:, column["waiting"]] > 0.2)[:, None]
         wanted = legal & (own | turns)
         return Choice(np.where(wanted, place, WAIT).max(axis=1))
 
 
 def policies(made: Layout) -> dict[str, Policy]:
     """Of users together, and of all at once."""
-    known = {name: Offering(client, price) for price, (name, client) in enumerate(clients(made).items())}
+    known = {name: Offering(client, variant) for variant, (name, client) in enumerate(clients(made).items())}
     return {
         "expected return": Composed(Lookahead(), ExpectedReturn()),
         "lookahead": Composed(Lookahead(), Utilisation(0.5)),

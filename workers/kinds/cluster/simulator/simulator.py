@@ -175,7 +175,7 @@ class ClusterSimulator:
     def seen(self, outlook: Outlook) -> Situation:
         """The moment, with what is expected of the jobs."""
         beside = None if self.believed is None else Neighbours(self.progress.application, self.believed)
-        return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds, beside)
+        return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds, neighbours=beside)
 
     def _row(self, at: int) -> int:
         """The rate of a job on the nodes that it has."""

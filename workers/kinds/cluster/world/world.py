@@ -78,6 +78,11 @@ class ClusterWorld(SimulatedWorld):
         """See ``World``."""
         return self._counted
 
+    @property
+    def truths(self) -> Sequence[Truth]:
+        """What is true of each of the present episodes, [B]."""
+        return tuple(self._truths)
+
     def begin(self) -> Clusters:
         """See ``SimulatedWorld``."""
         self._counted = np.zeros_like(self._counted)

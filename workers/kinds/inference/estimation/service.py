@@ -27,7 +27,9 @@ LOGIT, LOGIT_SD = 1.0, 1.5  # of the shares that variants have in common, before
 APART_SD = 0.3  # of a variant's logit about them
 CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # of the logs of server classes, and of variants on them
 MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # of the rest and of one batch before any sample, and what that is worth
-GROWTHS = (0.0, 1.0)  # of the variances of logs with the seconds: the samples choose
+GROWTHS = {0.0: 6.0, 1.0: 0.0, 2.0: 0.0}
+"""Growth of the variances of logs with the seconds, and minus twice the log of its odds before any sample: who counts
+what is done per second is off by as many (2) or by their root (1); noise in proportion (0) must show."""
 LENGTH = 0.35  # of the rest, in logs of batch and cores
 STEP = 1e-4
 LEAST_SD = 1e-3
@@ -75,7 +77,7 @@ class ServiceTime:
         self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
         self._middle = float(self._cells.log.mean())
         self._known = points.variant * self._servers + points.server
-        best = min((self._under(rows, growth) for growth in GROWTHS), key=lambda one: one.loss)
+        best = min((self._under(rows, growth) for growth in GROWTHS), key=lambda one: one.loss + GROWTHS[one.growth])
         self.growth_, self.noise_sd_, self.miss_sd_, self._reference = (
             best.growth,
             best.noise_sd,
@@ -111,8 +113,15 @@ class ServiceTime:
             self._spreads(rows, self._reference)
             fits = self._fits([one.parameters for one in fits])
         best = min(fits, key=lambda one: one.loss)
-        loss = best.loss + 2 * float(np.log(self._cell_sd()).sum())
+        loss = best.loss + 2 * float(np.log(self._cell_sd()).sum()) + self._repeats(rows)
         return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
+
+    def _repeats(self, rows: Rows) -> float:
+        """Minus twice the log likelihood of batches that were measured alike, about their medians."""
+        of_row, free = self._cells.of_row, 1 - 1 / self._cells.number
+        sd = self.noise_sd_[rows.variant] * self.wider(self._cells.points)[of_row]
+        off = (np.log(rows.seconds) - self._cells.log[of_row]) / sd
+        return float((off**2 + 2 * free[of_row] * np.log(sd)).sum())
 
     def _fits(self, starts: Sequence[Floats | None]) -> list[_Fit]:
         """The likeliest parameters under each pair of laws."""

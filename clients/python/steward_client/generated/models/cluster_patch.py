@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
@@ -30,6 +30,8 @@ class ClusterPatch:
     """ New weights of the objective's terms; 0 takes one out. """
     queues: ClusterPatchQueues | Unset = UNSET
     """ New weights and times of ageing, by queue. """
+    members: list[str] | None | Unset = UNSET
+    """ New list of all members; null: as it is. """
 
     def to_dict(self) -> dict[str, Any]:
         prices: dict[str, Any] | Unset = UNSET
@@ -44,6 +46,15 @@ class ClusterPatch:
         if not isinstance(self.queues, Unset):
             queues = self.queues.to_dict()
 
+        members: list[str] | None | Unset
+        if isinstance(self.members, Unset):
+            members = UNSET
+        elif isinstance(self.members, list):
+            members = self.members
+
+        else:
+            members = self.members
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -53,6 +64,8 @@ class ClusterPatch:
             field_dict["weights"] = weights
         if queues is not UNSET:
             field_dict["queues"] = queues
+        if members is not UNSET:
+            field_dict["members"] = members
 
         return field_dict
 
@@ -84,10 +97,28 @@ class ClusterPatch:
         else:
             queues = ClusterPatchQueues.from_dict(_queues)
 
+        def _parse_members(data: object) -> list[str] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                members_type_0 = cast(list[str], data)
+
+                return members_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None | Unset, data)
+
+        members = _parse_members(d.pop("members", UNSET))
+
         cluster_patch = cls(
             prices=prices,
             weights=weights,
             queues=queues,
+            members=members,
         )
 
         return cluster_patch

@@ -48,6 +48,9 @@ class ClusterSpec:
     """ of service after which the rule of least attained service counts a job as less urgent """
     episode_intervals: int | Unset = 120
     """ of an episode, in which agents learn and are judged """
+    members: list[str] | Unset = UNSET
+    """ Registered workloads that take whole GPUs. A job whose `application` is the name of one is a run of it: as
+    fast as its domain model says, as long as its iterations, and wanted by its targets for `iteration_seconds`. """
     convergence: Convergence | None | Unset = UNSET
     """ Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is for jobs
     that say how many iterations they have. """
@@ -93,6 +96,10 @@ class ClusterSpec:
 
         episode_intervals = self.episode_intervals
 
+        members: list[str] | Unset = UNSET
+        if not isinstance(self.members, Unset):
+            members = self.members
+
         convergence: dict[str, Any] | None | Unset
         if isinstance(self.convergence, Unset):
             convergence = UNSET
@@ -132,6 +139,8 @@ class ClusterSpec:
             field_dict["demotion_gpu_hours"] = demotion_gpu_hours
         if episode_intervals is not UNSET:
             field_dict["episode_intervals"] = episode_intervals
+        if members is not UNSET:
+            field_dict["members"] = members
         if convergence is not UNSET:
             field_dict["convergence"] = convergence
         if weights is not UNSET:
@@ -192,6 +201,8 @@ class ClusterSpec:
 
         episode_intervals = d.pop("episode_intervals", UNSET)
 
+        members = cast(list[str], d.pop("members", UNSET))
+
         def _parse_convergence(data: object) -> Convergence | None | Unset:
             if data is None:
                 return data
@@ -229,6 +240,7 @@ class ClusterSpec:
             interval_seconds=interval_seconds,
             demotion_gpu_hours=demotion_gpu_hours,
             episode_intervals=episode_intervals,
+            members=members,
             convergence=convergence,
             weights=weights,
         )

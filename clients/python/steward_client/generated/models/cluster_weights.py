@@ -22,6 +22,8 @@ class ClusterWeights:
     """ what a job's metric loses by ending early """
     fairness: float | Unset = 0.0
     """ Jain's index of the jobs' slow-downs, less 1 """
+    deadlines: float | Unset = 1.0
+    """ targets of members that are missed; 1: one that is met is worth as much as the speed of all jobs """
     changes: float | Unset = 0.01
     """ restarts """
 
@@ -33,6 +35,8 @@ class ClusterWeights:
         accuracy = self.accuracy
 
         fairness = self.fairness
+
+        deadlines = self.deadlines
 
         changes = self.changes
 
@@ -47,6 +51,8 @@ class ClusterWeights:
             field_dict["accuracy"] = accuracy
         if fairness is not UNSET:
             field_dict["fairness"] = fairness
+        if deadlines is not UNSET:
+            field_dict["deadlines"] = deadlines
         if changes is not UNSET:
             field_dict["changes"] = changes
 
@@ -63,6 +69,8 @@ class ClusterWeights:
 
         fairness = d.pop("fairness", UNSET)
 
+        deadlines = d.pop("deadlines", UNSET)
+
         changes = d.pop("changes", UNSET)
 
         cluster_weights = cls(
@@ -70,6 +78,7 @@ class ClusterWeights:
             occupied=occupied,
             accuracy=accuracy,
             fairness=fairness,
+            deadlines=deadlines,
             changes=changes,
         )
 

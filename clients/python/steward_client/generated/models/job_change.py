@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.job_change_nodes import JobChangeNodes
     from ..models.job_change_trades import JobChangeTrades
@@ -34,6 +36,8 @@ class JobChange:
     """ Until it would be finished on what it had, by the domain model; null without one, or without GPUs. """
     seconds_left: float | None
     """ The same on what it has from now on, a restart included. """
+    seconds_wanted: float | None | Unset = UNSET
+    """ Until it should be finished, by the targets of the member it is a run of, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,6 +61,12 @@ class JobChange:
         seconds_left: float | None
         seconds_left = self.seconds_left
 
+        seconds_wanted: float | None | Unset
+        if isinstance(self.seconds_wanted, Unset):
+            seconds_wanted = UNSET
+        else:
+            seconds_wanted = self.seconds_wanted
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -72,6 +82,8 @@ class JobChange:
                 "seconds_left": seconds_left,
             }
         )
+        if seconds_wanted is not UNSET:
+            field_dict["seconds_wanted"] = seconds_wanted
 
         return field_dict
 
@@ -109,6 +121,15 @@ class JobChange:
 
         seconds_left = _parse_seconds_left(d.pop("seconds_left"))
 
+        def _parse_seconds_wanted(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        seconds_wanted = _parse_seconds_wanted(d.pop("seconds_wanted", UNSET))
+
         job_change = cls(
             job=job,
             before=before,
@@ -119,6 +140,7 @@ class JobChange:
             trades=trades,
             seconds_left_before=seconds_left_before,
             seconds_left=seconds_left,
+            seconds_wanted=seconds_wanted,
         )
 
         job_change.additional_properties = d

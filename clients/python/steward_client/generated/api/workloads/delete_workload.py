@@ -7,18 +7,27 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
-from ...types import Response
+from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     workload: str,
+    *,
+    force: bool | Unset = False,
 ) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["force"] = force
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "delete",
         "url": "/workloads/{workload}".format(
             workload=quote(str(workload), safe=""),
         ),
+        "params": params,
     }
 
     return _kwargs
@@ -29,15 +38,40 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_204 = cast(Any, None)
         return response_204
 
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
     if response.status_code == 404:
         response_404 = Problem.from_dict(response.json())
 
         return response_404
 
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 421:
+        response_421 = Problem.from_dict(response.json())
+
+        return response_421
+
     if response.status_code == 422:
         response_422 = Problem.from_dict(response.json())
 
         return response_422
+
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
 
     if response.status_code == 503:
         response_503 = Problem.from_dict(response.json())
@@ -63,6 +97,7 @@ def sync_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Response[Any | Problem]:
     """Delete a workload
 
@@ -70,6 +105,8 @@ def sync_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -81,6 +118,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         workload=workload,
+        force=force,
     )
 
     response = client.get_httpx_client().request(
@@ -94,6 +132,7 @@ def sync(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Any | Problem | None:
     """Delete a workload
 
@@ -101,6 +140,8 @@ def sync(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -113,6 +154,7 @@ def sync(
     return sync_detailed(
         workload=workload,
         client=client,
+        force=force,
     ).parsed
 
 
@@ -120,6 +162,7 @@ async def asyncio_detailed(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Response[Any | Problem]:
     """Delete a workload
 
@@ -127,6 +170,8 @@ async def asyncio_detailed(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -138,6 +183,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         workload=workload,
+        force=force,
     )
 
     response = await client.get_async_httpx_client().request(**kwargs)
@@ -149,6 +195,7 @@ async def asyncio(
     workload: str,
     *,
     client: AuthenticatedClient | Client,
+    force: bool | Unset = False,
 ) -> Any | Problem | None:
     """Delete a workload
 
@@ -156,6 +203,8 @@ async def asyncio(
 
     Args:
         workload (str): Name (or id) of the workload.
+        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+            False.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -169,5 +218,6 @@ async def asyncio(
         await asyncio_detailed(
             workload=workload,
             client=client,
+            force=force,
         )
     ).parsed

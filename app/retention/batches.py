@@ -1,0 +1,283 @@
+"""What is due, in batches: each is read, archived, and then deleted in one short transaction.
+
+A batch names the very rows that it deletes, so that one that is done twice, after a crash, deletes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import Column, CursorResult, LargeBinary, delete, func, inspect, literal, select, tuple_, update
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, undefer
+
+from app.database.base import UtcDateTime
+from app.database.tables import Agent, DomainModel, Evaluation, Iteration, Job, JobEvent, Run, Trial, Workload
+from app.jobs import family
+from app.retention import due, held
+from app.retention.due import Ages
+
+ROWS = 1_000
+JOBS = 100
+LARGE_ROWS = 10
+Reading = Callable[[], AbstractContextManager[Session]]
+Kinds = Mapping[str, str]
+"""By column, what it holds: text, integer, real, boolean, time, json or bytes."""
+
+
+class Batch(NamedTuple):
+    """Rows that go together.
+
+    Attributes:
+        noun: what they are.
+        rows: as they are archived.
+        kinds: what their columns hold.
+        delete: deletes them in a transaction; how many were there, and are not needed meanwhile.
+    """
+
+    noun: str
+    rows: Sequence[Mapping[str, Any]]
+    kinds: Kinds
+    delete: Callable[[Session], int]
+
+
+class Piece(NamedTuple):
+    """Iterations of a run: from ``first``, before ``end``."""
+
+    run: str
+    first: int
+    end: int
+
+
+def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+    """All that is due of a workload, what refers to something before what it refers to."""
+    yield from _runs(reading, workload, ages)
+    yield from _iterations(reading, workload, ages)
+    yield from _jobs(reading, workload, ages)
+    yield from _events(reading, workload, ages)
+    yield from _evaluations(reading, workload, ages)
+    for table, noun in ((Agent, "agents"), (DomainModel, "models")):
+        yield from _artifacts(reading, workload, ages, table, noun)
+
+
+def _pages(reading: Reading, statement: Any, keys: Sequence[InstrumentedAttribute[Any]], limit: int) -> Iterator[Any]:
+    """Rows of a statement, page by page: each is read after the one before it was dealt with, and none twice."""
+    after: Sequence[Any] | None = None
+    while True:
+        page = statement if after is None else statement.where(tuple_(*keys) > tuple_(*after))
+        with reading() as session:
+            rows = session.scalars(page.order_by(*keys).limit(limit)).all()
+        if rows:
+            yield rows
+        if len(rows) < limit:
+            return
+        after = [literal(getattr(rows[-1], key.key), key.type) for key in keys]
+
+
+def _ended_runs(reading: Reading, workload: Workload, before: Any) -> Iterator[Sequence[Run]]:
+    with reading() as session:
+        conditions = due.ended_runs(session, workload.id, before)
+    yield from _pages(reading, select(Run).where(*conditions), [Run.created_at, Run.id], ROWS)
+
+
+def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+    """Runs, after what is left of their iterations."""
+    if ages.runs is None:
+        return
+    for page in _ended_runs(reading, workload, ages.runs):
+        pieces = [Piece(run.id, run.kept_from or 0, run.next_iteration) for run in page]
+        yield from _cut(reading, workload, pieces)
+        ids = [run.id for run in page]
+        yield Batch("runs", _plain(page), _kinds(Run), partial(_delete_runs, workload, ids))
+
+
+def _delete_runs(workload: Workload, ids: Sequence[str], session: Session) -> int:
+    needed = held.needed_runs(session, workload.id)
+    return _deleted(session, delete(Run).where(Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING))
+
+
+def _iterations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+    """Iterations of runs that stay; their last one, which tells what was decided last, stays as well."""
+    if ages.iterations is None:
+        return
+    for page in _ended_runs(reading, workload, ages.iterations):
+        yield from _cut(reading, workload, [Piece(run.id, run.kept_from or 0, run.next_iteration - 1) for run in page])
+
+
+def _cut(reading: Reading, workload: Workload, pieces: Iterable[Piece]) -> Iterator[Batch]:
+    """Batches of about as many iterations, of few long runs or of many short ones."""
+    gathered: list[Piece] = []
+    room = ROWS
+    for piece in pieces:
+        first = piece.first
+        while first < piece.end:
+            end = min(piece.end, first + room)
+            gathered.append(Piece(piece.run, first, end))
+            room, first = room - (end - first), end
+            if room == 0:
+                yield _of_pieces(reading, workload, gathered)
+                gathered, room = [], ROWS
+    if gathered:
+        yield _of_pieces(reading, workload, gathered)
+
+
+def _of_pieces(reading: Reading, workload: Workload, pieces: Sequence[Piece]) -> Batch:
+    rows, kinds = list[Mapping[str, Any]](), _kinds(Iteration)
+    with reading() as session:
+        for piece in pieces:
+            found = session.scalars(select(Iteration).where(*_within(piece)).order_by(Iteration.iteration))
+            rows += [{name: getattr(one, name) for name in kinds} for one in found]
+    return Batch("iterations", rows, kinds, partial(_delete_pieces, workload, pieces))
+
+
+def _within(piece: Piece) -> list[Any]:
+    return [Iteration.run_id == piece.run, Iteration.iteration >= piece.first, Iteration.iteration < piece.end]
+
+
+def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session) -> int:
+    needed, gone = held.needed_runs(session, workload.id), 0
+    for piece in pieces:
+        ended = (Run.id == piece.run, Run.state != held.RUNNING, Run.id.not_in(needed))
+        kept = update(Run).where(*ended, due.first_kept() <= piece.first).values(kept_from=piece.end)
+        if _deleted(session, kept):
+            gone += _deleted(session, delete(Iteration).where(*_within(piece)))
+    return gone
+
+
+def _jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+    """Jobs with their events and trials."""
+    if ages.jobs is None:
+        return
+    with reading() as session:
+        conditions = due.ended_jobs(session, workload.id, ages.jobs)
+    statement = select(Job).where(*conditions, Job.type != "trial")
+    for page in _pages(reading, statement, [Job.created_at, Job.id], JOBS):
+        ids = [job.id for job in page]
+        yield from _events_of(reading, ids, whole=True)
+        kinds = {**_kinds(Job), "trials": "json"}
+        rows = _with_trials(reading, page)
+        yield Batch("jobs", rows, kinds, partial(_delete_jobs, workload, ids))
+
+
+def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any]]:
+    with reading() as session:
+        found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
+    return [
+        {**row, "trials": [_told(trial) for trial in found if trial.parent_id == row["id"]]} for row in _plain(jobs)
+    ]
+
+
+def _told(trial: Trial) -> dict[str, Any]:
+    row = _plain([trial])[0]
+    return {name: value for name, value in row.items() if name not in ("created_at", "tenant", "artifact")}
+
+
+def _delete_jobs(workload: Workload, ids: Sequence[str], session: Session) -> int:
+    needed = held.needed_jobs(session, workload.id)
+    free = select(Job.id).where(Job.id.in_(ids), Job.id.not_in(needed), Job.state.not_in(held.OPEN_JOB))
+    going = session.scalars(free).all()
+    family.remove(session, going)
+    return len(going)
+
+
+def _events(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+    """Events of jobs that stay; the last one, which tells how a job ended, stays as well."""
+    if ages.events is None:
+        return
+    with reading() as session:
+        conditions = due.ended_jobs(session, workload.id, ages.events)
+    for page in _pages(reading, select(Job).where(*conditions), [Job.created_at, Job.id], JOBS):
+        yield from _events_of(reading, [job.id for job in page], whole=False)
+
+
+def _events_of(reading: Reading, jobs: Sequence[str], *, whole: bool) -> Iterator[Batch]:
+    """Events of jobs: all, where they go with their jobs; else all but the last ones, which go by themselves."""
+    statement = select(JobEvent).where(JobEvent.job_id.in_(jobs))
+    if not whole:
+        other = aliased(JobEvent)
+        last = select(func.max(other.sequence)).where(other.job_id == JobEvent.job_id).scalar_subquery()
+        statement = statement.where(JobEvent.sequence < last)
+    for page in _pages(reading, statement, [JobEvent.job_id, JobEvent.sequence], ROWS):
+        ends = {} if whole else {event.job_id: event.sequence for event in page}
+        yield Batch("events", _plain(page), _kinds(JobEvent), partial(_delete_events, ends))
+
+
+def _delete_events(ends: Mapping[str, int], session: Session) -> int:
+    each = (
+        delete(JobEvent).where(JobEvent.job_id == job, JobEvent.sequence <= sequence) for job, sequence in ends.items()
+    )
+    return sum(_deleted(session, statement) for statement in each)
+
+
+def _evaluations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+    if ages.evaluations is None:
+        return
+    old = select(Evaluation).where(Evaluation.workload_id == workload.id, Evaluation.created_at < ages.evaluations)
+    statement = old.options(undefer(Evaluation.report), undefer(Evaluation.page))
+    for page in _pages(reading, statement, [Evaluation.created_at, Evaluation.id], LARGE_ROWS):
+        going = delete(Evaluation).where(Evaluation.id.in_([one.id for one in page]))
+        kinds = _kinds(Evaluation, whole=True)
+        yield Batch("evaluations", _plain(page), kinds, partial(_delete_all, going))
+
+
+def _artifacts(
+    reading: Reading, workload: Workload, ages: Ages, table: type[Agent | DomainModel], noun: str
+) -> Iterator[Batch]:
+    """Versions that others have superseded, with their artifacts."""
+    if ages.artifacts is None:
+        return
+    before = ages.artifacts
+    with reading() as session:
+        versions = due.superseded(session, workload.id, table, before)
+    large = undefer(Agent.artifact if table is Agent else DomainModel.table)
+    for start in range(0, len(versions), LARGE_ROWS):
+        some = versions[start : start + LARGE_ROWS]
+        with reading() as session:
+            statement = select(table).where(table.workload_id == workload.id, table.version.in_(some))
+            rows = _plain(session.scalars(statement.options(large)))
+
+        def go(session: Session, some: Sequence[int] = some) -> int:
+            return _delete_versions(session, workload, table, due.superseded(session, workload.id, table, before), some)
+
+        yield Batch(noun, rows, _kinds(table, whole=True), go)
+
+
+def _delete_versions(
+    session: Session, workload: Workload, table: type[Agent | DomainModel], free: Sequence[int], some: Sequence[int]
+) -> int:
+    """Whoever promotes, trains or starts a shadow holds the workload's row, too."""
+    row = session.get(Workload, workload.id, with_for_update=True)
+    going = [version for version in some if version in free]
+    if row is None or not going:
+        return 0
+    held.forget_version(row, **{"agent" if table is Agent else "model": max(going)})
+    return _deleted(session, delete(table).where(table.workload_id == workload.id, table.version.in_(going)))
+
+
+def _delete_all(statement: Any, session: Session) -> int:
+    return _deleted(session, statement)
+
+
+def _deleted(session: Session, statement: Any) -> int:
+    done = session.execute(statement.execution_options(synchronize_session=False))
+    return cast("CursorResult[Any]", done).rowcount
+
+
+def _plain(rows: Iterable[Any]) -> list[Mapping[str, Any]]:
+    """Columns of rows, but for those that were not read."""
+    return [{name: value for name, value in vars(row).items() if not name.startswith("_")} for row in rows]
+
+
+def _kinds(table: Any, *, whole: bool = False) -> Kinds:
+    """What columns hold; large ones only where they are read."""
+    columns = inspect(table).local_table.columns
+    return {one.name: _kind(one) for one in columns if whole or not isinstance(one.type, LargeBinary)}
+
+
+def _kind(column: Column[Any]) -> str:
+    if isinstance(column.type, UtcDateTime):
+        return "time"
+    held_as = column.type.python_type
+    return {str: "text", bool: "boolean", int: "integer", float: "real", bytes: "bytes"}.get(held_as, "json")

@@ -1,0 +1,185 @@
+"""SQL that tells what is held, and by what: nothing that something live rests on is deleted, by hand or by age.
+
+Each function answers in words that go into a refusal: "job 5f… (train) goes on from it".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.database.tables import Adaptation, Agent, Champion, DomainModel, Job, Promotion, Run, Trial, Workload
+from app.errors import Conflict
+
+OPEN_JOB = ("queued", "running", "waiting")
+RUNNING = "running"
+MOST_NAMED = 5
+
+Reasons = Mapping[int, Sequence[str]]
+"""By version, what holds it; versions that nothing holds are left out."""
+
+
+class OpenJob(NamedTuple):
+    """A job that has not ended."""
+
+    id: str
+    type: str
+    request: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"job {self.id} ({self.type})"
+
+
+def refuse(what: str, reasons: Sequence[str], remedy: str = "") -> None:
+    """Nothing, where nothing is in the way.
+
+    Raises:
+        Conflict: something is; it is named.
+    """
+    if reasons:
+        more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
+        told = "; ".join(reasons[:MOST_NAMED])
+        raise Conflict(f"{what} can't be deleted: {told}{more}{'; ' if remedy else ''}{remedy}")
+
+
+def open_jobs(session: Session, workload_id: str) -> list[OpenJob]:
+    """A workload's jobs that have not ended; trials are told of by their training."""
+    statement = select(Job.id, Job.type, Job.request).where(Job.workload_id == workload_id, Job.type != "trial")
+    rows = session.execute(statement.where(Job.state.in_(OPEN_JOB)).order_by(Job.created_at, Job.id))
+    return [OpenJob(row.id, row.type, row.request) for row in rows]
+
+
+def _going_on(session: Session, workload_id: str) -> Adaptation | None:
+    """The answer to a drift that goes on."""
+    return session.scalar(
+        select(Adaptation).where(Adaptation.workload_id == workload_id, Adaptation.going_on.is_(True))
+    )
+
+
+def workload(session: Session, workload_id: str) -> list[str]:
+    """What of a workload is live: runs that go on, jobs that have not ended."""
+    running = select(Run.id).where(Run.workload_id == workload_id, Run.state == RUNNING)
+    runs = session.scalars(running.order_by(Run.created_at, Run.id).limit(MOST_NAMED + 1))
+    return [
+        *(f"run {run} goes on" for run in runs),
+        *(f"{job} has not ended" for job in open_jobs(session, workload_id)),
+    ]
+
+
+def samples(session: Session, workload_id: str) -> list[str]:
+    """What may still read a workload's samples: any of them, for jobs read all."""
+    return [f"{job} has not ended, and may read it" for job in open_jobs(session, workload_id)]
+
+
+def run(session: Session, found: Run) -> list[str]:
+    """What a run is needed for."""
+    if found.state == RUNNING:
+        return ["it goes on; finish or fail it first"]
+    going_on = _going_on(session, found.workload_id)
+    if going_on is not None and (found.id == going_on.run_id or found.id in going_on.marks):
+        return [f"adaptation {going_on.id}, which goes on, is judged by it"]
+    return []
+
+
+def job(session: Session, found: Job) -> list[str]:
+    """What a job is needed for."""
+    if found.state in OPEN_JOB:
+        return ["it has not ended; cancel it first"]
+    going_on = _going_on(session, found.workload_id)
+    if going_on is not None and going_on.job_id == found.id:
+        return [f"adaptation {going_on.id}, which goes on, is to read its result"]
+    parent = select(Job.id).join(Trial, Trial.parent_id == Job.id).where(Trial.job_id == found.id)
+    training = session.scalar(parent.where(Job.state.in_(OPEN_JOB)))
+    return [] if training is None else [f"job {training} (train) is to compare it"]
+
+
+def agents(session: Session, workload_id: str) -> Reasons:
+    """What holds a workload's agents."""
+    return _by_version(_agents(session, workload_id))
+
+
+def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, str]]:
+    for champion in session.scalars(select(Champion).where(Champion.workload_id == workload_id)):
+        yield champion.version, f"it is the champion of role {champion.role!r}"
+        yield _before(session, champion), f"agent {champion.version}, the champion, would be rolled back to it"
+    shadows = select(Run.shadow_version, func.min(Run.id).label("run")).where(
+        Run.workload_id == workload_id, Run.shadow_version.is_not(None), Run.state == RUNNING
+    )
+    for row in session.execute(shadows.group_by(Run.shadow_version)):
+        yield row.shadow_version, f"it is the shadow of run {row.run}, which goes on"
+    for one in open_jobs(session, workload_id):
+        yield one.request.get("start_from"), f"{one} goes on from it"
+        for version in one.request.get("agents") or ():
+            yield version, f"{one} judges it"
+    going_on = _going_on(session, workload_id)
+    if going_on is not None:
+        yield going_on.agent_version, f"adaptation {going_on.id}, which goes on, tries it"
+        yield going_on.predecessor, f"adaptation {going_on.id}, which goes on, may take it back"
+
+
+def _before(session: Session, champion: Champion) -> int | None:
+    """What a rollback of a champion restores."""
+    statement = select(Promotion.previous).where(
+        Promotion.workload_id == champion.workload_id,
+        Promotion.role == champion.role,
+        Promotion.agent_version == champion.version,
+    )
+    return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
+
+
+def models(session: Session, workload_id: str) -> Reasons:
+    """What holds a workload's domain models."""
+    return _by_version(_models(session, workload_id))
+
+
+def _models(session: Session, workload_id: str) -> Iterator[tuple[int | None, str]]:
+    if session.scalar(select(Champion.version).where(Champion.workload_id == workload_id).limit(1)) is None:
+        newest = select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id)
+        yield session.scalar(newest), "decisions go by it: it is the newest, and no agent answers"
+    trained = select(Agent.version, Agent.model_version).where(Agent.workload_id == workload_id)
+    for agent in session.execute(trained.order_by(Agent.version)):
+        yield agent.model_version, f"agent {agent.version} was trained on it"
+    for one in open_jobs(session, workload_id):
+        yield one.request.get("model"), f"{one} goes by it"
+    going_on = _going_on(session, workload_id)
+    if going_on is not None:
+        yield going_on.model_version, f"adaptation {going_on.id}, which goes on, goes by it"
+
+
+def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
+    found: dict[int, list[str]] = defaultdict(list)
+    for version, reason in reasons:
+        if version is not None:
+            found[version].append(reason)
+    return found
+
+
+def next_version(newest: int | None, deleted: int | None) -> int:
+    """The number of what comes next: that of something deleted is not given again."""
+    return max(newest or 0, deleted or 0) + 1
+
+
+def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
+    """Note that a version is gone for good."""
+    if agent:
+        row.deleted_agent = max(row.deleted_agent or 0, agent)
+    if model:
+        row.deleted_model = max(row.deleted_model or 0, model)
+
+
+def needed_runs(session: Session, workload_id: str) -> list[str]:
+    """Runs that are needed although they have ended: what an adaptation is judged by."""
+    going_on = _going_on(session, workload_id)
+    return [] if going_on is None else [going_on.run_id, *going_on.marks]
+
+
+def needed_jobs(session: Session, workload_id: str) -> list[str]:
+    """Jobs that are needed although they have ended: what an adaptation waits for, and what is yet to be compared."""
+    going_on = _going_on(session, workload_id)
+    parent = select(Job.id).where(Job.workload_id == workload_id, Job.state.in_(OPEN_JOB))
+    trials = session.scalars(select(Trial.job_id).where(Trial.parent_id.in_(parent))).all()
+    return [*trials, *([going_on.job_id] if going_on is not None and going_on.job_id is not None else [])]

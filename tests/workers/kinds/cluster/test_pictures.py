@@ -1,0 +1,87 @@
+"""What pictures tell of jobs is what the clusters counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from app.kinds.cluster.allocation.convergence import Tolerance
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.samples.codec import JSON
+from app.kinds.cluster.samples.example import SAMPLES
+from app.kinds.cluster.spec import ClusterSpec
+from tests.workers.kinds.cluster.estimation.test_fit import spec, workload
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.levels import Level
+from workers.evaluation.report import pictures as drawing
+from workers.evaluation.report.charts import definition
+from workers.inputs import Conditions, Workload
+from workers.kinds.cluster import KIND
+from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.evaluation.converging import GPUS, given_back
+from workers.kinds.cluster.evaluation.pictures import pictures
+from workers.kinds.cluster.evaluation.recording import Recorded, recorded
+
+SEED, EPISODES = 2, 3
+SPEC = ClusterSpec.model_validate(
+    {**spec().model_dump(), "convergence": {}, "interval_seconds": 300, "episode_intervals": 24}
+)
+
+
+@pytest.fixture(scope="module")
+def known() -> Workload:
+    return Workload(SPEC, model=fit(workload(SAMPLES[JSON], SPEC), 0).model)
+
+
+@pytest.fixture(scope="module")
+def played(known: Workload) -> dict[str, Recorded]:
+    rules = KIND.baselines(known)
+    worlds = {name: KIND.world(known, Conditions(EPISODES, SEED)) for name in ("soonest", "fifo")}
+    return {name: recorded(world, SEED, Bare(rules[name])) for name, world in worlds.items()}
+
+
+def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[str, Recorded]) -> None:
+    for name, one in played.items():
+        world = KIND.world(known, Conditions(EPISODES, SEED))
+        counted = play(world, Level.SEEDS, SEED, Bare(KIND.baselines(known)[name])).outcomes
+        ended = int((~np.isnan(one.completion)).sum())
+        assert 0 < ended <= counted[:, 1].sum() <= len(one.completion)  # those of the last interval aren't seen
+        assert (one.gpus.sum(axis=1) <= Layout(SPEC).capacity.sum()).all()
+        assert not (one.waiting & (one.gpus > 0)).any()
+        assert one.gpus.shape == (SPEC.episode_intervals - 1, len(one.truth.coming.time))
+    first, second = played.values()
+    np.testing.assert_array_equal(first.truth.coming.time, second.truth.coming.time)
+
+
+def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, Recorded]) -> None:
+    model = ClusterModel.from_bytes(known.model)
+    found = pictures(Layout(SPEC), model, played, list(played), EPISODES)
+    assert json.loads(json.dumps(found)) == found
+    headings = ["Allocation", "Queue", "Arrivals", "Completion times", "Convergence"]
+    assert [plot["heading"] for plot in found["plots"]] == headings
+    stacked = [np.sum([series["y"] for series in panel["series"]], axis=0) for panel in found["plots"][0]["panels"]]
+    np.testing.assert_allclose(stacked, Layout(SPEC).capacity.sum())
+    expected = found["plots"][2]["panels"][0]["series"][0]
+    assert (np.array(expected["low"]) <= expected["y"]).all()
+    assert (np.array(expected["y"]) <= expected["high"]).all()
+    drawn = [definition(chart) for _, _, chart in drawing.drawn(found)]
+    assert len(drawn) == len(headings)
+    assert "area" in json.dumps(drawn[2])
+
+
+def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, Recorded]) -> None:
+    model = ClusterModel.from_bytes(known.model)
+    plain = Layout(SPEC.model_copy(update={"convergence": None}))
+    found = pictures(plain, model, played, list(played), EPISODES)
+    assert "Convergence" not in [plot["heading"] for plot in found["plots"]]
+    never = given_back(model.curves, 0, Tolerance(1e-9, 0.5, 1.0))
+    assert never.freed == pytest.approx(0)
+    soon = given_back(model.curves, 0, Tolerance(0.99, 0.0, 1.0))
+    assert soon.freed > 0.5
+    assert soon.kept[0] == 1
+    assert 1 / GPUS <= soon.kept[-1] < 0.5  # some gain more than was expected, and are restored
+    assert 0 < soon.lost < 1

@@ -1,0 +1,1 @@
+"""What evaluations and trainings show of clusters that were played."""
