@@ -54,8 +54,10 @@ BENCHMARKS = (
     "cluster_models",
     "cluster_serving",
     "cluster_agents",
+    "cluster_arrivals",
     "cluster_goals",
     "cluster_small",
+    "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel
@@ -15,7 +14,7 @@ from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
 from app.domain_models.schemas import FitRequest, ModelRead
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.exogenous import repository as exogenous
+from app.exogenous import observed
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
@@ -23,8 +22,7 @@ from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.stored import stored
-from app.kinds.forecasting.answer import Forecast, Observed, forecast_of
-from app.kinds.forecasting.forecaster import Forecaster
+from app.kinds.forecasting.answer import Forecast, forecast_of
 from app.kinds.registry import KINDS, read_spec
 from app.retention import held
 from app.samples import repository as samples
@@ -149,18 +147,7 @@ def forecast(database: Database, tenant: str, name: str, version: int) -> Foreca
         if not forecasters:
             message = f"model {version} of kind {kind.name} forecasts nothing: it was fitted to no log of arrivals"
             raise Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
-        return forecast_of(workload.name, version, forecasters, _observed(session, workload, forecasters))
-
-
-def _observed(session: Session, workload: Workload, forecasters: Sequence[Forecaster]) -> Observed:
-    """Rows that were issued when their interval was over, by series and time."""
-    ends = {one.name: one.history for one in forecasters}
-    found: dict[str, dict[float, float]] = {name: {} for name in ends}
-    since = datetime.fromtimestamp(min(history.end for history in ends.values()), UTC)
-    for row in exogenous.observed(session, workload.id, since):
-        if row.series in ends and row.issued_at.timestamp() >= row.time.timestamp() + ends[row.series].seconds:
-            found[row.series][row.time.timestamp()] = row.mean
-    return found
+        return forecast_of(workload.name, version, forecasters, observed.counts(session, workload.id, forecasters))
 
 
 def _check_names(query: Query, known: Sequence[str]) -> None:

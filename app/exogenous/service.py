@@ -35,6 +35,7 @@ def put(database: Database, tenant: str, name: str, series: str, issue: Exogenou
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         repository.put(session, list(_rows(workload, series, issue)))
+        workload.revision += 1  # decisions go by what came
         stored = repository.count(session, workload.id)
         if stored > MOST_ROWS:
             message = f"a workload keeps at most {MOST_ROWS:,} rows of all series and issues; delete some first"
@@ -115,5 +116,6 @@ def delete(database: Database, tenant: str, name: str, series: str, before: date
         workload = workloads.require(session, tenant, name, lock=True)
         _require(session, workload, series)
         repository.remove(session, workload.id, series, before)
+        workload.revision += 1
         detail = {"series": series, "before": None if before is None else before.isoformat()}
         audit.add(session, tenant, "exogenous.delete", f"workload {workload.name}", detail)

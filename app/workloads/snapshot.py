@@ -26,8 +26,10 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
 from app.drift import repository as adaptations
+from app.exogenous import observed
 from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.forecasting.answer import next_hour
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
 from app.workloads import members, repository, service
@@ -154,9 +156,11 @@ def load(database: Database, workload: Workload) -> Snapshot:
         version = adaptations.shadow(session, workload.id)
         tried = None if version is None else agents.artifact(session, workload.id, version)
         model = domain_models.table(session, workload.id, agent.model_version if agent else None)
+        readable, problem = _model(spec.kind, model, workload) if model else (None, "")
+        forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
+        counted = observed.counts(session, workload.id, forecasters) if forecasters else {}
         told = members.read(session, workload.tenant, spec)
     layout = layout_of(spec)
-    readable, problem = _model(spec.kind, model, workload) if model else (None, "")
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
     return Snapshot(
@@ -173,6 +177,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         problem=champion.problem if champion else problem,
         policies=policies,
         shadow=None if tried is None else _shadow(tried, layout, workload),
+        coming=next_hour(forecasters, counted),
         members=told,
     )
 

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.allocation.neighbours import Neighbours
-from app.kinds.cluster.arrivals import APPLICATION, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE
+from app.kinds.cluster.arrivals import GPUS, HOUR_SECONDS, HOURS, QUEUE
 from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.lengths import Lengths
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.throughput import Place, seconds
 from app.kinds.contract.member import Member
 
 UNKNOWN, MOST_ROWS = -1, 4_096
-USUAL_SECONDS = 3600.0
-"""Of a job, where no log says how long any trained."""
 
 
 class Beliefs:
@@ -100,9 +99,25 @@ class Beliefs:
         every = [np.nan] * self.model.measured + [float(one.iterations) for one in self._members] + [np.nan]
         return np.array(every)[application]
 
-    def usual_seconds(self, application: Integers) -> Floats:
-        """Median seconds that jobs of each application trained on the GPUs that they asked for, [J]."""
-        return np.asarray(self._usual[application], np.float64)
+    def usual_seconds(self, application: Integers, data: Floats | None = None) -> Floats:
+        """Median seconds that jobs of each application trained on the GPUs that they asked for, [J].
+
+        Args:
+            application: of each job, [J].
+            data: sizes of their data, by which seconds scale as they did in the log, [J]; None: usual ones.
+        """
+        scale = 1.0 if data is None else self.lengths.scale(application, data)
+        return np.asarray(self.lengths.usual[application] * scale, np.float64)
+
+    def seconds_left(self, application: Integers, data: Floats, ran: Floats) -> Floats:
+        """Seconds that are left of jobs that have trained for ``ran`` [J] and tell nothing of their end, [J]."""
+        scale = self.lengths.scale(application, data)
+        return np.asarray(scale * self.lengths.left(application, ran / scale), np.float64)
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """How long jobs of each application train."""
+        return Lengths(self.model.arrivals.jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
         """GPUs that are expected to be asked for within an hour, from a time of day on, UTC."""
@@ -114,27 +129,18 @@ class Beliefs:
         return np.interp(second_of_day / HOUR_SECONDS % HOURS, np.arange(HOURS + 1), course)
 
     @cached_property
-    def _asked(self) -> Floats:
-        """GPUs that are asked for in each hour of the day, [24]."""
-        arrivals = self.model.arrivals
-        jobs = arrivals.jobs
+    def mean_asked(self) -> Floats:
+        """GPUs that a job of each queue asks for, [Q]."""
+        jobs, queues = self.model.arrivals.jobs, len(self.model.arrivals.rate)
         if not len(jobs):
-            return np.zeros(HOURS)
-        every = float(jobs[:, GPUS].mean())
-        own = [jobs[jobs[:, QUEUE] == queue, GPUS] for queue in range(len(arrivals.rate))]
-        mean = np.array([float(some.mean()) if len(some) else every for some in own])
-        return np.asarray(mean @ arrivals.rate, np.float64)
+            return np.zeros(queues)
+        own = [jobs[jobs[:, QUEUE] == queue, GPUS] for queue in range(queues)]
+        return np.array([float((some if len(some) else jobs[:, GPUS]).mean()) for some in own])
 
     @cached_property
-    def _usual(self) -> Floats:
-        """Of each application, and of all as the last, [A + 1]."""
-        jobs = self.model.arrivals.jobs
-        jobs = jobs[~np.isnan(jobs[:, DURATION])]
-        if not len(jobs):
-            return np.full(len(self.applications) + 1, USUAL_SECONDS)
-        every = float(np.median(jobs[:, DURATION]))
-        own = [jobs[jobs[:, APPLICATION] == one, DURATION] for one in range(len(self.applications))]
-        return np.array([*(float(np.median(some)) if len(some) else every for some in own), every])
+    def _asked(self) -> Floats:
+        """GPUs that are asked for in each hour of the day, [24]."""
+        return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)
 
 
 def member_seconds(member: Member, gpus: Integers) -> Floats:

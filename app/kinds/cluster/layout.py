@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.observation import ENTRIES, observe
 from app.kinds.cluster.policies import FACTORS, factors
@@ -89,7 +89,12 @@ class Layout:
     def weighing(self, policy: Published, coming: float) -> Rule:
         """Who answers by an agent; ``coming``: GPUs that are expected to be asked for within an hour."""
         rule = self.rules[WITH_MODEL]
-        return lambda situation: rule(situation._replace(factor=factors(policy, self.observe(situation, coming))))
+
+        def weighed(situation: Situation) -> Wanted:
+            worth = 1.0 if situation.factor is None else situation.factor
+            return rule(situation._replace(factor=worth * factors(policy, self.observe(situation, coming))))
+
+        return weighed
 
     @cached_property
     def observation_space(self) -> spaces.Box:

@@ -78,6 +78,11 @@ class ClusterSpec(Strict):
     )
     minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
     maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
+    data_power: NonNegative = Field(
+        default=0.0,
+        description="of a job's data over the usual of its application, by which its completion time counts more. With "
+        "1, larger data has more GPUs, and the mean completion time is longer; 0: short jobs first",
+    )
     patience_seconds: Positive = Field(
         default=86_400.0, description="of waiting, after which a job comes before all others: nobody waits for ever"
     )

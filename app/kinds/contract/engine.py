@@ -16,6 +16,7 @@ import msgspec
 from app.kinds.contract.drift import Residuals
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.member import Member
+from app.kinds.forecasting.answer import Coming
 from app.policies.artifact import Artifact
 
 Query = Mapping[str, list[str]]
@@ -46,6 +47,7 @@ class Snapshot:
         problem: why the champion or the model can't be used; empty when all is well.
         policies: the champions of all roles, by role.
         shadow: an agent that is consulted in all runs that have no shadow of their own.
+        coming: what is expected to come in the next hour, by series, where it was counted lately; see ``next_hour``.
         members: what the workloads that its spec names tell of themselves, by name.
     """
 
@@ -62,6 +64,7 @@ class Snapshot:
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     shadow: "Shadow | None" = None
+    coming: Mapping[str, Coming] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
 
     @property

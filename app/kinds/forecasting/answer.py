@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, Field
 
 from app.kinds.forecasting.forecaster import LEVEL, Forecaster
 
-RECENT = 200
+RECENT, HOUR = 200, 3600.0
 
 
 class ForecastRow(BaseModel):
@@ -76,6 +78,31 @@ def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRo
             family=forecaster.names[forecaster.chosen[place]],
             **{name: float(values[place]) for name, values in told._asdict().items()},
         )
+
+
+class Coming(NamedTuple):
+    """What is expected of a series in the hour after what is known of it.
+
+    Attributes:
+        known_until: seconds since 1970.
+        mean: of the counts that may come.
+    """
+
+    known_until: float
+    mean: float
+
+
+def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, Coming]:
+    """Of the series that were counted since their forecasters were fitted; a forecast of long ago tells nothing."""
+    found = {}
+    for one in forecasters:
+        since = following(one, observed.get(one.name, {}))
+        if since:
+            intervals = np.arange(1, max(round(HOUR / one.history.seconds), 1) + 1)
+            expected = np.interp(intervals, one.horizons, one.ahead(since).mean)
+            count = float(expected.mean() * HOUR / one.history.seconds)
+            found[one.name] = Coming(one.history.end + one.history.seconds * len(since), count)
+    return found
 
 
 def following(forecaster: Forecaster, counts: Mapping[float, float]) -> list[float]:

@@ -56,7 +56,7 @@ def completing(
         jobs, sizes = situation.jobs, grid(situation)
         factor = 1.0 if situation.factor is None else situation.factor
         value = values(situation, sizes, weight[jobs.queue] * factor, constants)
-        due = in_time(situation, sizes, weight[jobs.queue], constants)
+        due = in_time(situation, sizes, weight[jobs.queue] * factor, constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
         begin = _admitted(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)

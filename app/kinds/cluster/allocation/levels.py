@@ -91,7 +91,7 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
-    due = None if situation.deadlines is None else situation.deadlines.keep(rows)
     factor = None if situation.factor is None else situation.factor[rows]
+    due = None if situation.deadlines is None else situation.deadlines.keep(rows)
     jobs = table.keep(situation.jobs, rows)
-    return situation._replace(capacity=capacity, jobs=jobs, outlook=outlook, deadlines=due, factor=factor)
+    return situation._replace(capacity=capacity, jobs=jobs, outlook=outlook, factor=factor, deadlines=due)

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.kinds.cluster.allocation.convergence import Tolerance, limited
 from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.arrivals import HOUR_SECONDS
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice
@@ -82,8 +83,18 @@ class Compiled:
         """By which a policy, or without one the heuristic, decides at a time; and its name."""
         if policy is None or self._beliefs is None:
             return self.heuristic, self.layout.rules[self.heuristic]
-        coming = self._beliefs.coming(now.timestamp() % DAY_SECONDS)
-        return WEIGHED, self.layout.weighing(policy, coming)
+        return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
+
+    def coming(self, beliefs: Beliefs, now: float) -> float:
+        """GPUs that are expected to be asked for within an hour: by the forecast, where what came was counted lately.
+
+        Else by the hour of the day. ``now``: seconds since 1970.
+        """
+        told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
+        counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
+        if len(counts) < len(told):
+            return beliefs.coming(now % DAY_SECONDS)
+        return float(beliefs.mean_asked @ np.array(counts))
 
     def judged(self, state: ClusterState) -> ClusterState:
         """The state after jobs that have little left to gain were limited, if the spec says so."""
@@ -103,8 +114,15 @@ class Compiled:
             before: the state before its jobs were ``judged``.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
-        neighbours = None if outlook is None else outlook.neighbours
+        advice = self._informed(Advice(rule, outlook, deadlines=wanted), outlook)
         if self.layout.spec.convergence is None:
-            return Advice(rule, outlook, deadlines=wanted, neighbours=neighbours)
-        said = notes(before.learning, state.learning)
-        return Advice(limited(rule, state.learning.converging), outlook, said, wanted, neighbours)
+            return advice
+        told = notes(before.learning, state.learning)
+        return advice._replace(rule=limited(rule, state.learning.converging), notes=told)
+
+    def _informed(self, advice: Advice, outlook: BelievedOutlook | None) -> Advice:
+        """With what is known of neighbours, and what jobs are worth by their data."""
+        if outlook is None:
+            return advice
+        power = self.layout.spec.data_power
+        return advice._replace(neighbours=outlook.neighbours, factor=outlook.worth(power) if power else None)

@@ -92,6 +92,7 @@ class Advice(NamedTuple):
         notes: words on jobs that something is particular with, by position.
         deadlines: of the jobs; None: none has any.
         neighbours: what jobs do to one another on shared nodes; None: nothing is known of it.
+        factor: of what each job's completion time is worth, [J]; None: 1.
     """
 
     rule: Rule
@@ -99,6 +100,7 @@ class Advice(NamedTuple):
     notes: Mapping[int, str] = {}
     deadlines: Deadlines | None = None
     neighbours: Neighbours | None = None
+    factor: Floats | None = None
 
 
 def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
@@ -107,7 +109,8 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         return state, []
     outlook = advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
     restart = layout.spec.restart_seconds
-    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart, advice.deadlines, advice.neighbours)
+    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart)
+    situation = situation._replace(deadlines=advice.deadlines, neighbours=advice.neighbours, factor=advice.factor)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
     known = advice.outlook is not None

@@ -16,7 +16,8 @@ class BelievedOutlook:
     """See ``Outlook``: J jobs at the batch sizes that they told last.
 
     What is left of a job is counted in steps: by its own pace as soon as that is measured, and before by what jobs of
-    its application usually take; of a member's run the iterations that are left.
+    its application usually take, of as much data; of one that doesn't tell its end by those that trained for longer; of
+    a member's run by the iterations that are left.
 
     Args:
         beliefs: of the domain model.
@@ -67,6 +68,11 @@ class BelievedOutlook:
         """See ``Outlook``."""
         return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
 
+    def worth(self, power: float) -> Floats:
+        """What each job's completion time is worth by a power of its data over the usual of its application, [J]."""
+        sized = self._beliefs.lengths.sized(self._application, self._records.data)
+        return np.asarray(sized**power, np.float64)
+
     @cached_property
     def _left(self) -> Floats:
         """Steps until each is finished, [J]; a step at least."""
@@ -74,11 +80,11 @@ class BelievedOutlook:
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
         step = step * self._slower
-        usual = self._beliefs.usual_seconds(self._application)
+        usual = self._beliefs.usual_seconds(self._application, records.data)
         whole = self._beliefs.iterations(self._application)
         left = np.where(np.isfinite(records.iterations), records.iterations, whole) - records.iteration
         measured = left / records.pace
-        expected = np.where(np.isfinite(whole), left, usual * self._unfinished(usual) / step)
+        expected = np.where(np.isfinite(whole), left, self._unmeasured(usual) / step)
         return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
 
     @property
@@ -89,12 +95,12 @@ class BelievedOutlook:
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
         return np.where(there, slowdowns(self.neighbours, self._jobs.held), 1.0)
 
-    def _unfinished(self, usual: Floats) -> Floats:
-        """The share that is left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""
+    def _unmeasured(self, usual: Floats) -> Floats:
+        """Seconds that are left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""
         records = self._records
         done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
-        ran = self._jobs.running / np.maximum(self._jobs.running + usual, 1e-9)
-        return np.asarray(np.clip(1.0 - np.where(np.isfinite(done), done, ran), 0.0, 1.0), np.float64)
+        rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
+        return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
         seconds = self._beliefs.step_seconds(self._application, self._batch, np.maximum(gpus, 1))

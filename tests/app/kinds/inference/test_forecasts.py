@@ -19,6 +19,7 @@ from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
 from app.workloads import service as workloads
+from app.workloads.snapshot import WorkloadCache
 from tests.app.both import on_both
 from tests.app.kinds.inference.runs import model
 
@@ -109,3 +110,14 @@ def test_a_model_that_forecasts_nothing_says_so(client: TestClient, backend: Dat
     assert answer.json()["errors"][0]["pointer"] == "/path/workload"
     assert "model 1 of kind inference forecasts nothing" in answer.json()["detail"]
     assert client.get("/workloads/vision/models/2/forecast").status_code == 404
+
+
+def test_decisions_see_what_was_counted_lately(forecasting: TestClient, backend: Database) -> None:
+    cache = WorkloadCache(backend, 0.0)
+    before = cache.get(SPEC["name"])
+    assert before.coming == {}
+    issue(forecasting, END + 2 * HOUR, {END: 40.0, END + HOUR: 60.0})
+    after = cache.get(SPEC["name"])
+    assert after.revision > before.revision
+    assert after.coming["shop"].known_until == (END + 2 * HOUR).timestamp()
+    assert after.coming["shop"].mean == pytest.approx(1.5 * 60.0)

@@ -52,7 +52,7 @@ class ClusterSimulator:
         capacity: GPUs of each node, [N]; it may be changed between intervals.
         speed: of a GPU of each node against those that were measured; of a job the slowest of its nodes counts, [N].
         log_slowdown: what jobs of one application (row) suffer beside one of another, see ``Neighbours``, [A, A].
-        told: whether rules and placement know of that.
+        believed: what placement is told of that; None: nothing.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ClusterSimulator:
         self.capacity: Integers = np.full(self.settings.nodes, self.settings.gpus)
         self.speed: Floats = np.ones(self.settings.nodes)
         self.log_slowdown: Floats = np.zeros((len(applications), len(applications)))
-        self.told = True
+        self.believed: Floats | None = None
         self._rates = Rates(applications)
         self.now, self._came = 0.0, 0
         self.jobs: Jobs = table.none(self.settings.nodes)
@@ -124,13 +124,10 @@ class ClusterSimulator:
     def speeds(self, at: Integers) -> Floats:
         """See ``Pace``."""
         found = np.where(self.jobs.held[at] > 0, self.speed, np.inf).min(axis=1)
-        beside = self.neighbours
-        return found if beside is None else found / slowdowns(beside, self.jobs.held)[at]
-
-    @property
-    def neighbours(self) -> Neighbours | None:
-        """What the jobs that are there do to one another, if anything."""
-        return Neighbours(self.progress.application, self.log_slowdown) if self.log_slowdown.any() else None
+        if not self.log_slowdown.any():
+            return found
+        beside = Neighbours(self.progress.application, self.log_slowdown)
+        return np.asarray(found / slowdowns(beside, self.jobs.held)[at], np.float64)
 
     def trained(self, at: Integers) -> None:
         """See ``Pace``: batches stay as they were submitted."""
@@ -177,7 +174,7 @@ class ClusterSimulator:
 
     def seen(self, outlook: Outlook) -> Situation:
         """The moment, with what is expected of the jobs."""
-        beside = self.neighbours if self.told else None
+        beside = None if self.believed is None else Neighbours(self.progress.application, self.believed)
         return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds, neighbours=beside)
 
     def _row(self, at: int) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, QUEUE, Arrivals
 from app.kinds.cluster.jobs import Floats, Integers
+from workers.estimators.base import TooLittleData
 
 
 class Coming(NamedTuple):
@@ -34,6 +35,20 @@ def playable(arrivals: Arrivals) -> bool:
     return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
 
 
+def _check(arrivals: Arrivals) -> None:
+    """Make sure that it is known how many jobs come, and of some how long they trained.
+
+    Raises:
+        TooLittleData: it isn't; it says what samples have to tell.
+    """
+    if playable(arrivals):
+        return
+    needs = "a job that came (a row with `time`) with the seconds that it trained (`duration`)"
+    if not arrivals.rate.sum() > 0:
+        raise TooLittleData(needs, "no job that came, in the samples of the domain model")
+    raise TooLittleData(needs, f"{len(arrivals.jobs):,} jobs that came, none of them with its duration")
+
+
 def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
     """The jobs of ``seconds`` from an hour of the day on.
 
@@ -41,14 +56,18 @@ def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int,
     what they ask for is that of one of its jobs in the log, or of any where it has none.
 
     Args:
-        arrivals: as they were seen; see ``playable``.
+        arrivals: as they were seen.
         first: the hour.
         seconds: of an episode.
         load: factor of all rates.
         most: GPUs of a job; those that asked for more ask for these.
         random: draws.
+
+    Raises:
+        TooLittleData: no jobs were seen that could be drawn from.
     """
     hours = int(np.ceil(seconds / HOUR_SECONDS))
+    _check(arrivals)
     jobs = arrivals.jobs[~np.isnan(arrivals.jobs[:, DURATION])]
     times, rows = list[Floats](), list[Integers]()
     for queue, (rate, variation) in enumerate(zip(arrivals.rate, arrivals.variation.tolist(), strict=True)):

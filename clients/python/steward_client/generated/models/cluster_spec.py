@@ -35,6 +35,9 @@ class ClusterSpec:
     """ GPUs of a job, unless it says otherwise """
     maximum: int | None | Unset = UNSET
     """ null: all there are """
+    data_power: float | Unset = 0.0
+    """ of a job's data over the usual of its application, by which its completion time counts more. With 1, larger
+    data has more GPUs, and the mean completion time is longer; 0: short jobs first """
     patience_seconds: float | Unset = 86400.0
     """ of waiting, after which a job comes before all others: nobody waits for ever """
     restart_seconds: float | Unset = 30.0
@@ -81,6 +84,8 @@ class ClusterSpec:
         else:
             maximum = self.maximum
 
+        data_power = self.data_power
+
         patience_seconds = self.patience_seconds
 
         restart_seconds = self.restart_seconds
@@ -122,6 +127,8 @@ class ClusterSpec:
             field_dict["minimum"] = minimum
         if maximum is not UNSET:
             field_dict["maximum"] = maximum
+        if data_power is not UNSET:
+            field_dict["data_power"] = data_power
         if patience_seconds is not UNSET:
             field_dict["patience_seconds"] = patience_seconds
         if restart_seconds is not UNSET:
@@ -182,6 +189,8 @@ class ClusterSpec:
 
         maximum = _parse_maximum(d.pop("maximum", UNSET))
 
+        data_power = d.pop("data_power", UNSET)
+
         patience_seconds = d.pop("patience_seconds", UNSET)
 
         restart_seconds = d.pop("restart_seconds", UNSET)
@@ -225,6 +234,7 @@ class ClusterSpec:
             queues=queues,
             minimum=minimum,
             maximum=maximum,
+            data_power=data_power,
             patience_seconds=patience_seconds,
             restart_seconds=restart_seconds,
             interval_seconds=interval_seconds,

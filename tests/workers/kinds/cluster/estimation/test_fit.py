@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from app.kinds.cluster.beliefs import Beliefs
+from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.interference import slowdown
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
@@ -18,8 +21,10 @@ from app.kinds.cluster.samples.codec import JSON, ClusterSamples
 from app.kinds.cluster.samples.example import SAMPLES, STEPS
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds
+from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
 from app.kinds.contract.reading import Sample
+from app.kinds.forecasting.answer import Coming
 from app.kinds.forecasting.forecaster import read
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
@@ -206,3 +211,14 @@ def test_jobs_of_each_queue_are_forecast_from_the_longest_log() -> None:
     assert [one["family"] for one in report["low"]["horizons"]] == ["last_value"]
     nothing, report = forecasts([log(3, (60, 60))], ["high", "low"], 0)
     assert (len(nothing), report) == (0, {})
+
+
+def test_a_forecast_of_what_was_counted_lately_is_seen_and_an_old_one_is_not(model: ClusterModel) -> None:
+    now, layout = 1_000_000.0, Layout(spec())
+    plain = Snapshot("w", "x", 1, layout.spec, layout, model, 1, None, None, 1)
+    beliefs = Beliefs(model)
+    usual = Compiled(plain).coming(beliefs, now)
+    for known_until, expected in ((now - 900.0, 50 * float(beliefs.mean_asked[0])), (now - 7_200.0, usual)):
+        told = Compiled(replace(plain, coming={"q0": Coming(known_until, 50.0)}))
+        assert told.coming(beliefs, now) == pytest.approx(expected)
+    assert Compiled(replace(plain, coming={"other": Coming(now, 50.0)})).coming(beliefs, now) == usual
