@@ -86,11 +86,12 @@ class Settings(BaseSettings):
     requeue_seconds: float = Field(10.0, gt=0, description="A job queued for this long is announced again.")
     checkpoint_seconds: float = Field(2.0, ge=0, description="At least this long between two checkpoints.")
     progress_seconds: float = Field(0.5, ge=0, description="At least this long between two reports of progress.")
-    max_attempts: int = Field(5, ge=1, description="A job that lost its worker this often fails.")
+    max_attempts: int = Field(3, ge=1, description="A job that lost its worker this often fails.")
     worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
     worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
 
+    pack_reports: bool = Field(True, description="Store reports packed; false while the release before serves beside.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response, status
+from fastapi import APIRouter, Path, Query, Request, Response, status
 
+from app.database.base import utc_now
 from app.http.dependencies import (
+    SLUG,
     FromCaller,
     FromDatabase,
     JsonObject,
@@ -27,7 +29,7 @@ from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
-from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStarted, WorkloadOnly
+from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
 
 STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
@@ -59,6 +61,19 @@ def start(
         lambda record: service.start(database, caller.tenant, compiled, body, record),
         finish=token if body.get("token") is True else None,
     )
+
+
+@router.get("", operation_id="list_runs", summary="List runs", responses=problems(404))
+def listed(
+    request: Request,
+    database: FromDatabase,
+    tenant: Tenant,
+    paging: Paging,
+    workload: Annotated[str | None, Query(pattern=SLUG, description="Only those of this workload.")] = None,
+    state: Annotated[RunState | None, Query(description="Only those in this state.")] = None,
+) -> Page[RunListed]:
+    """Runs with their last decisions, newest first."""
+    return page(request, service.listed(database, tenant, paging, workload, state), service.read_listed)
 
 
 @router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
@@ -101,7 +116,9 @@ async def put_iteration(request: Exchange) -> Answer:
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     state = request.app.state
-    reporter = request.local.get(Reporter, state.database, state.compiled_workloads, state.drift_meter)
+    reporter = request.local.get(
+        Reporter, state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports
+    )
     code, decision = await reporter.report(request.caller.tenant, request.path["run"], iteration, body)
     return Answer(code, decision)
 

@@ -105,11 +105,19 @@ def get(database: Database, tenant: str, run: str) -> RunRead:
         return _read(session, tenant, run)
 
 
-def latest(database: Database, tenant: str, number: int) -> list[RunListed]:
-    """The runs that were started last, newest first, each with its last decision, be it readable here or not."""
+def listed(
+    database: Database, tenant: str, request: PageRequest, workload: str | None = None, state: str | None = None
+) -> Slice[Loaded]:
+    """A page of runs, newest first.
+
+    Raises:
+        NotFound: `workload` names none.
+    """
     with database.reading() as session:
-        found = [_load(session, tenant, run) for run in repository.latest(session, tenant, number)]
-    return [_read_listed(loaded) for loaded in found]
+        found = None if workload is None else workloads.find(session, tenant, workload)
+        if workload is not None and found is None:
+            raise NotFound(f"no workload {workload!r}")
+        return repository.listed(session, tenant, request, None if found is None else found.id, state)
 
 
 def _read(session: Session, tenant: str, identifier: str) -> RunRead:
@@ -118,7 +126,8 @@ def _read(session: Session, tenant: str, identifier: str) -> RunRead:
         return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
 
 
-def _read_listed(loaded: Loaded) -> RunListed:
+def read_listed(loaded: Loaded) -> RunListed:
+    """A run in a list with its last decision, be it readable here or not."""
     decision, problem = read_or_raw(read_decision, _last(loaded))
     return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
 

@@ -88,6 +88,7 @@ def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     return ((row.name, row.data) for row in rows)
 
 
+REPORTS_AT_ONCE = 500
 PART = "@"
 """Between a run's id and the iteration from which a sample of it begins."""
 
@@ -104,5 +105,6 @@ def remove_parts(session: Session, workload_id: str, run_id: str) -> None:
 
 def reports_of_run(session: Session, run_id: str, since: int = 0) -> list[dict[str, Any]]:
     """The reports of a run from an iteration on, in order."""
-    statement = select(Iteration.report).where(Iteration.run_id == run_id, Iteration.iteration >= since)
-    return list(session.scalars(statement.order_by(Iteration.iteration)))
+    statement = select(Iteration).where(Iteration.run_id == run_id, Iteration.iteration >= since)
+    rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=REPORTS_AT_ONCE))
+    return [row.report for row in rows]

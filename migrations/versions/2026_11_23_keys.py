@@ -10,7 +10,7 @@ JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=Tru
 TIME = sa.DateTime(timezone=True)
 
 revision = "2026_11_23_keys"
-down_revision = "2026_11_23_retention"
+down_revision = "2026_11_23_packed"
 branch_labels = None
 depends_on = None
 

@@ -15,6 +15,8 @@ from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.cluster.example import SPEC as EXAMPLE
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.advance import advance
+from app.kinds.cluster.live.decide import decide
 from app.kinds.cluster.live.report import EncodedReport
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.samples.codec import JSON
@@ -29,7 +31,7 @@ from tests.workers.kinds.cluster.estimation.test_fit import workload
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
 from workers.kinds.cluster.estimation.fit import fit
-from workers.kinds.cluster.world import launcher, world
+from workers.kinds.cluster.world import launcher
 
 SPEC = ClusterSpec.model_validate({**EXAMPLE, "interval_seconds": 600, "episode_intervals": 24})
 LAYOUT, SEED, TENANT = Layout(SPEC), 5, "default"
@@ -47,7 +49,7 @@ class Played:
     def __init__(self, model: bytes, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reports, self.given = list[EncodedReport](), list[Given]()
         monkeypatch.setattr(launcher, "advance", self._advance)
-        monkeypatch.setattr(world, "decide", self._decide)
+        monkeypatch.setattr("workers.kinds.cluster.world.world.decide", self._decide)
         clusters = KIND.world(Workload(SPEC, model=model), Conditions(1, SEED))
         clusters.reset()
         clusters.reseed(SEED)
@@ -58,16 +60,13 @@ class Played:
 
     def _advance(self, layout: Layout, state: ClusterState, report: EncodedReport) -> ClusterState:
         self.reports.append(report)
-        return ADVANCE(layout, state, report)
+        return advance(layout, state, report)
 
     def _decide(self, layout: Layout, state: ClusterState, advice: Any) -> Any:
-        after, changes = DECIDE(layout, state, advice)
+        after, changes = decide(layout, state, advice)
         held = zip(after.names, after.jobs.held.tolist(), strict=True)
         self.given.append({name: {layout.nodes[at]: gpus for at, gpus in enumerate(row) if gpus} for name, row in held})
         return after, changes
-
-
-ADVANCE, DECIDE = launcher.advance, world.decide
 
 
 def published(database: Database, model: bytes, rule: str) -> None:

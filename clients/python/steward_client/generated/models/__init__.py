@@ -128,6 +128,7 @@ from .key_request_scopes_item import KeyRequestScopesItem
 from .left_prediction import LeftPrediction
 from .limits import Limits
 from .list_jobs_state_type_0 import ListJobsStateType0
+from .list_runs_state_type_0 import ListRunsStateType0
 from .lost_capacity import LostCapacity
 from .metric import Metric
 from .metric_goal import MetricGoal
@@ -152,6 +153,7 @@ from .page_job_read import PageJobRead
 from .page_key_read import PageKeyRead
 from .page_model_read import PageModelRead
 from .page_promotion_listed import PagePromotionListed
+from .page_run_listed import PageRunListed
 from .page_series_read import PageSeriesRead
 from .page_workload_listed import PageWorkloadListed
 from .parent import Parent
@@ -192,6 +194,10 @@ from .response_quality import ResponseQuality
 from .response_quality_shape import ResponseQualityShape
 from .retention import Retention
 from .retention_read import RetentionRead
+from .run_listed import RunListed
+from .run_listed_decision_type_1 import RunListedDecisionType1
+from .run_listed_start import RunListedStart
+from .run_listed_state import RunListedState
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
 from .run_read import RunRead
@@ -414,6 +420,7 @@ __all__ = (
     "LeftPrediction",
     "Limits",
     "ListJobsStateType0",
+    "ListRunsStateType0",
     "LostCapacity",
     "Metric",
     "MetricGoal",
@@ -438,6 +445,7 @@ __all__ = (
     "PageKeyRead",
     "PageModelRead",
     "PagePromotionListed",
+    "PageRunListed",
     "PageSeriesRead",
     "PageWorkloadListed",
     "Parent",
@@ -478,6 +486,10 @@ __all__ = (
     "ResponseQualityShape",
     "Retention",
     "RetentionRead",
+    "RunListed",
+    "RunListedDecisionType1",
+    "RunListedStart",
+    "RunListedState",
     "RunningTask",
     "RunPatch",
     "RunPatchState",
