@@ -64,6 +64,7 @@ TABLE: dict[str, str] = {
     "POST /jobs/{id}/cancel": "train",
     "GET /jobs/{id}/events": "read",
     "POST /runs": "report",
+    "GET /runs": "read",
     "GET /runs/{run}": "read report run",
     "PATCH /runs/{run}": "report run",
     "DELETE /runs/{run}": "admin",
