@@ -32,6 +32,7 @@ from app.drift.metering import DriftMeter
 from app.evaluations import endpoints as evaluations
 from app.exogenous import endpoints as exogenous
 from app.http import health, problems
+from app.http.caller import Quotas
 from app.http.characters import storable
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
@@ -175,7 +176,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
-    app.state.keys = KeyRing(database)
+    app.state.keys = KeyRing(database, Quotas(settings.tenant_jobs, settings.tenant_executions))
     limits = settings.key_requests_per_second, settings.tenant_requests_per_second
     app.state.rates = Rates(*limits) if any(limits) else None
     app.state.registry = _registry(database)

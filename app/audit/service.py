@@ -94,5 +94,5 @@ def _safe(value: object) -> str:
 
 def _line(cells: list[str]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text).writerow(cells)
     return text.getvalue()

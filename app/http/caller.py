@@ -41,7 +41,7 @@ class Caller(NamedTuple):
         name: how the audit calls it: `key:<id>`, `subject:<name>`, `run:<id>`, `anybody`.
         key: id of the API key that it was named by.
         run: the run that it may do nothing but report to and read; its scopes are void then.
-        address: from where the request came.
+        address: from where the request came, on ordinary routes.
         quotas: what its tenant may have.
     """
 

@@ -91,7 +91,8 @@ class Gateway:
         """To the framework, for which HEAD is GET: the exchange sends no body."""
         scope = {**exchange.scope, "method": "GET"} if exchange.scope["method"] == "HEAD" else exchange.scope
         token = commit_deadline.set(exchange.started + exchange.limits.seconds)
-        named = current_caller.set(exchange.caller)
+        address = scope["client"][0] if scope.get("client") else None
+        named = current_caller.set(exchange.caller._replace(address=address))
         try:
             await self.inner(scope, exchange.receive, exchange.send)
         finally:

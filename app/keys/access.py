@@ -64,6 +64,7 @@ TABLE: dict[str, str] = {
     "POST /jobs/{id}/cancel": "train",
     "GET /jobs/{id}/events": "read",
     "POST /runs": "report",
+    "GET /runs": "read",
     "GET /runs/{run}": "read report run",
     "PATCH /runs/{run}": "report run",
     "DELETE /runs/{run}": "admin",
@@ -123,11 +124,15 @@ class Access:
             for method in route.methods - {"HEAD"}:
                 self._needs[method, route.path] = need(method, route.path)
 
-    def of(self, method: str, path: str, template: str | None = None) -> tuple[Need, dict[str, str]]:
-        """What a request asks for, and the parameters of its path; ``template``: of its route, where that is known."""
+    def known(self, method: str, template: str) -> Need:
+        """What a request asks for, where its route is known."""
+        return self._needs["GET" if method == "HEAD" else method, template]
+
+    def of(self, method: str, path: str) -> tuple[Need, dict[str, str]]:
+        """What a request asks for, and the parameters of its path."""
         method = "GET" if method == "HEAD" else method
-        for known, regex in self._patterns.items() if template is None else ((template, self._patterns[template]),):
+        for template, regex in self._patterns.items():
             match = regex.match(path)
-            if match is not None and (method, known) in self._needs:
-                return self._needs[method, known], match.groupdict()
+            if match is not None and (method, template) in self._needs:
+                return self._needs[method, template], match.groupdict()
         return ANY, {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qs
@@ -16,7 +17,7 @@ from app.http.origin import LOOPBACK, Headers, check_host, check_write, single
 from app.keys import secrets
 from app.keys.access import Access, Need
 from app.keys.rates import Rates
-from app.keys.ring import OLDEST_SECONDS, KeyRing
+from app.keys.ring import OLDEST_SECONDS, Entry, KeyRing
 from app.keys.run_tokens import RunTokens
 from app.settings import Settings
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
 
 NAMES = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
 LONGEST_CREDENTIAL = 8192
+LARGEST_CACHE = 10_000
 REALM = 'realm="Steward"'
 
 
@@ -53,6 +55,8 @@ class KeyGuard:
         self._access, self._keys, self._tokens, self._provider = access, keys, tokens, provider
         self._required = settings.authentication == "required" or provider is not None
         self._hosts = frozenset(settings.allowed_hosts)
+        self._own_hosts = LOOPBACK | self._hosts
+        self._anybody = ANYBODY._replace(quotas=self._quotas)
         self._origins = frozenset(settings.allowed_origins)
 
     async def admit(self, scope: Scope, route: str | None) -> Caller:
@@ -63,7 +67,7 @@ class KeyGuard:
         """
         method = scope["method"]
         headers = single(scope["headers"], NAMES)
-        need, path = self._access.of(method, scope["path"], route)
+        need = self._access.known(method, route) if route is not None else self._access.of(method, scope["path"])[0]
         check_write(method, headers, self._origins)
         if need.public:
             return ANYBODY
@@ -73,7 +77,7 @@ class KeyGuard:
         if self._rates is not None:
             self._rates.take(caller)
         if caller.run is not None:
-            _check_run(caller, need, path, scope)
+            _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
         elif caller.scopes.isdisjoint(need.scopes):
             words = " or ".join(need.words)
             challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
@@ -84,27 +88,40 @@ class KeyGuard:
         return caller
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        address = scope["client"][0] if scope.get("client") else None
         if not (self._required or self._keys.any):
-            check_host(headers, LOOPBACK | self._hosts)
-            return Caller(ANYBODY.tenant, ANYBODY.scopes, ANYBODY.name, None, None, address, self._quotas)
+            check_host(headers, self._own_hosts)
+            return self._anybody
         if self._hosts:
             check_host(headers, self._hosts)
+        header = headers.get(b"authorization", b"")
+        sent, verified = hashlib.sha256(header).digest(), self._keys.verified  # before the entries are looked at
+        entry = verified.get(sent)
+        if entry is None:
+            found = await self._found(scope, headers)
+            if isinstance(found, Caller):
+                return found
+            entry = found
+            if len(verified) < LARGEST_CACHE and header[:7].lower() == b"bearer ":  # which is good for every method
+                verified[sent] = entry
+        if entry.expires_at is not None and entry.expires_at <= datetime.now(UTC):
+            _refuse(scope, f"the key has expired at {entry.expires_at.isoformat()}", known=True)
+        return entry.caller
+
+    async def _found(self, scope: Scope, headers: Headers) -> Entry | Caller:
+        """The key that was sent; or who calls with another credential."""
         credential = _credential(scope, headers)
         given = secrets.parse(credential)
         if given is None:
-            return (await self._of_provider(scope, credential))._replace(address=address, quotas=self._quotas)
+            return (await self._of_provider(scope, credential))._replace(quotas=self._quotas)
         if given.of_run:
-            return await self._of_run(scope, given, address)
+            return await self._of_run(scope, given)
         entry = self._keys.get(given.id)
         if entry is None:
             await self._keys.look_again()
             entry = self._keys.get(given.id)
         if not secrets.matches(given.secret, entry and entry.digest) or entry is None:
             _refuse(scope, "no such key, or it was revoked", known=True)
-        if entry.expires_at is not None and entry.expires_at <= datetime.now(UTC):
-            _refuse(scope, f"the key {entry.id} has expired at {entry.expires_at.isoformat()}", known=True)
-        return Caller(entry.tenant, entry.scopes, f"key:{entry.id}", entry.id, None, address, self._quotas)
+        return entry
 
     async def _of_provider(self, scope: Scope, credential: str) -> Caller:
         """The caller that has a token of the identity provider."""
@@ -115,14 +132,14 @@ class KeyGuard:
         except Unauthorised as error:
             _refuse(scope, error.detail, known=True)
 
-    async def _of_run(self, scope: Scope, given: secrets.Given, address: str | None) -> Caller:
+    async def _of_run(self, scope: Scope, given: secrets.Given) -> Caller:
         """The caller that has a run's token."""
         token = await self._tokens.get(given.id)
         if not secrets.matches(given.secret, token and token.digest) or token is None:
             _refuse(scope, "no such token of a run", known=True)
         if token.key is not None and self._keys.get(token.key) is None:
             _refuse(scope, "the key that this token of a run was made with was revoked", known=True)
-        return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, address, self._quotas)
+        return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, quotas=self._quotas)
 
 
 def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -> None:

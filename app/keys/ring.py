@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.database.engine import Database
-from app.http.caller import allowed
+from app.database.tables import Key
+from app.http.caller import UNLIMITED, Caller, Quotas, allowed
 from app.keys import repository
 from app.keys.repository import Fingerprint
 
@@ -28,12 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
-    """A valid key."""
+    """A valid key, and who calls with it."""
 
-    id: str
-    tenant: str
+    caller: Caller
     digest: str
-    scopes: frozenset[str]
     expires_at: datetime | None
 
 
@@ -41,15 +40,22 @@ class KeyRing:
     """All valid keys. They are kept up to date in the background while `poll` runs, and else by who asks.
 
     While the database is away, what was known last holds on: nothing can be revoked then, either.
+
+    Attributes:
+        verified: keys by the hash of the header that they were sent in, once that was compared; another dictionary
+            whenever a key was made or revoked.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
-        self._database, self._clock = database, clock
+    def __init__(
+        self, database: Database, quotas: Quotas = UNLIMITED, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._database, self._quotas, self._clock = database, quotas, clock
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._looking: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
         self._fingerprint: Fingerprint | None = None
         self._entries: dict[str, Entry] = {}
+        self.verified: dict[bytes, Entry] = {}
         self._checked = 0.0
 
     @property
@@ -112,10 +118,13 @@ class KeyRing:
             if found == self._fingerprint:
                 return
             rows = repository.valid(session)
-        self._entries = {
-            row.id: Entry(row.id, row.tenant, row.digest, allowed(row.scopes), row.expires_at) for row in rows
-        }
+        self._entries = {row.id: self._entry(row) for row in rows}
+        self.verified = {}  # after the entries: what is kept in it stands in them
         self._fingerprint = found
+
+    def _entry(self, row: Key) -> Entry:
+        caller = Caller(row.tenant, allowed(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)
+        return Entry(caller, row.digest, row.expires_at)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> None:
         """Look every so often, for ever."""

@@ -1,0 +1,108 @@
+"""The audit: who did what, in the transaction that did it; exported without formulas; by tenant."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+
+from app.audit import service
+from app.database.engine import Database
+from app.database.tables import AuditEntry
+from app.kinds.iterative.example import SPEC
+from app.main import create_app
+from app.settings import Settings
+from tests.app.domain_models.published import publish_agent, publish_model
+from tests.app.keys.conftest import Headers, make_key
+
+HOME = f"/workloads/{SPEC['name']}"
+
+
+@pytest.fixture
+def client(settings: Settings, any_database: Database, admin: Headers) -> Iterator[TestClient]:
+    with TestClient(create_app(settings, any_database)) as client:
+        yield client
+
+
+@pytest.fixture
+def admin(any_database: Database) -> Headers:
+    return make_key(any_database, "default", ["admin"])
+
+
+def entries(client: TestClient, headers: Headers, **query: Any) -> list[dict[str, Any]]:
+    answer = client.get("/audit", params=query, headers=headers)
+    assert answer.status_code == 200
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
+
+
+def test_every_change_says_who_made_it(client: TestClient, any_database: Database, admin: Headers) -> None:
+    assert client.post("/workloads", json=SPEC, headers=admin).is_success
+    client.post("/workloads", json=SPEC, headers=admin)  # which changes nothing
+    client.patch(HOME, json={"weights": {"sla": 3.0}}, headers=admin)
+    publish_model(any_database, SPEC["name"])
+    publish_agent(any_database, SPEC["name"], promote=True)
+    client.post(f"{HOME}/agents/1/rollback", json={}, headers=admin)
+    client.put(f"{HOME}/drift", json={"respond": "off"}, headers=admin)
+    client.delete(HOME, headers=admin)
+    client.delete(HOME, headers=admin)  # which finds nothing
+    found = entries(client, admin)
+    key = f"key:{admin['Authorization'].split('_')[1]}"
+    assert [(entry["action"], entry["actor"]) for entry in found] == [
+        ("workload.delete", key),
+        ("drift.respond", key),
+        ("agent.promote", key),
+        ("agent.promote", "steward"),
+        ("workload.change", key),
+        ("workload.create", key),
+        ("key.create", "steward"),
+    ]
+    assert found[0]["target"] == f"workload {SPEC['name']}"
+    assert found[0]["address"] == "testclient"
+    assert found[2]["detail"]["version"] is None
+    assert [entry["action"] for entry in entries(client, admin, action="workload")] == [
+        "workload.delete",
+        "workload.change",
+        "workload.create",
+    ]
+    assert len(entries(client, admin, action="workload.change")) == 1
+    assert entries(client, admin, action="work") == []
+
+
+def test_what_came_to_nothing_is_not_told_of(any_database: Database) -> None:
+    class Undone(Exception):
+        pass
+
+    def fails() -> None:
+        with any_database.session() as session:
+            service.add(session, "default", "workload.delete", "workload x")
+            raise Undone
+
+    with pytest.raises(Undone):
+        fails()
+    with any_database.reading() as session:
+        assert session.scalars(select(AuditEntry)).all() == []
+
+
+def test_exports_hold_everything_and_no_formulas(client: TestClient, any_database: Database, admin: Headers) -> None:
+    dangerous = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", 'a,"b"', "plain"]
+    with any_database.session() as session:
+        for target in dangerous:
+            service.add(session, "default", "test.it", target)
+        for _ in range(600):  # more than a page
+            service.add(session, "default", "test.many", "x")
+        service.add(session, "others", "test.it", "of another tenant")
+    told = client.get("/audit?action=test", headers={**admin, "accept": "text/csv"})
+    assert told.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(told.text, newline="")))
+    assert len(rows) == 608
+    cells = {row["target"] for row in rows if row["action"] == "test.it"}
+    assert cells == {f"'{text}" if text[0] in "=+-@\t\r" else text for text in dangerous}
+    lines = client.get("/audit?action=test.it", headers={**admin, "accept": "application/x-ndjson"}).text.splitlines()
+    assert {json.loads(line)["target"] for line in lines} == set(dangerous)
