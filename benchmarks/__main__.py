@@ -36,6 +36,7 @@ BENCHMARKS = (
     "sample_upload",
     "api_speed",
     "years",
+    "authentication",
     "report_path",
     "workflow_speed",
     "workflow_decisions",
@@ -53,6 +54,7 @@ BENCHMARKS = (
     "cluster_models",
     "cluster_serving",
     "cluster_agents",
+    "cluster_goals",
     "cluster_speed",
     "drift_detection",
 )

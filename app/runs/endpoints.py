@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response, status
 
-from app.database.base import DEFAULT_TENANT, utc_now
+from app.database.base import utc_now
 from app.http.dependencies import (
     SLUG,
+    FromCaller,
     FromDatabase,
     JsonObject,
     Tenant,
@@ -23,6 +24,7 @@ from app.http.fast_path import Answer, HotRoute
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.http.query import check_query, query_values
+from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
 from app.kinds.registry import KINDS
 from app.runs import service
@@ -45,11 +47,20 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     openapi_extra=any_of(STARTS),
     responses=problems(404, 413, 415),
 )
-def start(request: Request, body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+def start(
+    request: Request, body: JsonObject, database: FromDatabase, caller: FromCaller, once: IdempotentPost
+) -> Response:
     """Start a live run of a workload; the first decision is the initial allocation."""
     named = WorkloadOnly.model_validate(body)
-    compiled = request.app.state.compiled_workloads.fetch(named.workload, tenant)
-    return once.run(lambda record: service.start(database, tenant, compiled, body, record))
+    compiled = request.app.state.compiled_workloads.fetch(named.workload, caller.tenant)
+
+    def token(answer: dict[str, Any]) -> dict[str, Any]:
+        return {**answer, "token": keys.issue_run_token(database, caller, answer["id"])}
+
+    return once.run(
+        lambda record: service.start(database, caller.tenant, compiled, body, record),
+        finish=token if body.get("token") is True else None,
+    )
 
 
 @router.get("", operation_id="list_runs", summary="List runs", responses=problems(404))
@@ -108,7 +119,7 @@ async def put_iteration(request: Exchange) -> Answer:
     reporter = request.local.get(
         Reporter, state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports
     )
-    code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
+    code, decision = await reporter.report(request.caller.tenant, request.path["run"], iteration, body)
     return Answer(code, decision)
 
 

@@ -293,7 +293,7 @@ class Reporter:
             live.following, live.kept = item.pending.iteration + 1, state
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
-                self._meter.count(live.workload, notice)
+                self._meter.count(live.tenant, live.workload, notice)
             live.drift = item.drift
             self._runs.grown(live)
         else:

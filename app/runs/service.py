@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -59,7 +60,7 @@ def start(
         agent_version=snapshot.agent_version,
         shadow_version=given.shadow,
         state=repository.RUNNING,
-        start=given.model_dump(mode="json", exclude={"workload", "shadow"}, exclude_defaults=True),
+        start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(state)),
         next_iteration=0,
         decision=msgspec.json.decode(decision),
@@ -210,3 +211,4 @@ def delete(database: Database, tenant: str, run: str) -> None:
         found = _load(session, tenant, run).run
         held.refuse(f"run {run}", held.run(session, found))
         repository.remove(session, run)
+        audit.add(session, tenant, "run.delete", f"run {run}")

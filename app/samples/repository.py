@@ -41,6 +41,11 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
         session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
 
 
+def count_of_tenant(session: Session, tenant: str) -> int:
+    """How many executions of all its workloads are stored."""
+    return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
+
+
 def remove_before(session: Session, workload_id: str, before: datetime) -> None:
     """Delete a workload's executions that were stored before a time."""
     old = (Execution.workload_id == workload_id, Execution.created_at < before)
