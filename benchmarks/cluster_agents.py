@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import Constants, completing, soonest
+from app.kinds.cluster.allocation.completion import USUAL, Constants, completing, soonest
 from app.kinds.cluster.allocation.fairness import goodput
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf

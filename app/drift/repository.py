@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.agents.algorithms import ONLINE
 from app.database.tables import Adaptation, Iteration, Job, Run, Workload
+from app.database.tables.run import DRIFTED
 
 MOST_RUNS = 100
 """Runs of a workload that are looked at, the newest."""
@@ -48,8 +49,8 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False) -> Sequen
     """The newest runs that have reported; ``drifted``: that have noticed something."""
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if drifted:
-        statement = statement.where(Run.drifts > 0)
-    return session.scalars(statement.order_by(Run.created_at.desc(), Run.id).limit(MOST_RUNS)).all()
+        statement = statement.where(DRIFTED)
+    return session.scalars(statement.order_by(Run.created_at.desc(), Run.id.desc()).limit(MOST_RUNS)).all()
 
 
 def trained_on_line(session: Session, workload_id: str) -> bool:

@@ -63,6 +63,7 @@ TABLE: dict[str, str] = {
     "DELETE /jobs/{id}": "admin",
     "POST /jobs/{id}/cancel": "train",
     "GET /jobs/{id}/events": "read",
+    "GET /runs": "read",
     "POST /runs": "report",
     "GET /runs": "read",
     "GET /runs/{run}": "read report run",

@@ -30,7 +30,7 @@ def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Log
         Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None)
     )
     found = []
-    for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id).limit(limit)).all():
+    for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all():
         rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
         found.append(Logged([row.report for row in session.scalars(rows)], start))
     return found
@@ -46,7 +46,7 @@ def reported(
         Run.created_at <= until,
         or_(Run.state == RUNNING, Run.finished_at > since),
     )
-    runs = session.execute(present.order_by(Run.created_at.desc(), Run.id).limit(limit)).all()
+    runs = session.execute(present.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all()
     found = [(_of_window(session, run, since, until), start) for run, start in runs]
     return [Logged(reports, start) for reports, start in found if reports]
 

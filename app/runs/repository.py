@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, delete, select, tuple_, update
+from sqlalchemy import Connection, CursorResult, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.database.tables.iteration import Iteration
@@ -161,8 +161,8 @@ def listed(
 def _with_last(session: Session, runs: Sequence[Run]) -> list[Loaded]:
     owners = select(Workload.id, Workload.name, Workload.kind)
     known = {row.id: row for row in session.execute(owners.where(Workload.id.in_({run.workload_id for run in runs})))}
-    ends = [(run.id, run.next_iteration - 1) for run in runs]
-    rows = session.scalars(select(Iteration).where(tuple_(Iteration.run_id, Iteration.iteration).in_(ends)))
+    at_end = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
+    rows = session.scalars(select(Iteration).join(Run, at_end).where(Run.id.in_([run.id for run in runs])))
     last = {row.run_id: row for row in rows}
     return [
         Loaded(run, known[run.workload_id].name, known[run.workload_id].kind, last.get(run.id))

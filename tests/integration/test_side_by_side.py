@@ -34,14 +34,18 @@ def git(*asked: str) -> bytes:
 
 
 def before_the_newest_migration() -> str:
-    """The commit; none is known where the history does not reach back."""
-    newest = ScriptDirectory.from_config(configuration("")).get_current_head()
+    """The last commit that has every migration but the newest; none is known where the history does not reach back."""
+    scripts = ScriptDirectory.from_config(configuration(""))
+    newest = scripts.get_revision(scripts.get_current_head() or "base")
+    added, earlier = (f"migrations/versions/{name}.py" for name in (newest.revision, newest.down_revision))
     try:
-        added = git("log", "-1", "--diff-filter=A", "--format=%P", "--", f"migrations/versions/{newest}.py").split()
-        git("cat-file", "-e", f"{added[0].decode()}^{{commit}}")
-    except (IndexError, OSError, subprocess.CalledProcessError):
-        pytest.skip("the history of this checkout does not reach back to the release before")
-    return added[0].decode()
+        for commit in git("rev-list", "--full-history", "HEAD", "--", "migrations/versions").decode().split():
+            there = git("ls-tree", "--name-only", commit, "migrations/versions/").decode().split()
+            if earlier in there and added not in there:
+                return commit
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    pytest.skip("the history of this checkout does not reach back to the release before")
 
 
 @pytest.fixture(scope="module")

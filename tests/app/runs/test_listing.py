@@ -1,0 +1,58 @@
+"""Lists of runs are read by indices alone, however much is stored: no table is walked through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+
+from app.database.engine import Database
+from app.decisions import service as decisions
+from app.drift import repository as drift
+from app.evaluations import service as evaluations
+from app.http.pagination import PageRequest
+from app.jobs import service as jobs
+from app.runs import service
+from tests.app.runs.reporting import TENANT, register, start
+
+PAGE = PageRequest(50)
+READS: dict[str, Callable[[Database, str], object]] = {
+    "runs": lambda database, _: service.listed(database, TENANT, PAGE),
+    "runs of a workload": lambda database, _: service.listed(database, TENANT, PAGE, "resnet18"),
+    "running runs": lambda database, _: service.listed(database, TENANT, PAGE, None, "running"),
+    "iterations": lambda database, run: service.iterations(database, TENANT, run, PAGE),
+    "a run": lambda database, run: service.get(database, TENANT, run),
+    "a decision": lambda database, run: decisions.of_run(database, TENANT, run, None),
+    "jobs": lambda database, _: jobs.listed(database, TENANT, PAGE, None, None),
+    "evaluations": lambda database, _: evaluations.listed(database, TENANT, PAGE, None),
+    "drifted runs": lambda database, run: _drifted(database, run),
+}
+LARGE = ("SCAN iterations", "SCAN runs", "SCAN jobs", "SCAN evaluations", "SCAN job_events", "SCAN executions")
+
+
+def _drifted(database: Database, run: str) -> None:
+    with database.reading() as session:
+        drift.runs(session, run, drifted=True)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_no_large_table_is_walked_through(database: Database, read: str) -> None:
+    register(database)
+    run = start(database)
+    asked: list[tuple[str, Any]] = []
+
+    @event.listens_for(database.engine, "before_cursor_execute")
+    def _note(_: Connection, __: object, statement: str, parameters: Any, *___: object) -> None:
+        if statement.startswith("SELECT"):
+            asked.append((statement, parameters))
+
+    READS[read](database, run)
+    event.remove(database.engine, "before_cursor_execute", _note)
+    assert asked
+    with database.engine.connect() as connection:
+        for statement, parameters in asked:
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            assert [step for step in plan if step.startswith(LARGE) and "INDEX" not in step] == [], statement
+            assert not any("TEMP B-TREE" in step for step in plan), statement
