@@ -65,7 +65,6 @@ TABLE: dict[str, str] = {
     "GET /jobs/{id}/events": "read",
     "GET /runs": "read",
     "POST /runs": "report",
-    "GET /runs": "read",
     "GET /runs/{run}": "read report run",
     "PATCH /runs/{run}": "report run",
     "DELETE /runs/{run}": "admin",
