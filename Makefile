@@ -49,7 +49,7 @@ demo: setup
 
 openapi: setup
 	$(BIN)/python clients/python/regenerate.py
-	$(BIN)/python docs/settings_table.py
+	$(BIN)/python docs/tables.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output

@@ -1,16 +1,16 @@
 """The one tree of errors a caller can meet; each carries its HTTP status, type URI and title (RFC 9457).
 
 StewardError
-├── Unauthorised (401)   ├── NotFound (404)     ├── NotAcceptable (406)
+├── Unauthorised (401)   ├── Forbidden (403)    ├── NotFound (404)     ├── NotAcceptable (406)
 ├── Conflict (409)       ├── TooLarge (413)     ├── UnsupportedMedia (415)
-├── Invalid (422)        ├── TooManyRequests (429)
+├── Misdirected (421)    ├── Invalid (422)      ├── TooManyRequests (429)
 ├── Unavailable (503) ── Timeout, DiskFull (503)
 └── Broken (500)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,11 +33,19 @@ class StewardError(Exception):
     type: ClassVar[str] = "/problems/internal"
     title: ClassVar[str] = "Internal error"
 
-    def __init__(self, detail: str, *, errors: Sequence[FieldError] = (), retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.errors = tuple(errors)
         self.retry_after = retry_after
+        self.headers = dict(headers or {})
 
 
 class BadRequest(StewardError):
@@ -47,9 +55,15 @@ class BadRequest(StewardError):
 
 
 class Unauthorised(StewardError):
-    """No key, or one that may not do this."""
+    """No key, or one that isn't valid."""
 
     status, type, title = 401, "/problems/unauthorised", "Unauthorised"
+
+
+class Forbidden(StewardError):
+    """A valid key that may not do this, or a request that a foreign page has a browser make."""
+
+    status, type, title = 403, "/problems/forbidden", "Forbidden"
 
 
 class NotFound(StewardError):
@@ -80,6 +94,12 @@ class UnsupportedMedia(StewardError):
     """The content type is not one of those accepted."""
 
     status, type, title = 415, "/problems/unsupported-media", "Unsupported media type"
+
+
+class Misdirected(StewardError):
+    """The request names a host that isn't this service's."""
+
+    status, type, title = 421, "/problems/misdirected", "Misdirected request"
 
 
 class Invalid(StewardError):

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import queue
 from app.agents import endpoints as agents
+from app.audit import endpoints as audit
 from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
@@ -40,6 +41,13 @@ from app.http.known_query import known_query
 from app.http.metering import RequestMeter
 from app.http.schema import SERVERS, document_keys, only_unions
 from app.jobs import endpoints as jobs
+from app.keys import endpoints as keys
+from app.keys.access import Access
+from app.keys.documented import document_access
+from app.keys.guard import KeyGuard
+from app.keys.rates import Rates
+from app.keys.ring import KeyRing
+from app.keys.run_tokens import RunTokens
 from app.retention import endpoints as retention
 from app.runs import endpoints as runs
 from app.samples import endpoints as samples
@@ -61,6 +69,8 @@ NOUNS: Sequence[ModuleType] = (
     jobs,
     runs,
     decisions,
+    keys,
+    audit,
 )
 
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
@@ -119,9 +129,21 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
             for path, operations in getattr(noun, "openapi_paths", {}).items():
                 schema["paths"].setdefault(path, {}).update(operations)
         document_keys(schema)
+        document_access(schema)
         only_unions(schema)
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+def _guard(app: FastAPI) -> KeyGuard:
+    """Who lets requests in: after all routes are there."""
+    state, provider = app.state, None
+    if state.settings.oidc_issuer:
+        from app.keys.provider import Provider
+
+        provider = Provider(state.settings)
+    tokens = RunTokens(state.database)
+    return KeyGuard(Access(app.router.routes), state.keys, tokens, provider, state.rates, state.settings)
 
 
 def _include(app: FastAPI) -> None:
@@ -153,12 +175,14 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
+    app.state.keys = KeyRing(database)
+    limits = settings.key_requests_per_second, settings.tenant_requests_per_second
+    app.state.rates = Rates(*limits) if any(limits) else None
     app.state.registry = _registry(database)
     app.state.drift_meter = DriftMeter()
-    app.state.registry.register(app.state.drift_meter)
     _include(app)
     problems.install(app)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
-    app.gateway = Gateway(app, app.gateway, hot_routes, RequestMeter(app.state.registry), settings)
+    app.gateway = Gateway(app, app.gateway, hot_routes, _guard(app), RequestMeter(app.state.registry), settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

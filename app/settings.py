@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE = 1024 * 1024
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lambda value: str(value).lower())]
+
+
+def _listed(value: object) -> object:
+    """A text with commas as its parts."""
+    return tuple(part.strip().lower() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+"""Several, with commas between them."""
 
 
 class Settings(BaseSettings):
@@ -25,6 +37,34 @@ class Settings(BaseSettings):
     port: int = Field(8080, ge=0, le=65535, description="Port the API binds; 0 takes a free one.")
     workers: int = Field(1, ge=0, description="Worker processes that `serve` starts; 0 for none.")
     log_level: LogLevel = Field("info", description="debug, info, warning or error.")
+
+    authentication: Literal["auto", "required"] = Field(
+        "auto", description="Whether keys are asked for: from the first one on, or in any case."
+    )
+    oidc_issuer: str = Field("", description="Identity provider whose tokens are taken beside keys; empty: none.")
+    oidc_audience: str = Field("steward", description="The audience that its tokens must be for.")
+    oidc_keys_url: str = Field("", description="Where its keys are published; empty: it says so itself.")
+    oidc_keys_seconds: float = Field(300.0, gt=0, description="How long its keys are kept before they are read again.")
+    oidc_tenant_claim: str = Field("tenant", description="The claim that names the tenant, or the way to it with dots.")
+    oidc_scopes_claim: str = Field("scope", description="The claim that lists the scopes: a text, or a list.")
+    oidc_scopes_prefix: str = Field("", description="What stands before each scope in it, for example `steward:`.")
+    key_requests_per_second: float = Field(0.0, ge=0, description="Most requests of a key in a second; 0: any number.")
+    tenant_requests_per_second: float = Field(0.0, ge=0, description="The same of all keys of a tenant together.")
+    tenant_jobs: int = Field(0, ge=0, description="Most jobs of a tenant that wait or run; 0: any number.")
+    tenant_executions: int = Field(0, ge=0, description="Most stored executions of a tenant; 0: any number.")
+    tls_certificate: Path | None = Field(
+        None, description="Certificate (chain) of the API, PEM; with `tls_key` it serves TLS."
+    )
+    tls_key: Path | None = Field(None, description="Private key of the certificate, PEM.")
+    trusted_proxies: Names = Field(
+        (), description="Addresses or networks of proxies whose `X-Forwarded-For` and `-Proto` are taken, with commas."
+    )
+    allowed_hosts: Names = Field(
+        (), description="Names that requests may be sent to, with commas; without keys loopback's may, too."
+    )
+    allowed_origins: Names = Field(
+        (), description="Origins whose pages may write, with commas: `https://portal.example`."
+    )
 
     json_limit_bytes: int = Field(16 * MEBIBYTE, gt=0, description="Largest request body, uploads aside.")
     upload_limit_bytes: int = Field(2048 * MEBIBYTE, gt=0, description="Largest body of a sample upload.")
@@ -46,11 +86,12 @@ class Settings(BaseSettings):
     requeue_seconds: float = Field(10.0, gt=0, description="A job queued for this long is announced again.")
     checkpoint_seconds: float = Field(2.0, ge=0, description="At least this long between two checkpoints.")
     progress_seconds: float = Field(0.5, ge=0, description="At least this long between two reports of progress.")
-    max_attempts: int = Field(5, ge=1, description="A job that lost its worker this often fails.")
+    max_attempts: int = Field(3, ge=1, description="A job that lost its worker this often fails.")
     worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
     worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
 
+    pack_reports: bool = Field(True, description="Store reports packed; false while the release before serves beside.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")
@@ -72,6 +113,17 @@ class Settings(BaseSettings):
             self.database_url = f"sqlite:///{self.data_dir / 'steward.db'}"
         if not self.broker_url:
             self.broker_url = "filesystem://localhost//"
+        return self
+
+    @model_validator(mode="after")
+    def _transport(self) -> Settings:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY go together")
+        for address in (self.oidc_issuer, self.oidc_keys_url):
+            if address and not (address.startswith("https://") or urlsplit(address).hostname in LOOPBACK):
+                raise ValueError(f"an identity provider is asked over https alone, not at {address!r}")
+        for proxy in self.trusted_proxies:
+            ip_network(proxy, strict=False)
         return self
 
     @property

@@ -35,6 +35,8 @@ BENCHMARKS = (
     "forecasts",
     "sample_upload",
     "api_speed",
+    "authentication",
+    "years",
     "report_path",
     "workflow_speed",
     "workflow_decisions",
@@ -53,6 +55,7 @@ BENCHMARKS = (
     "cluster_serving",
     "cluster_agents",
     "cluster_small",
+    "cluster_goals",
     "cluster_speed",
     "drift_detection",
 )

@@ -27,13 +27,14 @@ Request = tuple[str, str, str]
 
 @dataclass
 class Plan:
-    """What to send: ``requests[c]`` on connection c, in a circle when ``circle``, else once."""
+    """What to send: ``requests[c]`` on connection c, in a circle when ``circle``, else once, each with ``headers``."""
 
     port: int
     seconds: float
     requests: list[list[Request]]
     circle: bool = True
     warm_up: float = 0.5
+    headers: str = ""
 
 
 @dataclass
@@ -48,10 +49,10 @@ class Measured:
     odd: str = ""
 
 
-def encoded(request: Request) -> bytes:
-    """A request as sent."""
+def encoded(request: Request, headers: str = "") -> bytes:
+    """A request as sent; each header ends its line."""
     method, target, body = request
-    head = f"{method} {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    head = f"{method} {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}"
     if body:
         head += f"content-type: application/json\r\ncontent-length: {len(body.encode())}\r\n"
     return f"{head}\r\n{body}".encode()
@@ -112,7 +113,7 @@ async def generate(plan: Plan) -> Measured:
     for requests in plan.requests:
         done: asyncio.Future[None] = loop.create_future()
         stop = begun + plan.warm_up + plan.seconds
-        connection = _Connection([encoded(r) for r in requests], plan.circle, stop, done)
+        connection = _Connection([encoded(r, plan.headers) for r in requests], plan.circle, stop, done)
         connections.append(connection)
     begun = time.perf_counter()
     for connection in connections:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 HERE = Path(__file__).parent
 
@@ -33,3 +34,10 @@ def downgrade(url: str, revision: str = "base") -> None:
 def check(url: str) -> None:
     """Raise alembic.util.CommandError when the tables in code and in the database differ."""
     command.check(configuration(url))
+
+
+def is_known(revision: str) -> bool:
+    """Whether these migrations lead to a revision."""
+    return any(
+        script.revision == revision for script in ScriptDirectory.from_config(configuration("")).walk_revisions()
+    )

@@ -26,6 +26,8 @@ from tests.servers import PostgresServer, StewardServer, missing, postgres_serve
 hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("untimed")
 
+os.environ["STEWARD_ALLOWED_HOSTS"] = "testserver,steward,test"  # as clients inside this process call the service
+
 SLOW_SECONDS = 900
 KERNELS = "kernels"  # compiled once
 COMPILED = ("/commands/test_simulate.py", "contracts/test_learned_kind.py")

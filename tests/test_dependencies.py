@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg", "redis"}  # uvicorn, SQLAlchemy and Celery look for them
-MODULES = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
+MODULES = {"pyjwt": "jwt", "scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
 OURS = {"app", "workers", "migrations"}
 
 

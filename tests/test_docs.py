@@ -19,8 +19,8 @@ DOCUMENTS += [str(path.relative_to(ROOT)) for folder in ("docs", "examples") for
 
 
 @pytest.fixture(scope="module")
-def settings_table() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("settings_table", ROOT / "docs/settings_table.py")
+def tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs/tables.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -28,9 +28,11 @@ def settings_table() -> ModuleType:
     return module
 
 
-def test_the_table_of_settings_is_current(settings_table: ModuleType) -> None:
-    text = (ROOT / "README.md").read_text()
-    assert settings_table.renewed(text) == text, "the table of settings is stale: run `make openapi`"
+@pytest.mark.parametrize("document", ["README.md", "docs/security.md"])
+def test_tables_that_follow_from_code_are_current(tables: ModuleType, document: str) -> None:
+    assert document in tables.TABLES
+    text = (ROOT / document).read_text()
+    assert tables.renewed(document, text) == text, f"the table of {document} is stale: run `make openapi`"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -35,12 +35,10 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
         .order_by(Run.created_at.desc())
         .limit(LARGEST)
     )
-    rows = session.execute(
-        select(Iteration.run_id, Iteration.decision)
-        .where(Iteration.run_id.in_(newest))
-        .order_by(Iteration.run_id, Iteration.iteration)
+    rows = session.scalars(
+        select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
     )
-    runs = [[decision.get("shadow") for _, decision in run] for _, run in groupby(rows, key=lambda row: row[0])]
+    runs = [[one.decision.get("shadow") for one in run] for _, run in groupby(rows, key=lambda row: row.run_id)]
     return _summary(workload.name, version, runs)
 
 

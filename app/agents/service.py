@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app import queue
 from app.agents import combinations, evidence, extras, repository
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
 from app.domain_models import repository as models
@@ -154,6 +155,7 @@ def delete(database: Database, tenant: str, name: str, version: int) -> None:
         held.refuse(f"agent {version} of {workload.name!r}", held.agents(session, workload.id).get(version, ()))
         held.forget_version(workload, agent=version)
         session.delete(agent)
+        audit.add(session, tenant, "agent.delete", f"workload {workload.name}", {"version": version})
 
 
 class PolicyFile(NamedTuple):
@@ -328,6 +330,13 @@ def install(session: Session, workload: Workload, change: Change, role: str = DE
             figures=change.figures,
         )
     )
+    detail = {
+        "role": role,
+        "version": change.version,
+        "reason": change.reason[:LONGEST_REASON],
+        "made_by": change.made_by,
+    }
+    audit.add(session, workload.tenant, "agent.promote", f"workload {workload.name}", detail)
     session.flush()
 
 

@@ -1,5 +1,6 @@
 """``steward db``: the database's tables."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,8 @@ def register(cli: typer.Typer) -> None:
     database.callback()(_database)
     database.command()(upgrade)
     database.command()(prune)
+    database.command()(backup)
+    database.command()(restore)
 
 
 def prune(
@@ -24,6 +27,28 @@ def prune(
     from app.cli.server.prune import go, say
 
     raise typer.Exit(say(data) if dry_run else go(data))
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="File to write.")],
+    data: DataDir = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Write all that the database holds to a file, as of one moment, while it is used."""
+    from app.cli.server.backups import backup as run
+
+    run(data, file, force=force)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="File that `steward db backup` wrote.")],
+    data: DataDir = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace all that the database holds.")] = False,
+) -> None:
+    """Put what a backup holds into an empty database, while nothing serves, and bring it to this version."""
+    from app.cli.server.backups import restore as run
+
+    run(data, file, force=force)
 
 
 def _database() -> None:

@@ -25,7 +25,7 @@ def dashboard(database: FromDatabase, tenant: Tenant) -> HTMLResponse:
     judged, judged_names = evaluations.listed(database, tenant, PageRequest(ROWS), None)
     page = overview(
         [workloads.read_listed(workload) for workload in workloads.listed(database, tenant, PageRequest(ROWS)).rows],
-        runs.latest(database, tenant, ROWS),
+        [runs.read_listed(run) for run in runs.listed(database, tenant, PageRequest(ROWS)).rows],
         [evaluations.read(evaluation, judged_names[evaluation.workload_id]) for evaluation in judged.rows],
         [jobs.read(job, names[job.workload_id]) for job in found_jobs.rows],
     )

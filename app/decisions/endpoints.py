@@ -12,7 +12,6 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from app.database.base import DEFAULT_TENANT
 from app.decisions import service
 from app.decisions.service import StateDecisions
 from app.http.dependencies import components, problems, union_schema
@@ -49,7 +48,7 @@ async def _of_state(request: Exchange, values: Query) -> bytes:
     if len(values.get("workload", ())) != 1:
         raise invalid("/query/workload", "name one workload (or one run)", values.get("workload"))
     state = request.app.state
-    compiled = await state.compiled_workloads.get(values["workload"][0], DEFAULT_TENANT)
+    compiled = await state.compiled_workloads.get(values["workload"][0], request.caller.tenant)
     known, lists = _known_parameters(compiled.snapshot.spec.kind)
     if known:
         check_query(values, known, lists)
@@ -68,7 +67,7 @@ async def _of_run(request: Exchange, values: Query) -> bytes:
     check_query(values, OF_RUN, ())
     iteration = whole_number(values["iteration"], "iteration") if "iteration" in values else None
     database = request.app.state.database
-    return await run_in_threadpool(service.of_run, database, DEFAULT_TENANT, values["run"][0], iteration)
+    return await run_in_threadpool(service.of_run, database, request.caller.tenant, values["run"][0], iteration)
 
 
 router = APIRouter(tags=["decisions"], lifespan=lifespan)

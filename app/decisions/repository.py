@@ -21,14 +21,15 @@ def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> Ta
     """The decision after iteration ``iteration`` (None: the last one reported, or the first decision); None: no run."""
     number = Run.next_iteration - 1 if iteration is None else iteration
     query = (
-        select(Run.next_iteration, Run.decision, Iteration.decision, Run.kept_from)
+        select(Run.next_iteration, Run.decision, Iteration, Run.kept_from)
         .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number))
         .where(Run.id == run, Run.tenant == tenant)
     )
     found = session.execute(query).one_or_none()
     if found is None:
         return None
-    following, initial, decision, kept_from = found
+    following, initial, reported, kept_from = found
+    decision = None if reported is None else reported.decision
     if iteration is None and decision is None:
         decision = initial
     return Taken(decision, following, kept_from or 0)

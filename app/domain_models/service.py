@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
@@ -113,6 +114,7 @@ def delete(database: Database, tenant: str, name: str, version: int) -> None:
         held.refuse(f"model {version} of {workload.name!r}", held.models(session, workload.id).get(version, ()))
         held.forget_version(workload, model=version)
         session.delete(model)
+        audit.add(session, tenant, "model.delete", f"workload {workload.name}", {"version": version})
 
 
 def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:

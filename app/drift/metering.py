@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -13,19 +14,33 @@ from app.drift.detector import Notice
 LABELS = ("workload", "stream", "direction")
 
 
-class DriftMeter(Collector):
-    """Counts notices by workload, stream and direction; on one event loop."""
+class DriftMeter:
+    """Counts notices of each tenant by workload, stream and direction; on one event loop."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._counts: Counter[tuple[str, str, str, str]] = Counter()
 
-    def count(self, workload: str, notice: Notice) -> None:
+    def count(self, tenant: str, workload: str, notice: Notice) -> None:
         """Count one notice, which is on disk."""
-        self._counts[workload, notice.stream, notice.direction] += 1
+        self._counts[tenant, workload, notice.stream, notice.direction] += 1
+
+    def of(self, tenant: str) -> CollectorRegistry:
+        """What was counted so far of a tenant's workloads: their names are nobody else's business."""
+        drifts = CounterMetricFamily("steward_drifts", "Drifts noticed.", labels=LABELS)
+        for (whose, *labels), number in list(self._counts.items()):
+            if whose == tenant:
+                drifts.add_metric(labels, number)
+        registry = CollectorRegistry()
+        registry.register(_Counted(drifts))
+        return registry
+
+
+class _Counted(Collector):
+    """A metric as it was counted."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
 
     def collect(self) -> Iterable[Metric]:
-        """What was counted so far."""
-        drifts = CounterMetricFamily("steward_drifts", "Drifts noticed.", labels=LABELS)
-        for labels, number in list(self._counts.items()):
-            drifts.add_metric(labels, number)
-        return [drifts]
+        """The metric."""
+        return [self._metric]

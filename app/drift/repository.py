@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import or_, select
@@ -59,9 +60,8 @@ def trained_on_line(session: Session, workload_id: str) -> bool:
 
 def shadowed(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
     """What an agent did as a shadow in a run's decisions from an iteration on: the first of those in which it did."""
-    statement = select(Iteration.decision).where(
-        Iteration.run_id == run,
-        Iteration.iteration >= first,
-        Iteration.decision["shadow"]["agent"].as_integer() == agent,
-    )
-    return [one["shadow"] for one in session.scalars(statement.order_by(Iteration.iteration).limit(most))]
+    statement = select(Iteration).where(Iteration.run_id == run, Iteration.iteration >= first)
+    rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=most))
+    steps = (row.decision.get("shadow") or {} for row in rows)
+    with rows:
+        return list(islice((step for step in steps if step.get("agent") == agent), most))

@@ -7,6 +7,7 @@ import logging
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents.algorithms import ONLINE
+from app.audit import service as audit
 from app.database.clock import Clock, database_time
 from app.database.engine import Database
 from app.database.tables import Adaptation, Workload
@@ -64,6 +65,7 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
         if response.respond == "retrain":
             _check(workload, response)
         workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
+        audit.add(session, tenant, "drift.respond", f"workload {workload.name}", response.model_dump(mode="json"))
     return read(database, tenant, name)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Evaluation, Workload
 from app.domain_models import repository as models
@@ -182,6 +183,7 @@ def delete(database: Database, tenant: str, evaluation_id: str) -> None:
         if found is None:
             raise _missing(evaluation_id)
         session.delete(found)
+        audit.add(session, tenant, "evaluation.delete", f"evaluation {evaluation_id}")
 
 
 def _missing(evaluation_id: str) -> NotFound:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import ExogenousRow, Workload
 from app.errors import Conflict, FieldError, Invalid, NotFound
@@ -114,3 +115,5 @@ def delete(database: Database, tenant: str, name: str, series: str, before: date
         workload = workloads.require(session, tenant, name, lock=True)
         _require(session, workload, series)
         repository.remove(session, workload.id, series, before)
+        detail = {"series": series, "before": None if before is None else before.isoformat()}
+        audit.add(session, tenant, "exogenous.delete", f"workload {workload.name}", detail)

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from fastapi import Body, Depends, Path, Request
 from pydantic import BaseModel, Field
 
-from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
+from app.http.caller import Caller
 from app.settings import Settings
 
 SLUG = r"^[a-z0-9][a-z0-9._-]{0,62}$"
@@ -39,18 +39,24 @@ class Problem(BaseModel):
 
 REASONS = {
     400: "The request can't be read.",
+    401: "No key was given, or none that is valid.",
+    403: "The key may not do this, or a page of another origin has asked for it.",
     404: "No such thing under that name.",
     406: "None of the accepted media types can be produced.",
     409: "It contradicts what is already there.",
     413: "The body exceeds the limit.",
     415: "Unsupported content type or encoding.",
+    421: "The request names a host that is not this service's.",
     422: "Invalid input; `errors` names each field.",
+    429: "Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds.",
     503: "Away for the moment; nothing was written. Try again after `Retry-After` seconds.",
 }
+EVERYWHERE = (401, 403, 421, 422, 429, 503)
+"""What the gateway may answer on every route."""
 
 
 def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI ``responses`` of the errors that an endpoint can answer; every endpoint can answer 422 and 503.
+    """OpenAPI ``responses`` of the errors that an endpoint can answer; every endpoint can answer ``EVERYWHERE``'s.
 
     One that takes a body, which 415 tells, can also answer 400.
 
@@ -61,7 +67,7 @@ def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
             "description": reasons.get(f"_{status}", REASONS[status]),
             "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
-        for status in sorted({*statuses, *({400} if 415 in statuses else ()), 422, 503})
+        for status in sorted({*statuses, *({400} if 415 in statuses else ()), *EVERYWHERE})
     }
 
 
@@ -77,9 +83,15 @@ def get_settings(request: Request) -> Settings:
     return settings
 
 
-def get_tenant() -> str:
-    """The caller's tenant: the default one until keys name others."""
-    return DEFAULT_TENANT
+async def get_caller(request: Request) -> Caller:
+    """Who calls, as the gateway has found out. Async, though it never waits: so it takes no thread."""
+    caller: Caller = request.scope["caller"]
+    return caller
+
+
+async def get_tenant(request: Request) -> str:
+    """The caller's tenant."""
+    return (await get_caller(request)).tenant
 
 
 def union_schema(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
@@ -125,3 +137,4 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version, counting
 FromDatabase = Annotated[Database, Depends(get_database)]
 FromSettings = Annotated[Settings, Depends(get_settings)]
 Tenant = Annotated[str, Depends(get_tenant)]
+FromCaller = Annotated[Caller, Depends(get_caller)]

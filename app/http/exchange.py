@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import StewardError, Timeout
+from app.http.caller import Caller
 from app.http.characters import check_json
 from app.http.limits import JSON, Limits, too_large
 from app.http.problems import MEDIA_TYPE, respond
@@ -56,6 +57,7 @@ class Exchange:
         app: the application, with its ``state``.
         local: what lives on the event loop that serves it.
         scope: the request's ASGI scope.
+        caller: who calls, once it is known.
         started: when it came, in monotonic seconds.
         path: its path parameters, on a hot route.
         route: the template of its path, once it is known.
@@ -63,6 +65,7 @@ class Exchange:
         reply: what tells that its time is over, while it does.
     """
 
+    caller: Caller
     path: Mapping[str, str] = MappingProxyType({})
     route = UNKNOWN
     status = 0

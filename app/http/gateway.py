@@ -1,4 +1,4 @@
-"""What every request passes, once, whether its route is hot or ordinary: limits, time, errors, metering."""
+"""What every request passes, once, whether its route is hot or ordinary: who asks, limits, time, errors, metering."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.database.engine import commit_deadline
 from app.http import limits
+from app.http.caller import Guard, current_caller
 from app.http.characters import check_address
 from app.http.exchange import UNKNOWN, Exchange, LoopLocal
 from app.http.fast_path import HotRoute
@@ -27,14 +28,21 @@ class Gateway:
         app: the application that the routes belong to.
         inner: the framework.
         routes: the hot ones.
+        guard: says who asks, and whether they may.
         meter: counts each request.
         settings: the limits.
     """
 
     def __init__(
-        self, app: FastAPI, inner: ASGIApp, routes: Sequence[HotRoute], meter: RequestMeter, settings: Settings
+        self,
+        app: FastAPI,
+        inner: ASGIApp,
+        routes: Sequence[HotRoute],
+        guard: Guard,
+        meter: RequestMeter,
+        settings: Settings,
     ) -> None:
-        self.app, self.inner, self.meter = app, inner, meter
+        self.app, self.inner, self.guard, self.meter = app, inner, guard, meter
         self.local = LoopLocal()
         self.hot = [(route.method, route.path_regex.match, route) for route in routes]
         self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
@@ -42,7 +50,7 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # its beginning and end: no socket is served
             await self.inner(scope, receive, send)
             return
         limit = self.upload if limits.is_upload(scope) else self.json
@@ -50,7 +58,7 @@ class Gateway:
         deadlines = self.local.get(Deadlines, self.shortest)
         deadlines.watch(exchange)
         try:
-            route = self._route(exchange)
+            route = await self._admitted(exchange)
             await (self._hand_on(exchange) if route is None else exchange.answer(*await route.endpoint(exchange)))
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
             await exchange.fail(failure)
@@ -60,18 +68,22 @@ class Gateway:
             deadlines.forget(exchange)
             self._count(exchange)
 
-    def _route(self, exchange: Exchange) -> HotRoute | None:
-        """The hot route that serves it, if one does; what is refused here is refused on every route."""
-        scope = exchange.scope
+    async def _admitted(self, exchange: Exchange) -> HotRoute | None:
+        """The hot route that serves it, if one does; what is refused here is refused on every route, unread."""
+        scope, route = exchange.scope, self._route(exchange)
+        exchange.caller = scope["caller"] = await self.guard.admit(scope, None if route is None else route.path)
         limits.check_headers(scope, exchange.limits)
-        # Here is the place of authentication and of rate limits: all requests pass, and none of their bodies is read.
-        method = scope["method"]
+        if route is not None:
+            check_address(exchange.path, scope["query_string"])
+        return route
+
+    def _route(self, exchange: Exchange) -> HotRoute | None:
+        method, path = exchange.scope["method"], exchange.scope["path"]
         for served, match, route in self.hot:
             if served == method or (method == "HEAD" and served == "GET"):
-                found = match(scope["path"])
+                found = match(path)
                 if found is not None:
                     exchange.route, exchange.path = route.path, found.groupdict()
-                    check_address(exchange.path, scope["query_string"])
                     return route
         return None
 
@@ -79,9 +91,11 @@ class Gateway:
         """To the framework, for which HEAD is GET: the exchange sends no body."""
         scope = {**exchange.scope, "method": "GET"} if exchange.scope["method"] == "HEAD" else exchange.scope
         token = commit_deadline.set(exchange.started + exchange.limits.seconds)
+        named = current_caller.set(exchange.caller)
         try:
             await self.inner(scope, exchange.receive, exchange.send)
         finally:
+            current_caller.reset(named)
             commit_deadline.reset(token)
             exchange.route = getattr(scope.get("route"), "path", UNKNOWN)
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import queue
 from app.database import seen
 from app.database.engine import Database
-from app.http.dependencies import FromDatabase, FromSettings
+from app.http.dependencies import FromDatabase, FromSettings, Tenant
 from app.jobs import listing as jobs
 from app.settings import Settings
 
@@ -87,7 +87,8 @@ def _worker(database: Database, settings: Settings) -> str:
 
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
-def metrics(request: Request) -> PlainTextResponse:
-    """Metrics in Prometheus' text format."""
-    registry: CollectorRegistry = request.app.state.registry
-    return PlainTextResponse(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
+    """Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the tenant's own."""
+    registries: list[CollectorRegistry] = [request.app.state.registry, request.app.state.drift_meter.of(tenant)]
+    text = b"".join(generate_latest(registry) for registry in registries)
+    return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)

@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 BY_STATUS: dict[int, type[StewardError]] = {
     400: errors.BadRequest,
     401: errors.Unauthorised,
+    403: errors.Forbidden,
     404: errors.NotFound,
     406: errors.NotAcceptable,
     409: errors.Conflict,
@@ -81,7 +82,7 @@ def document(error: StewardError, instance: str | None) -> bytes:
 
 def headers_of(error: StewardError) -> dict[str, str]:
     """Headers that go with an error."""
-    return {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    return error.headers if error.retry_after is None else {**error.headers, "Retry-After": str(error.retry_after)}
 
 
 def answer(error: StewardError, instance: str | None) -> Response:

@@ -15,7 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from app.database.engine import Database
 from app.database.tables import JobEvent
 from app.errors import FieldError, Invalid
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, problems
+from app.http.caller import Caller
+from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, problems
 from app.http.pagination import Page, Paging, page
 from app.jobs import service
 from app.jobs.schemas import JobRead, JobState
@@ -81,13 +82,13 @@ async def follow_job(
     job: JobId,
     database: FromDatabase,
     settings: FromSettings,
-    tenant: Tenant,
+    caller: FromCaller,
     last_event_id: Annotated[str | None, Header(description="Id of the last event received.")] = None,
 ) -> StreamingResponse:
     """A job's progress as server-sent events, from its beginning or after `Last-Event-ID`."""
     after = _position(last_event_id)
-    await run_in_threadpool(service.events, database, tenant, job, after)
-    stream = _stream(request, database, settings, tenant, job, after)
+    await run_in_threadpool(service.events, database, caller.tenant, job, after)
+    stream = _stream(request, database, settings, caller, job, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
@@ -101,12 +102,13 @@ def _position(last_event_id: str | None) -> int:
 
 
 async def _stream(
-    request: Request, database: Database, settings: Settings, tenant: str, job: str, after: int
+    request: Request, database: Database, settings: Settings, caller: Caller, job: str, after: int
 ) -> AsyncIterator[str]:
     ends = time.monotonic() + settings.stream_seconds
     spoken = time.monotonic()
-    while time.monotonic() < ends and not await request.is_disconnected():
-        found, complete = await run_in_threadpool(service.events, database, tenant, job, after)
+    keys = request.app.state.keys
+    while time.monotonic() < ends and keys.holds(caller.key) and not await request.is_disconnected():
+        found, complete = await run_in_threadpool(service.events, database, caller.tenant, job, after)
         for event in found:
             after = event.sequence
             yield _frame(event)

@@ -20,7 +20,7 @@ from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job
 from app.http.idempotency import repository as idempotency
-from app.jobs import family, repository
+from app.jobs import fair, family, repository
 from app.jobs.states import TASKS, cancelled, ended, requeued, resting
 from app.settings import Settings
 
@@ -53,11 +53,16 @@ def claim(
 ) -> Lease | None:
     """Take a job that is queued or whose lease has expired; None when there is nothing to take.
 
+    Where other tenants wait, and it is the turn of one of them, that one's job is taken in its place.
+
     One whose worker was lost `settings.max_attempts` times is not taken any more, whoever announces it: it fails.
     """
     with database.session() as session:
         now = clock(session)
-        if not _taken(session, job_id, owner, settings, now):
+        turn = fair.instead(session, job_id)
+        if turn is not None and _taken(session, turn, owner, settings, now):
+            job_id = turn
+        elif not _taken(session, job_id, owner, settings, now):
             return None
         job = session.get_one(Job, job_id)
         job.started_at = job.started_at or now

@@ -63,6 +63,15 @@ def resting_until(now: datetime) -> list[ColumnElement[bool]]:
     return [Job.state == WAITING, Job.not_before <= now]
 
 
+def open_jobs(session: Session, tenant: str) -> int:
+    """How many jobs of a tenant wait or run, trials aside; nobody makes one more until the transaction ends."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
+        session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"jobs of {tenant}"))))
+    states = ("queued", "running", WAITING)
+    query = select(func.count(Job.id)).where(Job.tenant == tenant, Job.type != "trial", Job.state.in_(states))
+    return session.scalar(query) or 0
+
+
 def checkpoint(session: Session, job_id: str) -> bytes | None:
     """The last checkpoint of a job."""
     return session.scalar(select(Job.checkpoint).where(Job.id == job_id))

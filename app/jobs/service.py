@@ -8,10 +8,12 @@ from typing import Any, cast
 from sqlalchemy.orm import Session
 
 from app import queue
+from app.audit import service as audit
 from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, JobEvent
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, NotFound, TooManyRequests
+from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice
 from app.jobs import family, listing, repository
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
@@ -21,6 +23,8 @@ from app.retention import held
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200
+QUOTA_SECONDS = 30
+"""After which it is worth asking again."""
 
 
 def create(
@@ -35,7 +39,11 @@ def create(
     """Write a job in the caller's transaction; workers are woken up once it is committed.
 
     It is created by the clock that its workload's samples are, and announced by the sweepers'.
+
+    Raises:
+        TooManyRequests: the tenant has as many as it may.
     """
+    _check_quota(session, tenant)
     now = clock(session)
     job = Job(tenant=tenant, type=job_type, workload_id=workload_id, request=request, enqueued_at=now)
     session.add(job)
@@ -44,6 +52,15 @@ def create(
     job_id = job.id
     after_commit(session, lambda: queue.enqueue(TASKS[job_type], job_id))
     return job
+
+
+def _check_quota(session: Session, tenant: str) -> None:
+    most = current_quotas().jobs
+    if most and repository.open_jobs(session, tenant) >= most:
+        raise TooManyRequests(
+            f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
+            retry_after=QUOTA_SECONDS,
+        )
 
 
 def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
@@ -129,6 +146,8 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
             family.settle(session, job_id, now)
         elif job.state != "cancelled":
             repository.change(session, job_id, [Job.state == "running"], cancel_requested=True)
+        if job.state != "cancelled":
+            audit.add(session, tenant, "job.cancel", f"job {job_id}")
         session.expire_all()
         return _read(session, require(session, tenant, job_id))
 
@@ -145,6 +164,7 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
         session.refresh(found, with_for_update=True)
         held.refuse(f"job {job_id}", held.job(session, found))
         family.remove(session, [job_id])
+        audit.add(session, tenant, "job.delete", f"job {job_id}")
 
 
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:

@@ -124,11 +124,12 @@ def _cut(reading: Reading, workload: Workload, pieces: Iterable[Piece]) -> Itera
 
 
 def _of_pieces(reading: Reading, workload: Workload, pieces: Sequence[Piece]) -> Batch:
-    rows: list[Mapping[str, Any]] = []
+    rows, kinds = list[Mapping[str, Any]](), _kinds(Iteration)
     with reading() as session:
         for piece in pieces:
-            rows += _plain(session.scalars(select(Iteration).where(*_within(piece)).order_by(Iteration.iteration)))
-    return Batch("iterations", rows, _kinds(Iteration), partial(_delete_pieces, workload, pieces))
+            found = session.scalars(select(Iteration).where(*_within(piece)).order_by(Iteration.iteration))
+            rows += [{name: getattr(one, name) for name in kinds} for one in found]
+    return Batch("iterations", rows, kinds, partial(_delete_pieces, workload, pieces))
 
 
 def _within(piece: Piece) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.kinds.contract.stored import stored
@@ -51,4 +52,5 @@ def put(database: Database, settings: Settings, tenant: str, name: str, given: R
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         workload.retention = given.model_dump(exclude_unset=True) or None
+        audit.add(session, tenant, "retention.put", f"workload {workload.name}", workload.retention)
     return read(database, settings, tenant, name)

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response, status
+from fastapi import APIRouter, Path, Query, Request, Response, status
 
-from app.database.base import DEFAULT_TENANT
-from app.http.dependencies import FromDatabase, JsonObject, Tenant, any_of, components, one_of, problems, union_schema
+from app.database.base import utc_now
+from app.http.dependencies import (
+    SLUG,
+    FromCaller,
+    FromDatabase,
+    JsonObject,
+    Tenant,
+    any_of,
+    components,
+    one_of,
+    problems,
+    union_schema,
+)
 from app.http.exchange import Exchange
 from app.http.fast_path import Answer, HotRoute
 from app.http.idempotency.once import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.http.query import check_query, query_values
+from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
-from app.runs.schemas import IterationRead, RunPatch, RunRead, RunStarted, WorkloadOnly
+from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
 
 STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
@@ -35,11 +47,33 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     openapi_extra=any_of(STARTS),
     responses=problems(404, 413, 415),
 )
-def start(request: Request, body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+def start(
+    request: Request, body: JsonObject, database: FromDatabase, caller: FromCaller, once: IdempotentPost
+) -> Response:
     """Start a live run of a workload; the first decision is the initial allocation."""
     named = WorkloadOnly.model_validate(body)
-    compiled = request.app.state.compiled_workloads.fetch(named.workload, tenant)
-    return once.run(lambda record: service.start(database, tenant, compiled, body, record))
+    compiled = request.app.state.compiled_workloads.fetch(named.workload, caller.tenant)
+
+    def token(answer: dict[str, Any]) -> dict[str, Any]:
+        return {**answer, "token": keys.issue_run_token(database, caller, answer["id"])}
+
+    return once.run(
+        lambda record: service.start(database, caller.tenant, compiled, body, record),
+        finish=token if body.get("token") is True else None,
+    )
+
+
+@router.get("", operation_id="list_runs", summary="List runs", responses=problems(404))
+def listed(
+    request: Request,
+    database: FromDatabase,
+    tenant: Tenant,
+    paging: Paging,
+    workload: Annotated[str | None, Query(pattern=SLUG, description="Only those of this workload.")] = None,
+    state: Annotated[RunState | None, Query(description="Only those in this state.")] = None,
+) -> Page[RunListed]:
+    """Runs with their last decisions, newest first."""
+    return page(request, service.listed(database, tenant, paging, workload, state), service.read_listed)
 
 
 @router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
@@ -82,8 +116,10 @@ async def put_iteration(request: Exchange) -> Answer:
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     state = request.app.state
-    reporter = request.local.get(Reporter, state.database, state.compiled_workloads, state.drift_meter)
-    code, decision = await reporter.report(DEFAULT_TENANT, request.path["run"], iteration, body)
+    reporter = request.local.get(
+        Reporter, state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports
+    )
+    code, decision = await reporter.report(request.caller.tenant, request.path["run"], iteration, body)
     return Answer(code, decision)
 
 

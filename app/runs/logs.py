@@ -31,8 +31,8 @@ def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Log
     )
     found = []
     for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id).limit(limit)).all():
-        reports = select(Iteration.report).where(Iteration.run_id == run).order_by(Iteration.iteration)
-        found.append(Logged(list(session.scalars(reports)), start))
+        rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
+        found.append(Logged([row.report for row in session.scalars(rows)], start))
     return found
 
 
@@ -53,8 +53,8 @@ def reported(
 
 def _of_window(session: Session, run: str, since: datetime, until: datetime) -> list[dict[str, Any]]:
     """Reports of a run are read from its last one back: whatever it reported before is not looked at."""
-    rows = select(Iteration.report, Iteration.reported_at).where(Iteration.run_id == run)
+    rows = select(Iteration).where(Iteration.run_id == run)
     rows = rows.order_by(Iteration.iteration.desc()).execution_options(yield_per=AT_ONCE)
-    with session.execute(rows) as newest:
+    with session.scalars(rows) as newest:
         late = takewhile(lambda row: row.reported_at > since, newest)
         return [row.report for row in late if row.reported_at <= until][::-1]

@@ -27,6 +27,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.database.packing import packed
 from app.database.writer import Writer
 from app.decisions import service as decisions
 from app.decisions.compiled import CompiledWorkloads
@@ -52,6 +53,7 @@ CREATED, REPEATED = 201, 200
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
 
 
+NOTHING_PLAIN = msgspec.Raw(b"{}")
 UNDECIDED = Answered(b"", None)
 
 
@@ -75,14 +77,19 @@ class Item:
     answered: Answered = UNDECIDED
     drift: Drift = NOTHING
 
-    def entry(self) -> Entry:
+    def entry(self, *, pack: bool) -> Entry:
         """What is written of it."""
         live, raw = self.live, msgspec.Raw
         decision, state, _ = self.answered
         stored = KINDS[live.kind].engine.serialise(state)
         run, iteration = self.pending.run, self.pending.iteration
         drift = None if self.drift is live.drift else (raw(encoded(self.drift)), len(self.drift.notices))
-        return Entry(run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored, drift)
+        if not pack:
+            return Entry(
+                run, iteration, live.tenant, self.digest, raw(self.encoded), raw(decision), stored, None, drift
+            )
+        both = packed(run, self.encoded, decision)
+        return Entry(run, iteration, live.tenant, self.digest, NOTHING_PLAIN, NOTHING_PLAIN, stored, both, drift)
 
 
 class Reporter:
@@ -93,6 +100,7 @@ class Reporter:
         compiled_workloads: what each workload is decided with.
         meter: counts what has drifted.
         clock: the time of decisions.
+        pack: whether reports are stored packed, which the release before can't read.
     """
 
     def __init__(
@@ -101,7 +109,9 @@ class Reporter:
         compiled_workloads: CompiledWorkloads,
         meter: DriftMeter | None = None,
         clock: Callable[[], datetime] = utc_now,
+        pack: bool = True,
     ) -> None:
+        self._pack = pack
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
         self._meter = meter or DriftMeter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
@@ -251,7 +261,8 @@ class Reporter:
     def _write(self, writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
         """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
         try:
-            return _outcome(writer, ready, now)
+            entries = [item.entry(pack=self._pack) for item in ready]
+            return _outcome(writer, entries, now)
         finally:
             if len(ready) == 1 and not self._pending:  # where several came at once, more will come
                 writer.close()
@@ -282,7 +293,7 @@ class Reporter:
             live.following, live.kept = item.pending.iteration + 1, state
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
-                self._meter.count(live.workload, notice)
+                self._meter.count(live.tenant, live.workload, notice)
             live.drift = item.drift
             self._runs.grown(live)
         else:
@@ -295,9 +306,8 @@ class Reporter:
             item.future.set_result(decision if written else Verdict.OUTRUN)
 
 
-def _outcome(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
+def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[str, Exception | None]:
     """All in one transaction, or else, where one may be at fault, each by itself."""
-    entries = [item.entry() for item in ready]
     try:
         return dict.fromkeys(_commit(writer, entries, now))
     except DBAPIError as error:

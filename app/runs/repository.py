@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, delete, select, update
+from sqlalchemy import Connection, CursorResult, delete, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from app.database.tables.iteration import Iteration
@@ -24,6 +24,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     """One report with its decision, as it is written; JSON parts are already encoded.
 
     Attributes:
+        report, decision: empty objects where they are packed.
+        packed: both; None where they are not.
         drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
     """
 
@@ -34,6 +36,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     report: msgspec.Raw
     decision: msgspec.Raw
     state: msgspec.Raw
+    packed: bytes | None
     drift: tuple[msgspec.Raw, int] | None = None
 
 
@@ -42,15 +45,16 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 _APPEND_ALL = """
 WITH input AS MATERIALIZED (
   SELECT value ->> 0 AS run, CAST(value ->> 1 AS integer) AS iteration, value ->> 2 AS tenant, value ->> 3 AS digest,
-    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state, value -> 7 AS drift
+    value -> 4 AS report, value -> 5 AS decision, value -> 6 AS state,
+    decode(value ->> 7, 'base64') AS packed, value -> 8 AS drift
   FROM jsonb_array_elements(CAST(%(batch)s AS jsonb)) AS entry(value)
 ), moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state{drift} FROM input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
   RETURNING runs.id
 )
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at)
-SELECT run, iteration, tenant, digest, report, decision, %(now)s FROM input JOIN moved ON moved.id = input.run
+INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
+SELECT run, iteration, tenant, digest, report, decision, packed, %(now)s FROM input JOIN moved ON moved.id = input.run
 RETURNING run_id
 """
 _APPEND_CALM = _APPEND_ALL.format(drift="")
@@ -65,7 +69,8 @@ WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
 _ADVANCE_CALM, _ADVANCE_DRIFTING = (_ADVANCE_EACH.format(drift=part) for part in ("", ", drift = ?, drifts = ?"))
 _INSERT_EACH = """
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, reported_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -102,7 +107,7 @@ def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime
             raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     rows = [
-        (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), moment)
+        (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), e.packed, moment)
         for e in entries
     ]
     connection.exec_driver_sql(_INSERT_EACH, rows)
@@ -140,10 +145,30 @@ def load(session: Session, tenant: str, run: str) -> Loaded | None:
     return Loaded(*found) if found is not None else None
 
 
-def latest(session: Session, tenant: str, number: int) -> Sequence[str]:
-    """Ids of the runs that were started last, newest first."""
-    query = select(Run.id).where(Run.tenant == tenant).order_by(Run.created_at.desc(), Run.id).limit(number)
-    return session.scalars(query).all()
+def listed(
+    session: Session, tenant: str, request: PageRequest, workload_id: str | None = None, state: str | None = None
+) -> Slice[Loaded]:
+    """A tenant's runs, newest first, each with its last iteration."""
+    query = select(Run).where(Run.tenant == tenant)
+    if workload_id is not None:
+        query = query.where(Run.workload_id == workload_id)
+    if state is not None:
+        query = query.where(Run.state == state)
+    found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
+    return Slice(_with_last(session, found.rows), found.cursor)
+
+
+def _with_last(session: Session, runs: Sequence[Run]) -> list[Loaded]:
+    owners = select(Workload.id, Workload.name, Workload.kind)
+    known = {row.id: row for row in session.execute(owners.where(Workload.id.in_({run.workload_id for run in runs})))}
+    ends = [(run.id, run.next_iteration - 1) for run in runs]
+    rows = session.scalars(select(Iteration).where(tuple_(Iteration.run_id, Iteration.iteration).in_(ends)))
+    last = {row.run_id: row for row in rows}
+    return [
+        Loaded(run, known[run.workload_id].name, known[run.workload_id].kind, last.get(run.id))
+        for run in runs
+        if run.workload_id in known  # it was not deleted a moment ago
+    ]
 
 
 def iteration(session: Session, run: str, number: int) -> Iteration | None:

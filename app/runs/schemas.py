@@ -24,6 +24,10 @@ class RunStarted(BaseModel):
     workload: str
     agent: int | None = Field(description="Version of the agent that answers; null for a heuristic.")
     decision: AnyDecision
+    token: str | None = Field(
+        default=None,
+        description="The run's own token, to be sent as `Authorization: Bearer …`, where one was asked for.",
+    )
 
 
 class RunRead(BaseModel):

@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -59,7 +60,7 @@ def start(
         agent_version=snapshot.agent_version,
         shadow_version=given.shadow,
         state=repository.RUNNING,
-        start=given.model_dump(mode="json", exclude={"workload", "shadow"}, exclude_defaults=True),
+        start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(state)),
         next_iteration=0,
         decision=msgspec.json.decode(decision),
@@ -104,11 +105,19 @@ def get(database: Database, tenant: str, run: str) -> RunRead:
         return _read(session, tenant, run)
 
 
-def latest(database: Database, tenant: str, number: int) -> list[RunListed]:
-    """The runs that were started last, newest first, each with its last decision, be it readable here or not."""
+def listed(
+    database: Database, tenant: str, request: PageRequest, workload: str | None = None, state: str | None = None
+) -> Slice[Loaded]:
+    """A page of runs, newest first.
+
+    Raises:
+        NotFound: `workload` names none.
+    """
     with database.reading() as session:
-        found = [_load(session, tenant, run) for run in repository.latest(session, tenant, number)]
-    return [_read_listed(loaded) for loaded in found]
+        found = None if workload is None else workloads.find(session, tenant, workload)
+        if workload is not None and found is None:
+            raise NotFound(f"no workload {workload!r}")
+        return repository.listed(session, tenant, request, None if found is None else found.id, state)
 
 
 def _read(session: Session, tenant: str, identifier: str) -> RunRead:
@@ -117,7 +126,8 @@ def _read(session: Session, tenant: str, identifier: str) -> RunRead:
         return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
 
 
-def _read_listed(loaded: Loaded) -> RunListed:
+def read_listed(loaded: Loaded) -> RunListed:
+    """A run in a list with its last decision, be it readable here or not."""
     decision, problem = read_or_raw(read_decision, _last(loaded))
     return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
 
@@ -201,3 +211,4 @@ def delete(database: Database, tenant: str, run: str) -> None:
         found = _load(session, tenant, run).run
         held.refuse(f"run {run}", held.run(session, found))
         repository.remove(session, run)
+        audit.add(session, tenant, "run.delete", f"run {run}")

@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.errors import FieldError, Invalid
+from app.errors import FieldError, Invalid, TooManyRequests
+from app.http.caller import current_quotas
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.text import MAXIMUM_NAME, plain, printable
@@ -22,6 +23,8 @@ from app.workloads import service as workloads
 
 BATCH_EXECUTIONS = 500
 BATCH_BYTES = 4 << 20
+QUOTA_SECONDS = 3600
+"""After which it is worth asking again: somebody has to delete some first."""
 LISTED_REJECTIONS = 1_000
 MAXIMUM_REJECTIONS = 100_000
 
@@ -90,6 +93,7 @@ class Intake:
         Raises:
             NotFound: the workload was deleted meanwhile.
             Invalid: far too many executions were refused to go on.
+            TooManyRequests: the tenant would have more executions than it may; the batch is not stored.
         """
         batch, self._batch, self._bytes = self._batch, [], 0
         if not batch:
@@ -98,10 +102,17 @@ class Intake:
             outcome = self._settle(session, batch)
             repository.remove(session, [known.id for known in outcome.taken_back])
             repository.add(session, list(outcome.rows.values()))
+            self._check_quota(session)
         self._count(outcome)
         if self.counts.rejected > MAXIMUM_REJECTIONS:
             message = f"stopped after {self.counts.rejected:,} refused executions"
             raise Invalid(message, errors=rejection_errors(self.counts.rejections[:20]))
+
+    def _check_quota(self, session: Session) -> None:
+        most = current_quotas().executions
+        if most and repository.count_of_tenant(session, self._target.tenant) > most:
+            message = f"tenant {self._target.tenant} may have {most:,} executions stored, and would have more"
+            raise TooManyRequests(f"{message}; delete some first", retry_after=QUOTA_SECONDS)
 
     def _settle(self, session: Session, batch: list[Sample | Refused]) -> _Outcome:
         workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)

@@ -41,6 +41,11 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
         session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
 
 
+def count_of_tenant(session: Session, tenant: str) -> int:
+    """How many executions of all its workloads are stored."""
+    return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
+
+
 def remove_before(session: Session, workload_id: str, before: datetime) -> None:
     """Delete a workload's executions that were stored before a time."""
     old = (Execution.workload_id == workload_id, Execution.created_at < before)
@@ -83,6 +88,7 @@ def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     return ((row.name, row.data) for row in rows)
 
 
+REPORTS_AT_ONCE = 500
 PART = "@"
 """Between a run's id and the iteration from which a sample of it begins."""
 
@@ -99,5 +105,6 @@ def remove_parts(session: Session, workload_id: str, run_id: str) -> None:
 
 def reports_of_run(session: Session, run_id: str, since: int = 0) -> list[dict[str, Any]]:
     """The reports of a run from an iteration on, in order."""
-    statement = select(Iteration.report).where(Iteration.run_id == run_id, Iteration.iteration >= since)
-    return list(session.scalars(statement.order_by(Iteration.iteration)))
+    statement = select(Iteration).where(Iteration.run_id == run_id, Iteration.iteration >= since)
+    rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=REPORTS_AT_ONCE))
+    return [row.report for row in rows]

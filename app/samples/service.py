@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, check_deadline, is_full, is_lost
 from app.database.tables import Execution, Run, Workload
@@ -288,6 +289,8 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
         repository.remove(session, [one.id for one in found.values()])
         if before is not None:
             repository.remove_before(session, workload.id, before)
+        detail = {"execution": execution, "before": None if before is None else before.isoformat()}
+        audit.add(session, tenant, "sample.delete", f"workload {workload.name}", detail)
 
 
 def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
@@ -46,6 +47,7 @@ def _register(session: Session, tenant: str, spec: Any, record: Record) -> Workl
         workload = Workload(tenant=tenant, name=spec.name, kind=spec.kind, spec=spec.model_dump(mode="json"))
         session.add(workload)
         session.flush()
+        audit.add(session, tenant, "workload.create", f"workload {spec.name}")
         answer, status = read(workload), CREATED
     record(session, answer, status=status, headers={"Location": f"/workloads/{spec.name}"})
     return answer
@@ -136,6 +138,7 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
             workload.spec_version += 1
             changed(session, workload)
             session.flush()
+            audit.add(session, tenant, "workload.change", f"workload {before.name}", {"patch": dict(patch)})
         return read(workload)
 
 
@@ -160,3 +163,4 @@ def delete(database: Database, tenant: str, name: str, *, force: bool = False) -
         if not force:
             held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
         repository.remove(session, workload.id)
+        audit.add(session, tenant, "workload.delete", f"workload {workload.name}", {"force": force})

@@ -35,6 +35,7 @@ def generate(schema: Path, target: Path) -> str:
     environment = {**os.environ, "PATH": _path(), "NO_COLOR": "1"}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     _send_files_as_what_they_are(target)
+    _take_clients_without_a_key(target)
     return done.stdout + done.stderr
 
 
@@ -45,6 +46,13 @@ def _send_files_as_what_they_are(target: Path) -> None:
         path.write_text(
             re.sub(r'(content"] = body\.payload\s+headers\["Content-Type"] = )"', r'\1body.mime_type or "', text)
         )
+
+
+def _take_clients_without_a_key(target: Path) -> None:
+    """Have operations take a client without a key, too: a service without keys asks for none."""
+    for path in (target / "api").rglob("*.py"):
+        text = path.read_text()
+        path.write_text(text.replace("client: AuthenticatedClient,", "client: AuthenticatedClient | Client,"))
 
 
 def _path() -> str:

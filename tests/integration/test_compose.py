@@ -66,11 +66,13 @@ def test_what_must_last_lies_on_named_volumes(compose: dict[str, Any]) -> None:
     assert used == set(compose["volumes"])
 
 
-def test_nothing_is_reachable_from_other_machines(compose: dict[str, Any]) -> None:
-    ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
-    assert len(ports) == 2
-    assert all(port.startswith("127.0.0.1:") for port in ports)
-    assert "--host" not in compose["services"]["api"]["command"]
+def test_only_the_api_is_published_on_loopback_and_it_asks_for_keys(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert {name: service["ports"] for name, service in services.items() if "ports" in service} == {
+        "api": ["127.0.0.1:${STEWARD_PORT:-8080}:8080"]
+    }
+    assert not any("network_mode" in service for service in services.values())
+    assert services["api"]["environment"]["STEWARD_AUTHENTICATION"] == "required"
 
 
 def test_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
@@ -129,7 +131,15 @@ class Stack:
                 )
                 for key, value in found.items()
             }
+        if name == "api":  # a container's own network, with the port that is published of it
+            found |= {"STEWARD_HOST": "127.0.0.1", "STEWARD_PORT": self.variables["STEWARD_PORT"]}
         return clean_environment({**found, "STEWARD_DATA_DIR": str(self.folder / name)})
+
+    def first_key(self) -> dict[str, str]:
+        """What is sent of the key that is made as the file says."""
+        command = program(["steward", "key", "create", "--scopes", "admin"])
+        made = subprocess.run(command, env=self.settings("api"), capture_output=True, text=True, check=True, timeout=60)
+        return {"Authorization": f"Bearer {made.stdout.strip()}"}
 
     def start(self, name: str) -> subprocess.Popen[bytes]:
         log = self.exit.enter_context((self.folder / f"{name}.log").open("wb"))
@@ -184,6 +194,8 @@ def test_the_whole_stack_does_a_job(stack: Stack, variables: dict[str, str]) -> 
     caller = Caller(f"http://127.0.0.1:{variables['STEWARD_PORT']}")
     stack.exit.callback(caller.http.close)
     assert caller.get("/readyz")["ready"] is True
+    assert caller.http.get("/workloads").status_code == 401
+    caller.http.headers.update(stack.first_key())
     assert caller.fitted()["result"] == {"model": 1}
     url = make_url(stack.settings("api")["STEWARD_DATABASE_URL"]).set(drivername="postgresql")
     with psycopg.connect(url.render_as_string(hide_password=False)) as connection:

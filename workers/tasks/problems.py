@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 from app.errors import StewardError, problem
@@ -11,6 +12,7 @@ from workers.learning.backends import BackendError
 from workers.learning.execution import ExecutionError
 from workers.learning.training.request import Untrainable
 
+LONGEST_TRACEBACK = 8_000  # characters; its end says what went wrong
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),
     CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),
@@ -32,7 +34,8 @@ def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
             errors = [{"pointer": pointer, "message": str(error), "value": None}] if pointer else []
             return _document(uri, title, 422, str(error), job_id, errors)
     detail = f"{type(error).__name__}: {error}"
-    return _document("/problems/internal", "Internal error", 500, detail, job_id, [])
+    told = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
+    return {**_document("/problems/internal", "Internal error", 500, detail, job_id, []), "traceback": told}
 
 
 def _document(

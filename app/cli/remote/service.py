@@ -1,6 +1,7 @@
 """Calls of a running service's HTTP API, and a job's events until it ends."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -31,12 +32,21 @@ class UnreachableError(RuntimeError):
     """Nobody answers at the service's address."""
 
 
+def authorised() -> dict[str, str]:
+    """What says who calls: the key in the environment variable `STEWARD_API_KEY`, if there is one.
+
+    It is no option: other users of the machine can read those.
+    """
+    key = os.environ.get("STEWARD_API_KEY", "").strip()
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 class Service:
     """A client of one service; a context manager."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._http = httpx.Client(base_url=url, timeout=READ_SECONDS, trust_env=False)
+        self._http = httpx.Client(base_url=url, timeout=READ_SECONDS, trust_env=False, headers=authorised())
 
     def __enter__(self) -> Self:
         return self

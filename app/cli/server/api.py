@@ -29,7 +29,7 @@ class Server(uvicorn.Server):
             for listener in server.sockets:
                 host, port = listener.getsockname()[:2]
                 shown = f"[{host}]" if ":" in host else host
-                print(f"Steward listens on http://{shown}:{port}", flush=True)
+                print(f"Steward listens on {'https' if self.config.is_ssl else 'http'}://{shown}:{port}", flush=True)
 
 
 def run(settings: Settings, sockets: list[socket.socket]) -> None:
@@ -87,6 +87,9 @@ def configuration(settings: Settings, database: Database) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
-        proxy_headers=False,  # nothing here asks for the client's address or scheme
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
     )

@@ -6,28 +6,54 @@ import errno
 import ipaddress
 import os
 import socket
+from pathlib import Path
 
 from app.settings import Settings
 from app.startup import StartupError
 
 
-def check_address(host: str) -> None:
-    """Without keys the service binds loopback only.
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(settings: Settings) -> Settings:
+    """Without keys the service binds loopback only; anywhere else it asks for keys as long as it lives.
 
     Raises:
         StartupError: any other address.
     """
-    if host == "localhost":
-        return
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    if is_loopback(settings.host):
+        return settings
+    if settings.authentication != "required" and not settings.oidc_issuer and not has_keys(settings):
         raise StartupError(
-            f"STEWARD_HOST={host!r}: refusing to listen there: there are no API keys, so anybody who reaches it could "
-            "do anything; use 127.0.0.1 and put what authenticates in front of it"
+            f"STEWARD_HOST={settings.host!r}: refusing to listen there: there are no API keys, so anybody who reaches "
+            "it could do anything; make one (steward key create --scopes admin), or use 127.0.0.1"
         )
+    return settings.model_copy(update={"authentication": "required"})
+
+
+def has_keys(settings: Settings) -> bool:
+    """Whether a key was ever made; nothing is created to find out."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from app.database.engine import Database, normalised_url
+    from app.keys import repository
+
+    url = normalised_url(settings.database_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        return False
+    database = Database(settings.database_url, settings)
+    try:
+        with database.reading() as session:
+            return repository.fingerprint(session).made > 0
+    except SQLAlchemyError:  # no table yet; whatever else is wrong is told when it is needed
+        return False
+    finally:
+        database.dispose()
 
 
 def bind(settings: Settings) -> list[socket.socket]:

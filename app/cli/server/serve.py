@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from app import startup
 from app.cli.server import lock
-from app.cli.server.listen import bind, check_address
+from app.cli.server.listen import bind, check_address, is_loopback
 from app.settings import Settings
 
 MALLOC_ARENA_MAX = -8  # glibc's M_ARENA_MAX
@@ -31,7 +31,7 @@ def serve(settings: Settings) -> None:
         KeyboardInterrupt: Ctrl-C or SIGTERM before it served.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    check_address(settings.host)
+    settings = check_address(settings)
     if settings.workers:
         startup.check_learning("a worker", ", or leave workers to others: steward serve --workers 0")
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -42,6 +42,8 @@ def serve(settings: Settings) -> None:
         startup.check_folder(settings.data_dir)
         stack.enter_context(_alone(settings))
         say(f"Steward starts: data in {settings.data_dir}; {_workers(settings)}")
+        if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
+            say("steward serve: warning: keys travel unencrypted; set STEWARD_TLS_CERTIFICATE, or name a proxy")
         _prepare(settings)
         from app.cli.server import api
 

@@ -2,6 +2,7 @@
 
 from app.database.tables.adaptation import Adaptation
 from app.database.tables.agent import Agent
+from app.database.tables.audit import AuditEntry
 from app.database.tables.champion import Champion
 from app.database.tables.evaluation import Evaluation
 from app.database.tables.execution import Execution
@@ -10,6 +11,7 @@ from app.database.tables.idempotency import IdempotencyKey
 from app.database.tables.iteration import Iteration
 from app.database.tables.job import Job
 from app.database.tables.job_event import JobEvent
+from app.database.tables.key import Key, RunToken
 from app.database.tables.lease import Lease
 from app.database.tables.model import DomainModel
 from app.database.tables.promotion import Promotion
@@ -21,6 +23,7 @@ from app.database.tables.workload import Workload
 __all__ = [
     "Adaptation",
     "Agent",
+    "AuditEntry",
     "Champion",
     "DomainModel",
     "Evaluation",
@@ -30,9 +33,11 @@ __all__ = [
     "Iteration",
     "Job",
     "JobEvent",
+    "Key",
     "Lease",
     "Promotion",
     "Run",
+    "RunToken",
     "Trial",
     "Worker",
     "Workload",

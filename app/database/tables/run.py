@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
+
+DRIFTED = text("drifts > 0")
 
 
 class Run(IdMixin, TenantMixin, CreatedMixin, Base):
@@ -18,6 +20,8 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     __table_args__ = (
         Index("ix_runs_workload_id_created_at_id", "workload_id", "created_at", "id"),
         Index("ix_runs_tenant_created_at_id", "tenant", "created_at", "id"),
+        Index("ix_runs_tenant_state_created_at_id", "tenant", "state", "created_at", "id"),
+        Index("ix_runs_drifted", "workload_id", "created_at", "id", sqlite_where=DRIFTED, postgresql_where=DRIFTED),
         Index("ix_runs_workload_id_shadow_version", "workload_id", "shadow_version"),
     )
 

@@ -38,7 +38,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from app.database.base import DEFAULT_TENANT
 from app.database.clock import database_time
 from app.database.engine import Database
 from app.database.tables import IdempotencyKey
@@ -71,16 +70,17 @@ def no_record(
 class Once:
     """One request under its key, or under none."""
 
-    def __init__(self, database: Database, settings: Settings, key: str | None, digest: str) -> None:
+    def __init__(self, database: Database, settings: Settings, tenant: str, key: str | None, digest: str) -> None:
         self.database = database
         self.settings = settings
         self.key = key
-        self.tenant = DEFAULT_TENANT
+        self.tenant = tenant
         self.digest = digest
         self.token = uuid4().hex
         self.status = 200
         self.headers: dict[str, str] = {}
         self.kept = False
+        self.finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     def run(
         self,
@@ -89,8 +89,13 @@ class Once:
         status: int = 201,
         headers: Mapping[str, str] | None = None,
         content: str = "",
+        finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> Response:
-        """Do the work once and answer with what it returns (a Pydantic model or JSON)."""
+        """Do the work once and answer with what it returns (a Pydantic model or JSON).
+
+        ``finish`` adds what must not be kept, a secret, to every answer, be it the first or a repeated one.
+        """
+        self.finish = finish
         self.status, self.headers = status, dict(headers or {})
         if self.key is None:
             return self._respond(work(self._record))
@@ -98,7 +103,7 @@ class Once:
         stored = self._claim()
         if stored is not None:
             replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
-            return JSONResponse((stored.body or {}).get("answer"), stored.status or 200, replayed)
+            return self._json((stored.body or {}).get("answer"), stored.status or 200, replayed)
         try:
             body = work(self._record)
             if not self.kept:  # the work kept nothing itself; its own transactions are repeatable
@@ -121,7 +126,12 @@ class Once:
         return self.key or ""
 
     def _respond(self, body: Any) -> Response:
-        return JSONResponse(jsonable_encoder(body), self.status, self.headers)
+        return self._json(jsonable_encoder(body), self.status, self.headers)
+
+    def _json(self, body: Any, status: int, headers: Mapping[str, str]) -> Response:
+        if self.finish is None:
+            return JSONResponse(body, status, headers)
+        return JSONResponse(self.finish(body), status, {**headers, "Cache-Control": "no-store"})
 
     def _record(
         self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
@@ -183,7 +193,8 @@ Key = Annotated[
 def _once(request: Request, key: str | None, body: bytes) -> Once:
     about = f"{request.method} {request.url.path}?{request.url.query} ".encode()
     digest = hashlib.sha256(about + body).hexdigest() if key is not None else ""
-    return Once(request.app.state.database, request.app.state.settings, key, digest)
+    tenant = request.scope["caller"].tenant
+    return Once(request.app.state.database, request.app.state.settings, tenant, key, digest)
 
 
 async def _post(request: Request, key: Key = None) -> Once:

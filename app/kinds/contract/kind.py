@@ -32,6 +32,11 @@ class RunStart(BaseModel):
         description="Version of an agent that is consulted too: its steps are written down with each decision, and "
         "change nothing.",
     )
+    token: bool = Field(
+        default=False,
+        description="Whether to make a token for the run, which can report to it, end it and read it, and do nothing "
+        "else; for a job that is not to hold a key.",
+    )
 
 
 class Parameter(NamedTuple):

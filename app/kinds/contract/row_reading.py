@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.json_samples import MALFORMED, malformed
+from app.kinds.contract.json_samples import MALFORMED, JsonReader, malformed
 from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.rows import Rows, refused
+from app.kinds.contract.samples import Format
 from app.kinds.contract.text import name_issue, printable
 
 
@@ -196,3 +197,36 @@ class BodyReader:
             return collector.sample(body.execution)._replace(line=number)
         except InvalidInput as error:
             return Refused(body.execution, number, error.errors[0])
+
+
+class RowBodies(NamedTuple):
+    """Bodies of one execution, or some, whose parts are lists of rows.
+
+    Attributes:
+        forms: what rows may say.
+        body: decodes an execution in JSON.
+        parts: names of the lists in it, and of what their rows may say.
+        collector: a new one for each execution, made of a layout.
+    """
+
+    forms: RowForms
+    body: msgspec.json.Decoder[Any]
+    parts: Mapping[str, Sequence[str]]
+    collector: Callable[[Any], Collector]
+
+    def formats(self, json: Mapping[str, Any], ndjson: Mapping[str, Any], csv: Any) -> dict[str, Format]:
+        """By media type, documented by two schemas and an example."""
+        return {
+            "application/json": Format(self._json, "json", "json", schema=json),
+            "application/x-ndjson": Format(self._ndjson, "upload", "json", named=True, schema=ndjson),
+            "text/csv": Format(self._csv, "upload", "short", named=True, example=csv),
+        }
+
+    def _json(self, codec: Any, _: str | None) -> JsonReader:
+        return JsonReader(BodyReader(self.body, self.parts, lambda: self.collector(codec.layout)).sample)
+
+    def _ndjson(self, codec: Any, name: str | None) -> NdjsonReader:
+        return NdjsonReader(self.forms, self.collector(codec.layout), name)
+
+    def _csv(self, codec: Any, name: str | None) -> CsvReader:
+        return CsvReader(self.forms, self.collector(codec.layout), name)

@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kinds.contract.inputs import IncompatibleModel
-from app.kinds.forecasting.arima import Arima
-from app.kinds.forecasting.boosting import Boosting
-from app.kinds.forecasting.gru import Gru
-from app.kinds.forecasting.naive import Last, Seasonal
 from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
+from app.kinds.forecasting.stacked import Family, Stacked
 
 LEVEL = 0.9
-Forward = Last | Seasonal | Arima | Gru | Boosting
+Forward = Family | Stacked
 """What a family gives: ``medians(series, origins)`` tells, in scaled terms, what comes each of its ``horizons`` after
 each origin, [m, H]; an origin [m] is the position of the last interval that is known."""
 

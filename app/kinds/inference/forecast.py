@@ -16,8 +16,8 @@ WEIGHT, WINDOW, VARIATION, LOW, HIGH, TYPICAL, LAG, TREND, SLOW = range(9)
 """Columns of ``ServiceModel.forecast``: what of a recent difference stays; the seconds over which recent rates are
 smoothed; squared coefficient of variation about the forecast; quantiles of the error over its standard deviation; the
 median rate over the mean, which bursts lift; what of the usual change goes on, and of that of late; the longer seconds
-over which rates are smoothed that tell of the change of late. After them, over the forecast, means of eighths of what
-came, ascending: ``CAME``."""
+over which rates are smoothed that tell of the change of late. After them, over the forecast, at least one request an
+interval, means of eighths of what came, ascending: ``CAME``."""
 CAME = slice(9, 17)
 EIGHTHS = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
 """A standard normal variable at their middles."""

@@ -212,3 +212,12 @@ BASELINES = (
     Composed(ShortestDelay(), AllOn()),
     WITHOUT_MODEL,
 )
+
+
+def baselines(layout: Layout) -> Mapping[str, Composed]:
+    """``BASELINES`` by name; one rule under several names where no server is ever turned on or off, so that scalers
+    make no difference.
+    """
+    first: dict[str, Composed] = {}
+    scalable = bool((layout.maximum > layout.minimum).any())
+    return {rule.name: rule if scalable else first.setdefault(rule.dispatcher.name, rule) for rule in BASELINES}

@@ -22,6 +22,7 @@ HORIZON = 0.05  # short: the choice is made anew before much of what it foresees
 MOST_SIZES = 4  # of batches, of the ways to serve what remains
 CHANGES = 2.0  # a variant that is loaded in place of another is mostly followed by that again
 DECIMALS = 6  # of equals the first is taken, wherever the last digits were lost
+_POINTS = POINTS[:, None, None]  # foremost: arrays of many starts are gone through in long rows
 WORK = 1 << 16  # qualities that are looked up at a decision, about: of so many starts what remains is looked at
 
 
@@ -39,27 +40,32 @@ class Lookahead:
 
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
         """See ``Dispatcher``."""
-        layout, weights = projector.layout, projector.layout.spec.weights
+        layout = projector.layout
         each = expected(projector, state)
         known = legal[:, 1 : 1 + layout.dispatches]
-        tried = _tried(layout, each, known)
-        rows = np.arange(len(known))[:, None]
-        user, variant, size = np.unravel_index(tried, layout.shape)
-        left = _left(layout, state, _Start(user, each.seconds[rows, variant, size], each.size[rows, user, size]))
-        ways = _ways(layout, each)
-        kept = each.quality[rows, user, variant, size] + _kept(layout, state, left, ways, self.horizon)
-        loaded = state.loaded[:, None]
-        changed = (loaded != NOTHING_LOADED) & (loaded != variant)
-        worth = np.round(weights.quality * kept - CHANGES * weights.switching * changed, DECIMALS)
-        score = np.where(known[rows, tried], worth, -np.inf)
+        score, tried = np.full(known.shape, -np.inf), _tried(layout, each, known)
+        row, start = np.nonzero(tried)  # of all runs in one list: hardly a run has all starts to choose from
+        score[row, start] = self._worth(layout, state, each, row, start)
         top = score.argmax(axis=1)
-        row = rows[:, 0]
-        return np.where(score[row, top] > -np.inf, 1 + tried[row, top], WAIT)
+        return np.where(tried.any(axis=1), 1 + top, WAIT)
+
+    def _worth(self, layout: Layout, state: State, each: Expected, row: Integers, start: Integers) -> Floats:
+        """Of N starts, each of a run, [N]."""
+        weights = layout.spec.weights
+        user, variant, size = np.unravel_index(start, layout.shape)
+        begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
+        kept = each.quality[row, user, variant, size] + _kept(
+            layout, state, _left(layout, state, begun), _ways(layout, each), self.horizon
+        )
+        loaded = state.loaded[row]
+        changed = (loaded != NOTHING_LOADED) & (loaded != variant)
+        return np.round(weights.quality * kept - CHANGES * weights.switching * changed, DECIMALS)
 
 
 class _Start(NamedTuple):
-    """A starts that are compared: whose, seconds until they end, and requests in them, [B, A] each."""
+    """N starts that are compared: in which run, whose, seconds until they end, and requests in them, [N] each."""
 
+    row: Integers
     user: Integers
     seconds: Floats
     requests: Integers
@@ -69,11 +75,13 @@ class _Left(NamedTuple):
     """What waits after each start, and no server looks at for a while.
 
     Attributes:
-        waiting: requests of each user, [B, A, U].
-        ages: of them, at points of the queue, [B, A, U, P].
-        pause: seconds until a server is free again, [B, A].
+        row: the run of each start, [N].
+        waiting: requests of each user, [N, U].
+        ages: of them, at points of the queue, [P, N, U].
+        pause: seconds until a server is free again, [N].
     """
 
+    row: Integers
     waiting: Floats
     ages: Floats
     pause: Floats
@@ -87,26 +95,32 @@ class _Ways(NamedTuple):
     rate: Floats
 
 
-def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> Integers:
-    """The starts that are looked at, [B, A]: all, or those of most quality per second."""
+def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which starts are looked at, [B, U·V·K]: all that are legal, or those of most quality per second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES) * users * len(POINTS)), 8)
     if layout.dispatches <= most:
-        return np.broadcast_to(np.arange(layout.dispatches), legal.shape)
+        return legal
     rate = (each.quality / each.seconds[:, None]).reshape(legal.shape)
-    return np.argpartition(np.where(legal, -rate, np.inf), most, axis=1)[:, :most]
+    best = np.argpartition(np.where(legal, -rate, np.inf), most, axis=1)[:, :most]
+    chosen = np.zeros_like(legal)
+    np.put_along_axis(chosen, best, values=True, axis=1)
+    return chosen & legal
 
 
 def _left(layout: Layout, state: State, start: _Start) -> _Left:
-    waiting = np.repeat(state.waiting[:, None].astype(np.float64), start.user.shape[1], axis=1)  # [B, A, U]
-    own = start.user[..., None] == np.arange(layout.shape[0])
-    first = np.where(own, start.requests[..., None], 0)
-    waiting -= first
-    place = first[..., None] + POINTS * np.maximum(waiting - 1, 0)[..., None]
-    share = place / np.maximum(state.waiting - 1, 1)[:, None, :, None]
-    oldest, newest = (ages[:, None, :, None] for ages in (state.oldest, state.newest))
-    servers = np.maximum((state.idle + state.busy).sum(axis=1), 1)
-    return _Left(waiting, oldest + share * (newest - oldest), start.seconds / servers[:, None])
+    known = state.waiting[start.row]  # [N, U]
+    first = np.where(start.user[:, None] == np.arange(layout.shape[0]), start.requests[:, None], 0)
+    waiting = known.astype(np.float64) - first
+    share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
+    oldest, newest = state.oldest[start.row], state.newest[start.row]
+    servers = _servers(state)[start.row]
+    return _Left(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
+
+
+def _servers(state: State) -> Integers:
+    """That take work, one at least, [B]."""
+    return np.maximum((state.idle + state.busy).sum(axis=1), 1)
 
 
 def _ways(layout: Layout, each: Expected) -> _Ways:
@@ -117,20 +131,19 @@ def _ways(layout: Layout, each: Expected) -> _Ways:
 
 
 def _kept(layout: Layout, state: State, left: _Left, ways: _Ways, horizon: float) -> Floats:
-    """Σ weight · quality of what remains and comes within the horizon, served in the best of the ways, [B, A]."""
-    quality, span = layout.quality, horizon * layout.quality.zero_at.mean()
-    servers = np.maximum((state.idle + state.busy).sum(axis=1), 1)[:, None]
-    rate, seconds = (part[:, None, :, None] for part in (servers * ways.rate, ways.seconds))  # [B, 1, W, 1]
-    total, pause = left.waiting.sum(axis=2)[:, :, None, None], left.pause[:, :, None, None]
-    before = total / rate * POINTS + seconds + pause  # [B, A, W, P]
-    arriving, at = state.rate.sum(axis=1)[:, None, None, None], POINTS * span
+    """Σ weight · quality of what remains and comes within the horizon, served in the best of the ways, [N]."""
+    quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
+    rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]
+    total, pause = left.waiting.sum(axis=1)[:, None], left.pause[:, None]
+    before = total / rate * _POINTS + seconds + pause  # [P, N, W]
+    arriving, at = state.rate.sum(axis=1)[row, None], _POINTS * span
     after = np.maximum(at - pause, 0.0)
     queue = np.maximum(total + arriving * (at - after) + (arriving - rate) * after, 0.0)
-    coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of what comes, [B, A, W, P]
+    coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of what comes, [P, N, W]
     kept = np.zeros(())
     for user, weight in enumerate(quality.weight):
-        waits = left.ages[:, :, None, user] + before
-        waited = left.waiting[:, :, None, user] * quality.by_delay(user, waits).mean(axis=-1)
-        came = span * state.rate[:, None, None, user] * quality.by_delay(user, coming).mean(axis=-1)
+        waits = left.ages[:, :, user, None] + before
+        waited = left.waiting[:, user, None] * quality.by_delay(user, waits).mean(axis=0)
+        came = span * state.rate[row, user, None] * quality.by_delay(user, coming).mean(axis=0)
         kept = kept + weight * (waited + came)
-    return np.asarray((ways.accuracy * kept).max(axis=2))
+    return np.asarray((ways.accuracy * kept).max(axis=1))

@@ -1,5 +1,6 @@
 """What live runs of all kinds have in common: they are started once, and ended, and every call is repeated."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -127,7 +128,13 @@ class Live(Generic[D]):
 
 
 def http_client(client: str | Client | AuthenticatedClient) -> httpx.Client:
-    """A client's own; for an address a new one, which is the caller's to close."""
+    """A client's own; for an address a new one, which is the caller's to close.
+
+    The new one sends the key that the environment variable ``STEWARD_API_KEY`` holds, if it does: a key of the service,
+    or the token of a single run.
+    """
     if isinstance(client, str):
-        return httpx.Client(base_url=client, timeout=TIMEOUT_SECONDS)
+        key = os.environ.get("STEWARD_API_KEY", "").strip()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return httpx.Client(base_url=client, timeout=TIMEOUT_SECONDS, headers=headers)
     return client.get_httpx_client()

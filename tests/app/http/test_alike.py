@@ -125,7 +125,7 @@ def test_head_is_answered_as_get_without_the_body(client: TestClient, read: str)
         ("/decision", "GET, HEAD"),
         ("/runs/x/iterations/0", "PUT"),
         ("/runs/x", "DELETE, GET, HEAD, PATCH"),
-        ("/runs", "POST"),
+        ("/runs", "GET, HEAD, POST"),
         ("/workloads", "GET, HEAD, POST"),
         ("/workloads/x", "DELETE, GET, HEAD, PATCH"),
         ("/workloads/x/samples", "DELETE, GET, HEAD, POST"),

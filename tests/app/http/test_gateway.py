@@ -23,6 +23,7 @@ from app.http.fast_path import Answer, HotRoute
 from app.http.gateway import Gateway
 from app.http.metering import RequestMeter
 from app.settings import Settings
+from tests.callers import Open
 
 SETTINGS = Settings(json_limit_bytes=1000, upload_limit_bytes=5000, request_timeout_seconds=0.2)
 
@@ -127,7 +128,7 @@ def _waiting(app: FastAPI, database: Database, slow: Slow) -> None:
 
 @pytest.fixture
 def gateway(served: FastAPI) -> Gateway:
-    return Gateway(served, served, HOT, RequestMeter(served.state.registry), SETTINGS)
+    return Gateway(served, served, HOT, Open(), RequestMeter(served.state.registry), SETTINGS)
 
 
 @pytest.fixture
@@ -306,6 +307,6 @@ async def test_other_protocols_pass_untouched(served: FastAPI) -> None:
     async def drop(_message: Message) -> None:
         return None
 
-    layer = Gateway(served, inner, HOT, RequestMeter(CollectorRegistry()), SETTINGS)
+    layer = Gateway(served, inner, HOT, Open(), RequestMeter(CollectorRegistry()), SETTINGS)
     await layer({"type": "websocket"}, nothing, drop)
     assert seen == ["websocket"]

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import StartSteward
 from tests.servers import StewardServer
 
-WHOLE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+WHOLE = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 HALF = b"GET /healthz HTTP/1.1\r\nhost:"
 PATIENCE = 60.0
 
@@ -39,7 +39,7 @@ def test_connections_without_a_request_end(connections: list[socket.socket]) -> 
     assert answered(folded) == 200
     folded.sendall(b"\r\n")  # which may stand before a request, and isn't one
     body = b'{"name": "x"}'
-    head = "POST /workloads HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    head = "POST /workloads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     slow.sendall((head % len(body)).encode() + body[:3])
     pipelined.sendall(WHOLE + HALF)
     assert answered(pipelined) == 200

@@ -23,7 +23,12 @@ def clock(_: Session) -> datetime:
 
 def add_run(database: Database, workload_id: str, identifier: str, iterations: int, **changes: Any) -> str:
     """A run that ended long ago."""
-    row = {"state": "finished", "created_at": OLD, "finished_at": OLD, "next_iteration": iterations} | changes
+    row: dict[str, Any] = {
+        "state": "finished",
+        "created_at": OLD,
+        "finished_at": OLD,
+        "next_iteration": iterations,
+    } | changes
     common = {"spec_version": 1, "start": {}, "state_vector": [], "decision": {"kind": "iterative"}}
     with database.session() as session:
         session.add(Run(id=identifier, tenant="default", workload_id=workload_id, **common, **row))

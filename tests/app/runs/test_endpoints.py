@@ -243,8 +243,24 @@ def test_both_forms_of_a_report_have_the_same_fields() -> None:
 def test_a_run_of_a_workload_that_another_process_deleted_is_not_found(
     client: TestClient, workload: str, run: str, backend: Database
 ) -> None:
-    workloads.delete(backend, "default", workload)  # this process's cache still has it
+    workloads.delete(backend, "default", workload, force=True)  # this process's cache still has it
     answer = client.post("/runs", json={"workload": workload})
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
     assert workload in answer.json()["detail"]
     assert client.get(f"/runs/{run}").status_code == 404
+
+
+@on_both
+def test_runs_are_listed_newest_first_with_their_last_decisions(client: TestClient, workload: str) -> None:
+    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+    made = [client.post("/runs", json={"workload": workload}).json()["id"] for _ in range(4)]
+    decision = client.put(f"/runs/{made[3]}/iterations/0", json=report).json()
+    client.patch(f"/runs/{made[1]}", json={"state": "failed"})
+    first = client.get("/runs?limit=3").json()
+    assert [one["id"] for one in first["items"]] == made[:0:-1]
+    assert first["items"][0]["decision"]["reason"] == decision["reason"]
+    assert [one["id"] for one in client.get(first["next"]).json()["items"]] == made[:1]
+    assert [one["id"] for one in client.get(f"/runs?workload={workload}&state=failed").json()["items"]] == [made[1]]
+    assert [one["id"] for one in client.get("/runs?state=running").json()["items"]] == [made[3], made[2], made[0]]
+    assert client.get("/runs?workload=unknown").status_code == 404
+    assert client.get("/runs?state=asleep").status_code == 422

@@ -1,43 +1,28 @@
 """Rolling origins: each family is fitted to what was before, and told what came after, several times over.
 
-What answers at a horizon is what errs least there. Its interval is conformal (Vovk et al., 2005; Papadopoulos, 2008):
-quantiles of the errors at origins that no fit had seen; the coverage that is told is of each fold by the errors of the
-others.
+What answers at a horizon is what errs least there: a family, or several weighed, of which each fold is told by the
+weights of the others. Its interval is conformal (Vovk et al., 2005; Papadopoulos, 2008): quantiles of the errors at
+origins that no fit had seen; the coverage that is told is of each fold by the errors of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 
 from app.kinds.forecasting.forecaster import LEVEL, Forecaster, Forward, bounded
 from app.kinds.forecasting.series import DAY, DAYS, WEEK, Floats, Series, unscaled
-from workers.estimators.forecasting.families import ALL, Asked, fitted
+from app.kinds.forecasting.stacked import Family, Stacked
+from workers.estimators.forecasting.families import ALL, STACKED, Asked, fitted
+from workers.estimators.forecasting.stacking import cross_fitted, weighed
+from workers.estimators.forecasting.told import Told
 
 HELD_OUT, FOLDS = 0.25, 3
 LEAST_KEPT = 2_000
 FEWEST = 24  # intervals, without which nothing is said
-
-
-class Told(NamedTuple):
-    """One family's medians and what came, in scaled terms, at one horizon: each fold's [m]."""
-
-    medians: list[Floats]
-    came: list[Floats]
-    unit: float
-
-    def error(self) -> float:
-        """Mean absolute error in counts."""
-        medians, came = (unscaled(np.concatenate(part), self.unit) for part in (self.medians, self.came))
-        return float(np.abs(medians - came).mean())
-
-    def errors(self, folds: Sequence[int]) -> Floats:
-        """See ``Forecaster.errors``: of some folds, [3]."""
-        medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
-        return errors(medians, came, self.unit)
 
 
 def forecaster(
@@ -67,7 +52,11 @@ def chosen(
         told: of the back-test.
         every: the families, fitted to all.
     """
-    series, names = asked.series, [min(families, key=lambda one: families[one].error()) for families in told]
+    series, told, every = asked.series, [*told], dict(every)
+    if len(every) > 1:
+        every[STACKED] = _stacked(asked, told, every)
+        told = [{**families, STACKED: cross_fitted(families)} for families in told]
+    names = [min(families, key=lambda one: families[one].error()) for families in told]
     used = sorted(set(names))
     best = [families[one] for families, one in zip(told, names, strict=True)]
     made = Forecaster(
@@ -80,6 +69,14 @@ def chosen(
         series.since(max(len(series.counts) - kept(series), 0)),
     )
     return made, _report(asked, told, names)
+
+
+def _stacked(asked: Asked, told: Sequence[dict[str, Told]], every: Mapping[str, Forward]) -> Stacked:
+    """Families weighed at each horizon by the whole back-test; without those that weigh nothing at any."""
+    names = [*told[0]]
+    weights = np.stack([weighed(families, range(FOLDS)) for families in told])
+    used = np.flatnonzero(weights.any(axis=0)).tolist()
+    return Stacked(asked.horizons, tuple(cast("Family", every[names[one]]) for one in used), weights[:, used])
 
 
 def kept(series: Series) -> int:
@@ -113,14 +110,6 @@ def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[F
         within = (origins + ahead >= first) & (origins + ahead < last)
         found.append((medians[within, place], values[origins[within] + ahead]))
     return found
-
-
-def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """What is added to medians to reach the bounds, and what came over what was told: see ``Forecaster.errors``."""
-    apart, count = np.sort(came - medians), len(came)
-    outside = (1 - LEVEL) / 2 * (count + 1)
-    low, high = apart[max(int(np.floor(outside)) - 1, 0)], apart[min(int(np.ceil(count + 1 - outside)) - 1, count - 1)]
-    return np.array([low, high, unscaled(came, unit).mean() / max(unscaled(medians, unit).mean(), 1e-9)])
 
 
 def coverage(told: Told) -> float:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from app.kinds.forecasting.arima import Arima
 
 ARIMA, GRU, HYBRID, BOOSTING = "arima", "gru", "arima_gru", "gradient_boosting"
+STACKED = "stacked"
 LAST, DAY_BEFORE, WEEK_BEFORE = "last_value", "day_before", "week_before"
 
 

@@ -127,12 +127,14 @@ class LearnedInference(SimulatedKind):
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``; where each user has an agent, among them what a rule's offers come to."""
         from app.kinds.inference.awarding import Together
-        from app.kinds.inference.heuristics import BASELINES, OFFERING
+        from app.kinds.inference.heuristics import OFFERING, baselines
 
-        rules: list[Policy] = list(BASELINES)
+        layout = self.layout(workload.spec)
+        rules: dict[str, Policy] = {**baselines(layout)}
         if workload.spec.policies == "per_user":
-            rules.append(Together(self.layout(workload.spec), {}, OFFERING))
-        return {policy.name: policy for policy in rules}
+            offers = Together(layout, {}, OFFERING)
+            rules[offers.name] = offers
+        return rules
 
     def terms(self, workload: Workload) -> Sequence[str]:
         """See ``SimulatedKind``."""

@@ -85,7 +85,10 @@ class SimulatedTraining:
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
         agent = self._judged(self.load(artifact))
-        rules = {name: self._judged(policy) for name, policy in self.experts().items()}
+        experts = self.experts()
+        distinct = {id(policy): policy for policy in experts.values()}  # one of several names plays once
+        played = {key: self._judged(policy) for key, policy in distinct.items()}
+        rules = {name: played[id(policy)] for name, policy in experts.items()}
         present = None if champion is None else self._judged(self.load(champion))
         verdict = Judgement(
             _returns(agent),

@@ -25,7 +25,9 @@ def _words(sample: Sample, layout: Layout) -> Iterator[str]:
 def _log(content: Content, told: Any, layout: Layout) -> Iterator[str]:
     if told is None:
         return
-    yield f"{told['count']:,} jobs over {lasting(max(told['span_seconds'], 1e-6))}{since(told['start'])}"
+    count, span = told["count"], told["span_seconds"]
+    over = f" over {lasting(span)}" if span > 0 else ""
+    yield f"{count:,} {'job' if count == 1 else 'jobs'}{over}{since(told['start'])}"
     for name, count in zip(layout.queues, [*told["of_queues"], *[0] * len(layout.queues)], strict=False):
         yield f"  {name}: {count:,}" if count else f"  {name}: none"
     total, asked = int(layout.capacity.sum()), content.arrivals[:, ASKED]

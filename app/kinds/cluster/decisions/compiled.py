@@ -103,7 +103,8 @@ class Compiled:
             before: the state before its jobs were ``judged``.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
+        neighbours = None if outlook is None else outlook.neighbours
         if self.layout.spec.convergence is None:
-            return Advice(rule, outlook, deadlines=wanted)
+            return Advice(rule, outlook, deadlines=wanted, neighbours=neighbours)
         said = notes(before.learning, state.learning)
-        return Advice(limited(rule, state.learning.converging), outlook, said, wanted)
+        return Advice(limited(rule, state.learning.converging), outlook, said, wanted, neighbours)

@@ -139,7 +139,7 @@ class Collector:
             [
                 *rows.issues("application", application < 0, A_NAME),
                 *_counts(rows, "gpus", gpus, np.full(len(gpus), MOST_GPUS), f"{MOST_GPUS:,}"),
-                *_counts(rows, "nodes", nodes, gpus, "gpus"),
+                *_counts(rows, "nodes", nodes, np.where(gpus >= 1, gpus, MOST_GPUS), "gpus"),
                 *rows.issues("node_class", kind < 0, known("node class", [*self._classes])),
                 *rows.issues("batch", ~((batch > 0) & (batch <= LARGEST)), ABOVE_0),
                 *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), ABOVE_0),

@@ -13,7 +13,7 @@ from app.kinds.cluster.samples import content
 from app.kinds.cluster.samples import run as reported
 from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP, Collector
 from app.kinds.cluster.samples.content import BESIDE, Content
-from app.kinds.cluster.samples.reading import body_reader, csv_reader, ndjson_reader
+from app.kinds.cluster.samples.reading import BODIES
 from app.kinds.cluster.samples.schemas import (
     JSON_SCHEMA,
     NDJSON_SCHEMA,
@@ -24,7 +24,6 @@ from app.kinds.cluster.samples.schemas import (
     StepsRead,
 )
 from app.kinds.cluster.samples.summary import summary
-from app.kinds.contract.json_samples import JsonReader
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.rows import Rows
 from app.kinds.contract.samples import Export, Format, Stored
@@ -36,15 +35,7 @@ Row = dict[str, Any]
 class ClusterSamples:
     """Executions as safetensors: see ``app.kinds.cluster.samples.content``."""
 
-    formats: ClassVar[Mapping[str, Format]] = {
-        JSON: Format(lambda codec, _: JsonReader(body_reader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
-        NDJSON: Format(
-            lambda codec, name: ndjson_reader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
-        ),
-        CSV: Format(
-            lambda codec, name: csv_reader(codec.layout, name), "upload", "short", named=True, example=STEPS_EXAMPLE
-        ),
-    }
+    formats: ClassVar[Mapping[str, Format]] = BODIES.formats(JSON_SCHEMA, NDJSON_SCHEMA, STEPS_EXAMPLE)
     exports: ClassVar[Mapping[str, Export]] = {
         CSV: Export(lambda _: ",".join(COLUMNS) + "\n", lambda codec, execution: codec.as_csv(execution), single=True),
         NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_ndjson(execution), single=True),

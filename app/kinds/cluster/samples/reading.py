@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples.check import ARRIVAL, COLUMNS, CURVE, NEEDED, STEP, WORDS, Collector
-from app.kinds.contract.row_reading import BodyReader, CsvReader, NdjsonReader, RowForms
+from app.kinds.contract.row_reading import RowBodies, RowForms
 
 
 class Step(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,20 +79,9 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     arrivals: list[Arrival] = []
 
 
-_body = msgspec.json.Decoder(Body)
-FORMS = RowForms(COLUMNS, NEEDED, WORDS, msgspec.json.Decoder(Line))
-
-
-def csv_reader(layout: Layout, name: str | None) -> CsvReader:
-    """Reads rows under a header."""
-    return CsvReader(FORMS, Collector(layout), name)
-
-
-def ndjson_reader(layout: Layout, name: str | None) -> NdjsonReader:
-    """Reads an object per line."""
-    return NdjsonReader(FORMS, Collector(layout), name)
-
-
-def body_reader(layout: Layout) -> BodyReader:
-    """Reads one execution out of its JSON."""
-    return BodyReader(_body, {"steps": STEP, "curves": CURVE, "arrivals": ARRIVAL}, lambda: Collector(layout))
+BODIES = RowBodies(
+    RowForms(COLUMNS, NEEDED, WORDS, msgspec.json.Decoder(Line)),
+    msgspec.json.Decoder(Body),
+    {"steps": STEP, "curves": CURVE, "arrivals": ARRIVAL},
+    Collector,
+)

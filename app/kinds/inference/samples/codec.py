@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.kinds.contract.json_samples import JsonReader
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.rows import MICRO, Rows
 from app.kinds.contract.samples import Export, Format, Stored
@@ -16,7 +15,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.samples import content
 from app.kinds.inference.samples.check import COLUMNS, Collector
 from app.kinds.inference.samples.content import Content, batches_of, requests_of
-from app.kinds.inference.samples.reading import body_reader, csv_reader, ndjson_reader
+from app.kinds.inference.samples.reading import BODIES
 from app.kinds.inference.samples.run import run_batches
 from app.kinds.inference.samples.schemas import (
     JSON_SCHEMA,
@@ -35,15 +34,7 @@ Row = dict[str, Any]
 class InferenceSamples:
     """Executions as safetensors: see ``app.kinds.inference.samples.content``."""
 
-    formats: ClassVar[Mapping[str, Format]] = {
-        JSON: Format(lambda codec, _: JsonReader(body_reader(codec.layout).sample), "json", "json", schema=JSON_SCHEMA),
-        NDJSON: Format(
-            lambda codec, name: ndjson_reader(codec.layout, name), "upload", "json", named=True, schema=NDJSON_SCHEMA
-        ),
-        CSV: Format(
-            lambda codec, name: csv_reader(codec.layout, name), "upload", "short", named=True, example=LOG_EXAMPLE
-        ),
-    }
+    formats: ClassVar[Mapping[str, Format]] = BODIES.formats(JSON_SCHEMA, NDJSON_SCHEMA, LOG_EXAMPLE)
     exports: ClassVar[Mapping[str, Export]] = {
         CSV: Export(lambda _: ",".join(COLUMNS) + "\n", lambda codec, execution: codec.as_csv(execution), single=True),
         NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_ndjson(execution), single=True),

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.kinds.contract.row_reading import BodyReader, CsvReader, NdjsonReader, RowForms
-from app.kinds.inference.layout import Layout
+from app.kinds.contract.row_reading import RowBodies, RowForms
 from app.kinds.inference.samples.check import BATCHES, COLUMNS, FORMS, REQUEST, Collector
 
 
@@ -53,22 +52,9 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     batches: list[Batch] = []
 
 
-_body = msgspec.json.Decoder(Body)
-
-
-FORMS_OF_ROWS = RowForms(COLUMNS, [{"time"}, {"variant", "batch", "seconds"}], FORMS, msgspec.json.Decoder(Line))
-
-
-def csv_reader(layout: Layout, name: str | None) -> CsvReader:
-    """Reads rows under a header."""
-    return CsvReader(FORMS_OF_ROWS, Collector(layout), name)
-
-
-def ndjson_reader(layout: Layout, name: str | None) -> NdjsonReader:
-    """Reads an object per line."""
-    return NdjsonReader(FORMS_OF_ROWS, Collector(layout), name)
-
-
-def body_reader(layout: Layout) -> BodyReader:
-    """Reads one execution out of its JSON."""
-    return BodyReader(_body, {"requests": REQUEST, "batches": BATCHES}, lambda: Collector(layout))
+BODIES = RowBodies(
+    RowForms(COLUMNS, [{"time"}, {"variant", "batch", "seconds"}], FORMS, msgspec.json.Decoder(Line)),
+    msgspec.json.Decoder(Body),
+    {"requests": REQUEST, "batches": BATCHES},
+    Collector,
+)

@@ -16,8 +16,10 @@ from app.database.engine import Database, commit_deadline
 from app.database.tables import IdempotencyKey, Workload
 from app.errors import Conflict
 from app.http import problems
+from app.http.caller import ANYBODY
 from app.http.idempotency.once import IdempotentPost, IdempotentUpload, Record
 from app.settings import Settings
+from tests.callers import called_by
 
 KEY = {"Idempotency-Key": "abc"}
 
@@ -74,7 +76,7 @@ def client(service: Service, any_database: Database) -> TestClient:
     def upload(once: IdempotentUpload, content: str = "") -> Response:
         return once.run(lambda _record: {"accepted": 1}, content=content)
 
-    return TestClient(app, raise_server_exceptions=False)
+    return TestClient(called_by(ANYBODY, app), raise_server_exceptions=False)
 
 
 def test_without_a_key_every_request_counts(client: TestClient, service: Service) -> None:

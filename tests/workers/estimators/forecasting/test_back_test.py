@@ -7,8 +7,9 @@ import pytest
 
 from app.kinds.forecasting.series import Series
 from tests.workers.estimators.forecasting.planted import HOUR, daily, wandering
-from workers.estimators.forecasting.back_test import errors, forecaster
-from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, LAST, QUICK, WEEK_BEFORE
+from workers.estimators.forecasting.back_test import forecaster
+from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, LAST, QUICK, STACKED, WEEK_BEFORE
+from workers.estimators.forecasting.told import errors
 
 
 def mae(report: dict, horizon: int, family: str) -> float:  # type: ignore[type-arg]
@@ -29,7 +30,7 @@ def test_a_daily_course_is_learned() -> None:
         inside = ((told.low[:, place] <= came) & (came <= told.high[:, place])).mean()
         assert abs(inside - 0.9) < 3 * np.sqrt(0.09 / len(came)) + 0.02
         assert told.mean[:, place].mean() == pytest.approx(came.mean(), rel=0.05)
-        assert report["horizons"][place]["family"] == ARIMA
+        assert report["horizons"][place]["family"] in (ARIMA, STACKED)
         assert mae(report, place, ARIMA) < mae(report, place, DAY_BEFORE) < mae(report, 1, LAST)
 
 

@@ -14,22 +14,27 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.contract.rows import MICRO
+from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.samples.content import Content, Requests
 from app.policies.network import NetworkPolicy
 from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.inference.systems import layout, service
-from workers.evaluation.arena import Bare, play
+from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.candidate import Candidate, Settings
 from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, evaluate
 from workers.evaluation.report.page import page
+from workers.evaluation.statistics import mean_interval
 from workers.inputs import Conditions, HoldOut, Workload
 from workers.kinds.inference import KIND
 from workers.kinds.inference.evaluation.hold_out import exchanged, kept_back, users_kept_back
 from workers.kinds.inference.evaluation.problem import InferenceProblem
+from workers.kinds.inference.kind import LearnedInference
 from workers.kinds.inference.simulator.clients import Clients
+from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.multi_agent import IndependentAgents
+from workers.learning.training.problem import Planned
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
 MADE = layout(
@@ -243,3 +248,29 @@ def test_agents_of_users_are_judged_together_at_every_level() -> None:
     outcomes = judged["levels"][5]["policies"]["agents"]["outcomes"]
     assert {"jain", "quality.u0", "quality.u1"} <= set(outcomes)
     assert page(judged)
+
+
+def test_rules_that_differ_by_their_scaler_play_once_where_servers_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = layout(2, 2, servers=[{"name": "cpu", "minimum": 2, "maximum": 2}], episode_seconds=8, batches=[1, 4])
+    model, played = service(fixed, SECONDS, [4.0, 3.0], 0.1, 0.1).to_bytes(), list[Policy]()
+    workload, before = Workload(fixed.spec, model), SimulatedTraining._judged
+
+    def judged(self: SimulatedTraining, policy: Policy) -> Scores:
+        played.append(policy)
+        return before(self, policy)
+
+    monkeypatch.setattr(LearnedInference, "judged_episodes", 8)
+    monkeypatch.setattr(SimulatedTraining, "_judged", judged)
+    rules = KIND.baselines(workload)
+    config = {"algorithm": "dqn", "layers": [4], "activation": "relu", "dueling": False, "advice": None}
+    shapes = {"trunk.0": (4, len(fixed.entries)), "advantage": (fixed.actions, 4)}
+    arrays: dict[str, Any] = {f"{name}.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    arrays |= {f"{name}.bias": np.zeros(rows, np.float32) for name, (rows, _) in shapes.items()}
+    artifact = KIND.save(NetworkPolicy.build(config, arrays), fixed.spec)
+    found = SimulatedTraining(KIND, workload, 0).judge(artifact, Planned(), None, 0.0)["heuristics"]
+    assert [*rules] == [*found] == [*KIND.baselines(Workload(MADE.spec))]
+    assert found["lookahead"] == found["lookahead+expected_return"]
+    assert len(played) == 1 + len(set(map(id, rules.values()))) == 6
+    for name in rules:
+        own = SimulatedTraining(KIND, workload, 0)._judged(next(one for one in BASELINES if one.name == name))
+        assert mean_interval(own.returns.astype(np.float64)) == found[name]

@@ -63,6 +63,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     gathered = gather(contents)
     if not gathered.measured:
         has = f"{len(gathered.steps)} steps of {len(gathered.applications)} applications"
+        has += " (a step is a row with application, gpus, batch and seconds)"
         raise TooLittleData(f"{FEWEST} measured steps of an application on 2 allocations", has)
     speeds = np.array([one.speed for one in workload.spec.nodes])
     alone = [measured_alone(gathered.steps, application, speeds) for application in range(gathered.measured)]

@@ -1,10 +1,10 @@
-"""GPUs for the jobs of a cluster as ``allocation.completion`` gives them, level of urgency by level; compiled."""
+"""GPUs for the jobs of a cluster as ``allocation.completion`` gives them; compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import DAMPING, HORIZON_SECONDS, SCALING, TINY
+from app.kinds.cluster.allocation.completion import STEADY, TINY
 from app.kinds.cluster.allocation.priority import LATE
 from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.compiling import kernel
@@ -52,22 +52,26 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def decided(rules: Rules, c: Clusters, b: int) -> Integers:
-    """GPUs of each job that is there, [J]: see ``allocation.levels.in_levels`` of ``allocation.completion``."""
+    """GPUs of each job that is there, [J]: see ``allocation.completion.completing``."""
     limit, level = most(rules, c, b), urgency(rules, c, b)
-    found, free = np.zeros(len(limit), np.int64), c.capacity[b].sum()
-    total, fewest = free, rules.sizes[1]
+    limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
+    rows, total = np.arange(len(limit)), c.capacity[b].sum()
+    value = values(rules, c, b, limit, rows, total)
+    begin = admitted(rules, level, np.where(level == LATE, -c.time[b][c.there[b, : len(limit)]], value[:, 1]), total)
+    at = marginal(value, rules.sizes, limit, begin, total - rules.sizes[np.maximum(begin, 0)].sum())
+    return rules.sizes[np.maximum(at, 0)]
+
+
+@kernel
+def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
+    """See ``allocation.completion``: 1 who begins with the fewest GPUs, 0 with none, −1 not at all, [J]."""
+    found, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
         rows = np.flatnonzero(level == one)
-        if one == LATE or not free:
-            for at in rows:
-                found[at] = fewest if fewest <= free else 0
-                free -= found[at]
-        else:
-            value = values(rules, c, b, limit, rows, free)
-            found[rows] = rules.sizes[marginal(value, rules.sizes, limit[rows], free)]
-            free -= found[rows].sum()
-        if (found[rows] == 0).any() and fewest <= total:
-            break
+        early = fewest <= total and (one < level.max() or one == LATE)
+        for at in rows[np.argsort(-first[rows], kind="mergesort")]:
+            used += fewest if early else 0
+            found[at] = -1 if used > total else int(early)
     return found
 
 
@@ -99,28 +103,31 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers, rows: Integers, t
     for at in range(count):
         each[at] = seconds_left(rules, c, b, c.there[b, rows[at]])
         seconds[at] = usual_seconds(each[at], sizes, max(1, total // count))
-    place, power, found = np.empty(count), 1 / (1 - SCALING), np.full((count, len(sizes)), -np.inf)
-    place[np.argsort(-seconds, kind="mergesort")] = np.arange(1.0, count + 1)
+    scaling, damping, horizon = rules.constants
+    place, power, found = np.empty(count), 1 / (1 - scaling), np.full((count, len(sizes)), -np.inf)
+    ranked = seconds * (1 + STEADY) ** -np.log2(1.0 + c.gpus[b][c.there[b, rows]])
+    place[np.argsort(-ranked, kind="mergesort")] = np.arange(1.0, count + 1)
     for at in range(count):
         job = c.there[b, rows[at]]
-        lost = rules.restart / min(max(seconds[at], rules.restart, TINY), HORIZON_SECONDS)
+        lost = rules.restart / min(max(seconds[at], rules.restart, TINY), horizon)
         counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
         counts *= rules.weight[c.queue[b, job]] * c.factor[b, job]
         found[at, 0] = 0.0
         for size in range(1, len(sizes)):
             if sizes[size] <= limit[rows[at]]:
-                stays = c.gpus[b, job] == sizes[size] or not c.gpus[b, job]
-                speed = (seconds[at] / each[at, size]) ** DAMPING
-                found[at, size] = counts * speed * (1.0 if stays else max(1.0 - lost, 0.0))
+                kept = 1.0
+                if c.gpus[b, job]:
+                    kept = 1.0 + lost if c.gpus[b, job] == sizes[size] else max(1.0 - lost, 0.0)
+                found[at, size] = counts * (seconds[at] / each[at, size]) ** damping * kept
     return found
 
 
 @kernel
-def marginal(value: Floats, sizes: Integers, limit: Integers, free: int) -> Integers:
-    """See ``allocation.marginal.marginal``: of jobs that begin with nothing, positions [J]."""
+def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, free: int) -> Integers:
+    """See ``allocation.marginal.marginal``: positions [J]."""
     count = len(value)
-    at, target = np.zeros(count, np.int64), np.full(count, -1)
-    slope, stale = np.zeros(count), np.ones(count, np.bool_)
+    at, target = begin.copy(), np.full(count, -1)
+    slope, stale = np.zeros(count), begin >= 0
     while True:
         best = -1
         for job in range(count):

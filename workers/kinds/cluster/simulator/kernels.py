@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster.allocation.completion import USUAL, Constants
 from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.compiling import kernel
 from workers.kinds.cluster.simulator.nodes import placed
@@ -31,6 +32,7 @@ class Rules(NamedTuple):
         growth: a job may have so many times the GPUs on which it has been; 0: any number.
         weight, ageing: of each queue, see ``allocation.completion.completing``, [Q].
         patience: seconds of waiting, after which a job comes before all others.
+        constants: of ``allocation.completion.values``.
     """
 
     sizes: Integers
@@ -44,6 +46,7 @@ class Rules(NamedTuple):
     weight: Floats
     ageing: Floats
     patience: float
+    constants: Constants = USUAL
 
 
 class Clusters(NamedTuple):

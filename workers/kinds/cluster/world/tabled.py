@@ -33,6 +33,10 @@ class TabledOutlook:
         """See ``Outlook``."""
         return self._rate[:, gpus]
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:  # noqa: ARG002
+        """See ``Outlook``: nothing is known of losses."""
+        return np.zeros((len(self._rate), len(gpus)))
+
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         with np.errstate(divide="ignore"):

@@ -281,7 +281,8 @@ def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floa
     numbers[VARIATION] = max(excess, 0.0)
     score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))
     numbers[[LOW, HIGH]] = np.quantile(score, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    numbers[CAME] = [part.mean() for part in np.array_split(np.sort(came / np.maximum(mean, LEAST_RATE)), len(EIGHTHS))]
+    over = came / np.maximum(mean, 1 / seconds)  # of less than a request an interval, one that comes is no burst
+    numbers[CAME] = [part.mean() for part in np.array_split(np.sort(over), len(EIGHTHS))]
     return numbers
 
 

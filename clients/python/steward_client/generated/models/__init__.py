@@ -7,6 +7,8 @@ from .agent_read_report import AgentReadReport
 from .arrivals_read import ArrivalsRead
 from .arrivals_read_of_queues import ArrivalsReadOfQueues
 from .arrived import Arrived
+from .audit_read import AuditRead
+from .audit_read_detail_type_0 import AuditReadDetailType0
 from .backfill_window import BackfillWindow
 from .batch_prediction import BatchPrediction
 from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
@@ -117,9 +119,16 @@ from .job_read_error_type_0 import JobReadErrorType0
 from .job_read_result_type_0 import JobReadResultType0
 from .job_read_state import JobReadState
 from .job_read_type import JobReadType
+from .key_made import KeyMade
+from .key_made_scopes_item import KeyMadeScopesItem
+from .key_read import KeyRead
+from .key_read_scopes_item import KeyReadScopesItem
+from .key_request import KeyRequest
+from .key_request_scopes_item import KeyRequestScopesItem
 from .left_prediction import LeftPrediction
 from .limits import Limits
 from .list_jobs_state_type_0 import ListJobsStateType0
+from .list_runs_state_type_0 import ListRunsStateType0
 from .lost_capacity import LostCapacity
 from .metric import Metric
 from .metric_goal import MetricGoal
@@ -136,12 +145,15 @@ from .objective import Objective
 from .online_settings import OnlineSettings
 from .pace_shift import PaceShift
 from .page_agent_read import PageAgentRead
+from .page_audit_read import PageAuditRead
 from .page_evaluation_read import PageEvaluationRead
 from .page_exogenous_read import PageExogenousRead
 from .page_iteration_read import PageIterationRead
 from .page_job_read import PageJobRead
+from .page_key_read import PageKeyRead
 from .page_model_read import PageModelRead
 from .page_promotion_listed import PagePromotionListed
+from .page_run_listed import PageRunListed
 from .page_series_read import PageSeriesRead
 from .page_workload_listed import PageWorkloadListed
 from .parent import Parent
@@ -182,6 +194,10 @@ from .response_quality import ResponseQuality
 from .response_quality_shape import ResponseQualityShape
 from .retention import Retention
 from .retention_read import RetentionRead
+from .run_listed import RunListed
+from .run_listed_decision_type_1 import RunListedDecisionType1
+from .run_listed_start import RunListedStart
+from .run_listed_state import RunListedState
 from .run_patch import RunPatch
 from .run_patch_state import RunPatchState
 from .run_read import RunRead
@@ -285,6 +301,8 @@ __all__ = (
     "ArrivalsRead",
     "ArrivalsReadOfQueues",
     "Arrived",
+    "AuditRead",
+    "AuditReadDetailType0",
     "BackfillWindow",
     "BatchesRead",
     "BatchPrediction",
@@ -393,9 +411,16 @@ __all__ = (
     "JobReadResultType0",
     "JobReadState",
     "JobReadType",
+    "KeyMade",
+    "KeyMadeScopesItem",
+    "KeyRead",
+    "KeyReadScopesItem",
+    "KeyRequest",
+    "KeyRequestScopesItem",
     "LeftPrediction",
     "Limits",
     "ListJobsStateType0",
+    "ListRunsStateType0",
     "LostCapacity",
     "Metric",
     "MetricGoal",
@@ -412,12 +437,15 @@ __all__ = (
     "OnlineSettings",
     "PaceShift",
     "PageAgentRead",
+    "PageAuditRead",
     "PageEvaluationRead",
     "PageExogenousRead",
     "PageIterationRead",
     "PageJobRead",
+    "PageKeyRead",
     "PageModelRead",
     "PagePromotionListed",
+    "PageRunListed",
     "PageSeriesRead",
     "PageWorkloadListed",
     "Parent",
@@ -458,6 +486,10 @@ __all__ = (
     "ResponseQualityShape",
     "Retention",
     "RetentionRead",
+    "RunListed",
+    "RunListedDecisionType1",
+    "RunListedStart",
+    "RunListedState",
     "RunningTask",
     "RunPatch",
     "RunPatchState",

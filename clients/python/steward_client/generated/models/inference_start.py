@@ -19,6 +19,9 @@ class InferenceStart:
     shadow: int | None | Unset = UNSET
     """ Version of an agent that is consulted too: its steps are written down with each decision, and change
     nothing. """
+    token: bool | Unset = False
+    """ Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a
+    job that is not to hold a key. """
     carried: bool | Unset = False
     """ Whether the client decides by itself, with the policy that it has loaded, and reports what it started: the
     run's decisions then start nothing. """
@@ -32,6 +35,8 @@ class InferenceStart:
         else:
             shadow = self.shadow
 
+        token = self.token
+
         carried = self.carried
 
         field_dict: dict[str, Any] = {}
@@ -43,6 +48,8 @@ class InferenceStart:
         )
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if token is not UNSET:
+            field_dict["token"] = token
         if carried is not UNSET:
             field_dict["carried"] = carried
 
@@ -62,11 +69,14 @@ class InferenceStart:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        token = d.pop("token", UNSET)
+
         carried = d.pop("carried", UNSET)
 
         inference_start = cls(
             workload=workload,
             shadow=shadow,
+            token=token,
             carried=carried,
         )
 

@@ -28,6 +28,9 @@ class IterationRunStart:
     shadow: int | None | Unset = UNSET
     """ Version of an agent that is consulted too: its steps are written down with each decision, and change
     nothing. """
+    token: bool | Unset = False
+    """ Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a
+    job that is not to hold a key. """
     targets: IterationRunStartTargets | Unset = UNSET
     """ Targets of this run alone, by metric; the workload's hold for the rest. """
     probabilities: IterationRunStartProbabilities | Unset = UNSET
@@ -50,6 +53,8 @@ class IterationRunStart:
             shadow = UNSET
         else:
             shadow = self.shadow
+
+        token = self.token
 
         targets: dict[str, Any] | Unset = UNSET
         if not isinstance(self.targets, Unset):
@@ -83,6 +88,8 @@ class IterationRunStart:
         )
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if token is not UNSET:
+            field_dict["token"] = token
         if targets is not UNSET:
             field_dict["targets"] = targets
         if probabilities is not UNSET:
@@ -116,6 +123,8 @@ class IterationRunStart:
             return cast(int | None | Unset, data)
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        token = d.pop("token", UNSET)
 
         _targets = d.pop("targets", UNSET)
         targets: IterationRunStartTargets | Unset
@@ -160,6 +169,7 @@ class IterationRunStart:
         iteration_run_start = cls(
             workload=workload,
             shadow=shadow,
+            token=token,
             targets=targets,
             probabilities=probabilities,
             features=features,

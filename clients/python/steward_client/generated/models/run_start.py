@@ -19,6 +19,9 @@ class RunStart:
     shadow: int | None | Unset = UNSET
     """ Version of an agent that is consulted too: its steps are written down with each decision, and change
     nothing. """
+    token: bool | Unset = False
+    """ Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a
+    job that is not to hold a key. """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload
@@ -29,6 +32,8 @@ class RunStart:
         else:
             shadow = self.shadow
 
+        token = self.token
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -38,6 +43,8 @@ class RunStart:
         )
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if token is not UNSET:
+            field_dict["token"] = token
 
         return field_dict
 
@@ -55,9 +62,12 @@ class RunStart:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        token = d.pop("token", UNSET)
+
         run_start = cls(
             workload=workload,
             shadow=shadow,
+            token=token,
         )
 
         return run_start

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.cluster_decision import ClusterDecision
     from ..models.decision import Decision
@@ -25,6 +27,8 @@ class RunStarted:
     agent: int | None
     """ Version of the agent that answers; null for a heuristic. """
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision
+    token: None | str | Unset = UNSET
+    """ The run's own token, to be sent as `Authorization: Bearer …`, where one was asked for. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,6 +53,12 @@ class RunStarted:
         else:
             decision = self.decision.to_dict()
 
+        token: None | str | Unset
+        if isinstance(self.token, Unset):
+            token = UNSET
+        else:
+            token = self.token
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -59,6 +69,8 @@ class RunStarted:
                 "decision": decision,
             }
         )
+        if token is not UNSET:
+            field_dict["token"] = token
 
         return field_dict
 
@@ -114,11 +126,21 @@ class RunStarted:
 
         decision = _parse_decision(d.pop("decision"))
 
+        def _parse_token(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        token = _parse_token(d.pop("token", UNSET))
+
         run_started = cls(
             id=id,
             workload=workload,
             agent=agent,
             decision=decision,
+            token=token,
         )
 
         run_started.additional_properties = d

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.rows import MICRO
-from app.kinds.inference.forecast import TYPICAL, WEIGHT, bounds, usual_rate
+from app.kinds.inference.forecast import CAME, TYPICAL, WEIGHT, bounds, usual_rate
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.samples.content import Requests
 from tests.workers.kinds.inference.systems import layout, service, world
@@ -197,6 +197,16 @@ class TestForecasts:
         assert np.isfinite(found.numbers).all()
         assert np.isfinite(found.rate).all()
         assert np.isfinite(found.variation)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_what_comes_where_nothing_was_expected_is_over_a_request_an_interval(self, seed: int) -> None:
+        """Bursts that end in silence: forecasts come down to 0, and what came over them would be without bounds."""
+        rng, count = np.random.default_rng(seed), 400
+        bursts = np.repeat(rng.random(count // 4) < 0.3, 4)
+        requests = rng.poisson(np.where(bursts, 30.0 * rng.random(count), 0.3))
+        times = np.arange(0.0, CONTROL * count, CONTROL)
+        numbers = fit_arrivals([Series(requests / CONTROL, times, CONTROL, daily=False)]).numbers
+        assert (numbers[:, CAME] <= requests.max()).all()
 
     def test_smoothed_rates_begin_with_the_first_and_forget_by_the_window(self) -> None:
         values = np.array([2.0, 2.0, 10.0, 10.0])

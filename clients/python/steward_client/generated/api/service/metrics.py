@@ -24,10 +24,30 @@ def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Res
         response_200 = response.text
         return response_200
 
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 421:
+        response_421 = Problem.from_dict(response.json())
+
+        return response_421
+
     if response.status_code == 422:
         response_422 = Problem.from_dict(response.json())
 
         return response_422
+
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
 
     if response.status_code == 503:
         response_503 = Problem.from_dict(response.json())
@@ -55,7 +75,8 @@ def sync_detailed(
 ) -> Response[Problem | str]:
     """Metrics
 
-     Metrics in Prometheus' text format.
+     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
+    tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -80,7 +101,8 @@ def sync(
 ) -> Problem | str | None:
     """Metrics
 
-     Metrics in Prometheus' text format.
+     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
+    tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -101,7 +123,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | str]:
     """Metrics
 
-     Metrics in Prometheus' text format.
+     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
+    tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -124,7 +147,8 @@ async def asyncio(
 ) -> Problem | str | None:
     """Metrics
 
-     Metrics in Prometheus' text format.
+     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
+    tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -1,0 +1,1 @@
+"""The audit: who promoted, changed and deleted what, and who made and revoked keys."""

@@ -1,0 +1,49 @@
+"""HTTP endpoint of the audit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from app.audit import service
+from app.audit.schemas import AuditRead
+from app.http.dependencies import FromDatabase, Tenant, problems
+from app.http.pagination import Page, Paging, page
+
+router = APIRouter(tags=["audit"])
+
+EXPORTS = {"text/csv": service.as_csv, "application/x-ndjson": service.as_ndjson}
+_TEXT: dict[str, Any] = {"schema": {"type": "string"}}
+
+
+@router.get(
+    "/audit",
+    operation_id="list_audit",
+    summary="Who changed what",
+    response_model=Page[AuditRead],
+    responses={
+        200: {
+            "description": "Newest first: a page as JSON, or all as CSV or NDJSON, by `Accept`.",
+            "content": dict.fromkeys(EXPORTS, _TEXT),
+        },
+        **problems(),
+    },
+)
+def listed(
+    request: Request,
+    database: FromDatabase,
+    tenant: Tenant,
+    paging: Paging,
+    action: Annotated[
+        str | None, Query(max_length=64, description="Only these: `key.create`, or all that begin with `key`.")
+    ] = None,
+    accept: Annotated[str, Header(include_in_schema=False)] = "",
+) -> Any:
+    """Who promoted, changed and deleted what, made and revoked keys, newest first."""
+    media = next((media for media in EXPORTS if media in accept.lower()), None)
+    if media is None:
+        return page(request, service.listed(database, tenant, paging, action), service.read)
+    lines = EXPORTS[media](service.every(database, tenant, action))
+    return StreamingResponse(lines, media_type=media, headers={"Cache-Control": "no-store"})

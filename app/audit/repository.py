@@ -1,0 +1,30 @@
+"""SQL of the audit."""
+
+from __future__ import annotations
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from app.database.tables import AuditEntry
+from app.http.pagination import PageRequest, Slice, paginate
+
+
+def add(session: Session, entry: AuditEntry) -> None:
+    """A new entry, of the transaction that makes the change."""
+    session.add(entry)
+
+
+def listed(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
+    """Entries of a tenant (of all with None), newest first; ``action``: those alone, or all that begin with it."""
+    return paginate(session, _chosen(tenant, action), [AuditEntry.created_at, AuditEntry.id], request, descending=True)
+
+
+def _chosen(tenant: str | None, action: str | None) -> Select[AuditEntry]:
+    statement: Select[AuditEntry] = select(AuditEntry)
+    if tenant is not None:
+        statement = statement.where(AuditEntry.tenant == tenant)
+    if action is not None:
+        statement = statement.where(
+            (AuditEntry.action == action) | AuditEntry.action.startswith(f"{action}.", autoescape=True)
+        )
+    return statement

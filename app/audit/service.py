@@ -1,0 +1,98 @@
+"""The audit: entries are added in the transaction that makes a change, so that neither is there without the other."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.audit import repository
+from app.audit.schemas import AuditRead
+from app.database.base import new_id, utc_now
+from app.database.engine import Database
+from app.database.tables import AuditEntry
+from app.http.caller import current_caller
+from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice
+
+OWN = "steward"
+LONGEST_TARGET = 255
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+def add(session: Session, tenant: str, action: str, target: str, detail: dict[str, Any] | None = None) -> None:
+    """Tell of a change; who made it is whoever the request is worked for, or Steward itself."""
+    caller = current_caller.get()
+    repository.add(
+        session,
+        AuditEntry(
+            id=new_id(),
+            tenant=tenant,
+            created_at=utc_now(),
+            actor=OWN if caller is None else caller.name[:LONGEST_TARGET],
+            action=action,
+            target=target[:LONGEST_TARGET],
+            address=None if caller is None else caller.address,
+            detail=detail,
+        ),
+    )
+
+
+def read(row: AuditEntry) -> AuditRead:
+    """An entry as answered."""
+    return AuditRead(
+        id=row.id,
+        at=row.created_at,
+        tenant=row.tenant,
+        actor=row.actor,
+        action=row.action,
+        target=row.target,
+        address=row.address,
+        detail=row.detail,
+    )
+
+
+def listed(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
+    """A page of entries, newest first; of all tenants with None."""
+    with database.reading() as session:
+        return repository.listed(session, tenant, request, action)
+
+
+def every(database: Database, tenant: str | None, action: str | None = None) -> Iterator[AuditRead]:
+    """All entries, newest first, read page by page."""
+    request = PageRequest(MAXIMUM_LIMIT)
+    while True:
+        found = listed(database, tenant, request, action)
+        yield from map(read, found.rows)
+        if found.cursor is None:
+            return
+        request = PageRequest(MAXIMUM_LIMIT, found.cursor)
+
+
+def as_ndjson(entries: Iterator[AuditRead]) -> Iterator[str]:
+    """One JSON document per line."""
+    return (f"{entry.model_dump_json()}\n" for entry in entries)
+
+
+def as_csv(entries: Iterator[AuditRead]) -> Iterator[str]:
+    """CSV whose cells no spreadsheet takes for formulas: such a cell begins with an apostrophe."""
+    yield _line(list(AuditRead.model_fields))
+    for entry in entries:
+        values = entry.model_dump(mode="json")
+        values["detail"] = "" if entry.detail is None else json.dumps(entry.detail, ensure_ascii=False)
+        yield _line([_safe(values[name]) for name in AuditRead.model_fields])
+
+
+def _safe(value: object) -> str:
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _line(cells: list[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()

@@ -1,0 +1,162 @@
+"""``steward key`` and ``steward audit``: on the database itself, so that there can be a first key."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from app.cli.options import REFUSED, DataDir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from app.database.engine import Database
+
+TenantName = Annotated[str, typer.Option("--tenant", help="Whose it is: lower-case letters, digits, . _ -")]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands about keys to the ``steward`` command."""
+    key = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True)
+    cli.add_typer(key, name="key")
+    key.callback()(_keys)
+    key.command()(create)
+    key.command("list")(show)
+    key.command()(revoke)
+    cli.command()(audit)
+
+
+def _keys() -> None:
+    """API keys: made, listed, revoked."""
+
+
+def _moment(text: str | None) -> datetime | None:
+    """`90d`, `12h`, or a time as RFC 3339 has it.
+
+    Raises:
+        typer.BadParameter: it is neither, or has passed.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    if text is None:
+        return None
+    try:
+        if text[-1:] in ("d", "h") and text[:-1].isdecimal():
+            moment = datetime.now(UTC) + timedelta(**{{"d": "days", "h": "hours"}[text[-1]]: int(text[:-1])})
+        else:
+            moment = datetime.fromisoformat(text)
+            moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"{text!r}: give 90d, 12h, or a time like 2027-01-31T00:00:00Z") from error
+    if moment <= datetime.now(UTC):
+        raise typer.BadParameter(f"{text!r} has passed")
+    return moment
+
+
+@contextmanager
+def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
+    """The database, with the tables of this version."""
+    from app import startup
+    from app.cli.server.migrations import migrate
+    from app.database.engine import Database
+
+    settings = startup.load_settings(data_dir=data)
+    if creates:
+        startup.check_folder(settings.data_dir)
+    startup.check_database(settings, creates=creates)
+    migrate(settings)
+    database = Database(settings.database_url, settings)
+    try:
+        yield database
+    finally:
+        database.dispose()
+
+
+def create(
+    tenant: TenantName = "default",
+    scopes: Annotated[
+        str, typer.Option(help="With commas: read, report, train, admin (which stands for all).")
+    ] = "read,report",
+    name: Annotated[str, typer.Option(help="What it is for.")] = "",
+    expires: Annotated[
+        str | None, typer.Option(help="After 90d, 12h, or at a time like 2027-01-31T00:00:00Z. [default: never]")
+    ] = None,
+    data: DataDir = None,
+) -> None:
+    """Make a key and print it: this once. From the first key on, the API asks every caller for one.
+
+    Exit status: 0 done, 2 misused, or the database can't be had.
+    """
+    import re
+
+    from pydantic import ValidationError
+
+    from app.http.caller import TENANT
+    from app.keys import service
+    from app.keys.schemas import KeyRequest
+
+    if re.fullmatch(TENANT, tenant) is None:
+        raise typer.BadParameter(f"{tenant!r}: 1 to 63 of a-z, 0-9, . _ -, and a letter or digit first")
+    given = {"name": name, "scopes": [part.strip() for part in scopes.split(",")], "expires_at": _moment(expires)}
+    try:
+        request = KeyRequest.model_validate(given)
+    except ValidationError as error:
+        issue = error.errors()[0]
+        raise typer.BadParameter(f"--{issue['loc'][0]}: {issue['msg']}") from error
+    with _database(data, creates=True) as database:
+        made = service.create(database, tenant, request, "command")
+    typer.echo(f"key {made.id} of tenant {tenant}: {', '.join(made.scopes)}; it is not shown again", err=True)
+    typer.echo(made.key)
+
+
+def show(
+    data: DataDir = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
+) -> None:
+    """List the keys of all tenants; never their secrets."""
+    from app.keys import service
+
+    with _database(data) as database:
+        found = service.every(database)
+    for key in found:
+        if json:
+            typer.echo(key.model_dump_json())
+            continue
+        state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "valid"
+        if not key.revoked_at and key.expires_at:
+            state = f"until {key.expires_at:%Y-%m-%d %H:%M}"
+        typer.echo(f"{key.id}  {key.tenant:20}  {','.join(key.scopes):26}  {state:24}  {key.name}")
+
+
+def revoke(key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None) -> None:
+    """Revoke a key: all API processes refuse it within a second.
+
+    Exit status: 0 done, 1 there is none of that id, 2 the database can't be had.
+    """
+    from app.errors import NotFound
+    from app.keys import service
+
+    with _database(data) as database:
+        try:
+            service.revoke(database, None, key)
+        except NotFound as error:
+            typer.echo(f"steward key: {error}", err=True)
+            raise typer.Exit(REFUSED) from error
+
+
+def audit(
+    tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only these: key.create, or all that begin with key.")] = None,
+    format_: Annotated[Literal["ndjson", "csv"], typer.Option("--format", help="How to print it.")] = "ndjson",
+    data: DataDir = None,
+) -> None:
+    """Print who promoted, changed and deleted what, made and revoked keys, newest first."""
+    from app.audit import service
+
+    render = service.as_csv if format_ == "csv" else service.as_ndjson
+    with _database(data) as database:
+        for line in render(service.every(database, tenant, action)):
+            typer.echo(line, nl=False)

@@ -1,0 +1,95 @@
+"""Backups of PostgreSQL, by its own programs: `pg_dump`, which reads as of one moment, and `pg_restore`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.database.backups.contents import BackupError, Contents, written
+
+MAGIC = b"PGDMP"
+SCHEMA = "public"
+
+
+def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
+    """Dump a database to a file, whole and checked.
+
+    Raises:
+        BackupError: the program is missing, or says that something is wrong.
+    """
+    with written(file, force=force) as partial:
+        _run(url, "pg_dump", ["--format=custom", "--no-owner", "--no-privileges", f"--file={partial}"])
+        return check(partial)
+
+
+def restore(file: Path, url: URL, *, clean: bool) -> None:
+    """Put a dump that was checked into a database, in one transaction: all of it, or nothing.
+
+    Args:
+        clean: whether what is there goes first.
+
+    Raises:
+        BackupError: the program is missing, or says that something is wrong.
+    """
+    cleaning = ["--clean", "--if-exists"] if clean else []
+    _run(url, "pg_restore", ["--single-transaction", "--exit-on-error", "--no-owner", *cleaning, str(file)])
+
+
+def check(file: Path) -> Contents:
+    """What a dump holds; that it is whole, for all of it is read.
+
+    Raises:
+        BackupError: it is none, or it is damaged.
+    """
+    program = _program("pg_restore")
+    _output([program, "--file=/dev/null", str(file)], {})
+    text = _output([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], {})
+    found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", text, re.MULTILINE)
+    if found is None:
+        raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
+    return Contents(found[1], {})
+
+
+def is_filled(url: URL) -> bool:
+    """Whether a database holds anything.
+
+    Raises:
+        BackupError: it does not answer.
+    """
+    engine = create_engine(url)
+    try:
+        return bool(inspect(engine).get_table_names())
+    except SQLAlchemyError as error:
+        raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+
+
+def _run(url: URL, name: str, options: Sequence[str]) -> None:
+    """Run a program on a database; the password goes by the environment, which others don't see."""
+    plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
+    secret = {} if url.password is None else {"PGPASSWORD": str(url.password)}
+    _output([_program(name), "--no-password", f"--dbname={plain}", *options], secret)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise BackupError(f"{name} is not on PATH: install PostgreSQL's client programs, of the server's version")
+    return found
+
+
+def _output(command: Sequence[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
+        raise BackupError(said[0])
+    return done.stdout

@@ -1,0 +1,87 @@
+"""Backups of SQLite, by its online backup: a copy as of one moment, for which no writer waits."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from app.database.backups.contents import BackupError, Contents, written
+
+MAGIC = b"SQLite format 3\0"
+
+
+def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
+    """Copy a database to a file, whole and checked.
+
+    Raises:
+        BackupError: it can't be read or written, or the copy is damaged.
+    """
+    with written(file, force=force) as partial:
+        _copy(database, partial)
+        return check(partial)
+
+
+def restore(file: Path, database: Path) -> None:
+    """Put a file that was checked in the place of what a database holds: all of it, or nothing.
+
+    Raises:
+        BackupError: it can't be written.
+    """
+    database.parent.mkdir(parents=True, exist_ok=True)
+    _copy(file, database)
+
+
+def check(file: Path) -> Contents:
+    """What a backup holds.
+
+    Raises:
+        BackupError: it is none, or it is damaged.
+    """
+    try:
+        with closing(_reading(file)) as connection:
+            problems = [row[0] for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+            problems += [f"a row of {row[0]} without its {row[2]}" for row in connection.execute(_BROKEN)]
+            if problems:
+                raise BackupError(f"{file} is damaged: {'; '.join(map(str, problems))}")
+            return Contents(_revision(connection, file), _rows(connection))
+    except sqlite3.Error as error:
+        raise BackupError(f"{file} is no backup of SQLite: {error}") from error
+
+
+_BROKEN = 'SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 5'
+
+
+def is_filled(database: Path) -> bool:
+    """Whether a database holds anything."""
+    if not database.exists() or database.stat().st_size == 0:
+        return False
+    with closing(_reading(database)) as connection:
+        return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def _reading(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """In one step: one reading transaction, which in write-ahead mode hinders no writer, and one writing one."""
+    try:
+        with closing(_reading(source)) as reading, closing(sqlite3.connect(target, timeout=60.0)) as writing:
+            reading.backup(writing, pages=-1)
+    except sqlite3.Error as error:
+        raise BackupError(f"{source} can't be copied to {target}: {error}") from error
+
+
+def _revision(connection: sqlite3.Connection, file: Path) -> str:
+    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")]
+    found = connection.execute("SELECT version_num FROM alembic_version").fetchone() if names else None
+    if found is None:
+        raise BackupError(f"{file} is a database, but none of Steward's")
+    return str(found[0])
+
+
+def _rows(connection: sqlite3.Connection) -> dict[str, int]:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    names = [row[0] for row in tables if row[0] != "alembic_version"]
+    return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in sorted(names)}  # noqa: S608 - names of its own tables

@@ -1,0 +1,72 @@
+"""Reports and decisions as they are stored: packed by zstandard, with examples of all kinds as its dictionary.
+
+A report and its decision are some hundred bytes of JSON of which most is said in every other one, too. Packed against
+examples they are about a sixth of that, in some microseconds. The first byte is the version of the dictionary, which
+never changes once anything has been packed by it: another is another file with another number.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from pathlib import Path
+
+import zstandard
+
+VERSION = 1
+LEVEL = 3
+LARGEST = 64 << 20  # bytes of a report with its decision; more than any request may have
+RUN = b"\x01"  # stands for the run's own id; JSON has no such character
+BETWEEN = b"\n"
+_local = threading.local()
+
+
+class BrokenPack(ValueError):
+    """What is stored was not packed by any version that is known here."""
+
+
+@cache
+def _dictionary(version: int) -> zstandard.ZstdCompressionDict:
+    text = Path(__file__).with_name(f"reports_{version}.txt").read_bytes().replace(b"{run}", RUN)
+    made = zstandard.ZstdCompressionDict(text, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    made.precompute_compress(level=LEVEL)
+    return made
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    """One for each thread: none serves two at a time."""
+    found: zstandard.ZstdCompressor | None = getattr(_local, "compressor", None)
+    if found is None:
+        found = _local.compressor = zstandard.ZstdCompressor(
+            level=LEVEL, dict_data=_dictionary(VERSION), write_checksum=False, write_dict_id=False
+        )
+    return found
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    found: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
+    if found is None:
+        found = _local.decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(VERSION))
+    return found
+
+
+def packed(run: str, report: bytes, decision: bytes) -> bytes:
+    """A report and its decision, both JSON in one line."""
+    text = (report + BETWEEN + decision).replace(run.encode(), RUN)
+    return bytes([VERSION]) + _compressor().compress(text)
+
+
+def unpacked(run: str, pack: bytes) -> tuple[bytes, bytes]:
+    """The report and the decision.
+
+    Raises:
+        BrokenPack: it is neither.
+    """
+    if pack[:1] != bytes([VERSION]):
+        raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")
+    try:
+        text = _decompressor().decompress(pack[1:], max_output_size=LARGEST)
+    except zstandard.ZstdError as error:
+        raise BrokenPack(f"a report of run {run} can't be unpacked: {error}") from error
+    report, _, decision = text.replace(RUN, run.encode()).partition(BETWEEN)
+    return report, decision

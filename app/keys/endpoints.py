@@ -1,0 +1,77 @@
+"""HTTP endpoints of keys: of the caller's own tenant alone. Other tenants' first keys are made by `steward key`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import APIRouter, FastAPI, Path, Request, Response, status
+
+from app.http.dependencies import FromCaller, FromDatabase, Tenant, problems
+from app.http.idempotency.once import IdempotentPost
+from app.http.pagination import Page, Paging, page
+from app.keys import service
+from app.keys.rates import RedisCounts, share
+from app.keys.schemas import KeyMade, KeyRead, KeyRequest
+
+KeyId = Annotated[str, Path(alias="id", max_length=64, description="The key's id.")]
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Keep the valid keys up to date, and what other processes let through, in the background."""
+    settings, rates = app.state.settings, app.state.rates
+    counts = RedisCounts(settings.broker_url) if rates is not None and not settings.files_as_broker else None
+    tasks = [asyncio.create_task(app.state.keys.poll())]
+    if counts is not None:
+        tasks.append(asyncio.create_task(share(rates, counts)))
+    yield
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
+            await task
+    if counts is not None:
+        await counts.close()
+
+
+router = APIRouter(prefix="/keys", tags=["keys"], lifespan=lifespan)
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    operation_id="create_key",
+    summary="Make a key",
+    response_model=KeyMade,
+    responses=problems(413, 415),
+)
+def create(
+    request: Request, body: KeyRequest, database: FromDatabase, caller: FromCaller, once: IdempotentPost
+) -> Response:
+    """Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs one."""
+    response = once.run(lambda record: service.create(database, caller.tenant, body, caller.name, record))
+    request.app.state.keys.refresh()
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@router.get("", operation_id="list_keys", summary="List keys", responses=problems())
+def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[KeyRead]:
+    """The tenant's keys, newest first, those that were revoked too; never their secrets."""
+    return page(request, service.listed(database, tenant, paging), service.read)
+
+
+@router.delete(
+    "/{id}",
+    status_code=status.HTTP_204_NO_CONTENT,
+    operation_id="revoke_key",
+    summary="Revoke a key",
+    responses=problems(404),
+)
+def revoke(request: Request, key: KeyId, database: FromDatabase, tenant: Tenant) -> None:
+    """Revoke a key, and the tokens of runs that were made with it: on all API processes within a second."""
+    service.revoke(database, tenant, key)
+    request.app.state.keys.refresh()

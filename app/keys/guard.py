@@ -1,0 +1,175 @@
+"""Lets requests in or not: all of them, before any route or body is looked at."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import parse_qs
+
+from starlette.types import Scope
+
+from app.errors import Forbidden, Unauthorised
+from app.http.caller import ADMIN, ANYBODY, Caller, Quotas
+from app.http.origin import LOOPBACK, Headers, check_host, check_write, single
+from app.keys import secrets
+from app.keys.access import Access, Need
+from app.keys.rates import Rates
+from app.keys.ring import OLDEST_SECONDS, KeyRing
+from app.keys.run_tokens import RunTokens
+from app.settings import Settings
+
+if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
+    from app.keys.provider import Provider
+
+NAMES = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
+LONGEST_CREDENTIAL = 8192
+REALM = 'realm="Steward"'
+
+
+class KeyGuard:
+    """Knows callers by their keys, or lets anybody in as long as there are none.
+
+    Args:
+        access: what each route asks for.
+        keys: the valid keys.
+        tokens: those of runs.
+        provider: knows the tokens of an identity provider, if there is one.
+        rates: how many requests are let through, if that is limited.
+        settings: whether keys are asked for in any case; hosts and origins.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        keys: KeyRing,
+        tokens: RunTokens,
+        provider: Provider | None,
+        rates: Rates | None,
+        settings: Settings,
+    ) -> None:
+        self._rates, self._quotas = rates, Quotas(settings.tenant_jobs, settings.tenant_executions)
+        self._access, self._keys, self._tokens, self._provider = access, keys, tokens, provider
+        self._required = settings.authentication == "required" or provider is not None
+        self._hosts = frozenset(settings.allowed_hosts)
+        self._origins = frozenset(settings.allowed_origins)
+
+    async def admit(self, scope: Scope, route: str | None) -> Caller:
+        """Who calls, if it may do what it asks for.
+
+        Raises:
+            BadRequest, Misdirected, Unauthorised, Forbidden: it may not.
+        """
+        method = scope["method"]
+        headers = single(scope["headers"], NAMES)
+        need, path = self._access.of(method, scope["path"], route)
+        check_write(method, headers, self._origins)
+        if need.public:
+            return ANYBODY
+        if self._keys.is_older(OLDEST_SECONDS):
+            await self._keys.look()
+        caller = await self._caller(scope, headers)
+        if self._rates is not None:
+            self._rates.take(caller)
+        if caller.run is not None:
+            _check_run(caller, need, path, scope)
+        elif caller.scopes.isdisjoint(need.scopes):
+            words = " or ".join(need.words)
+            challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
+            raise Forbidden(
+                f"this key may not do this: it takes the scope {words}, or {ADMIN}",
+                headers={"WWW-Authenticate": challenge},
+            )
+        return caller
+
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+        address = scope["client"][0] if scope.get("client") else None
+        if not (self._required or self._keys.any):
+            check_host(headers, LOOPBACK | self._hosts)
+            return Caller(ANYBODY.tenant, ANYBODY.scopes, ANYBODY.name, None, None, address, self._quotas)
+        if self._hosts:
+            check_host(headers, self._hosts)
+        credential = _credential(scope, headers)
+        given = secrets.parse(credential)
+        if given is None:
+            return (await self._of_provider(scope, credential))._replace(address=address, quotas=self._quotas)
+        if given.of_run:
+            return await self._of_run(scope, given, address)
+        entry = self._keys.get(given.id)
+        if entry is None:
+            await self._keys.look_again()
+            entry = self._keys.get(given.id)
+        if not secrets.matches(given.secret, entry and entry.digest) or entry is None:
+            _refuse(scope, "no such key, or it was revoked", known=True)
+        if entry.expires_at is not None and entry.expires_at <= datetime.now(UTC):
+            _refuse(scope, f"the key {entry.id} has expired at {entry.expires_at.isoformat()}", known=True)
+        return Caller(entry.tenant, entry.scopes, f"key:{entry.id}", entry.id, None, address, self._quotas)
+
+    async def _of_provider(self, scope: Scope, credential: str) -> Caller:
+        """The caller that has a token of the identity provider."""
+        if self._provider is None:
+            _refuse(scope, "this is no key of this service", known=True)
+        try:
+            return await self._provider.caller(credential)
+        except Unauthorised as error:
+            _refuse(scope, error.detail, known=True)
+
+    async def _of_run(self, scope: Scope, given: secrets.Given, address: str | None) -> Caller:
+        """The caller that has a run's token."""
+        token = await self._tokens.get(given.id)
+        if not secrets.matches(given.secret, token and token.digest) or token is None:
+            _refuse(scope, "no such token of a run", known=True)
+        if token.key is not None and self._keys.get(token.key) is None:
+            _refuse(scope, "the key that this token of a run was made with was revoked", known=True)
+        return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, address, self._quotas)
+
+
+def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -> None:
+    """A run's token can do nothing but report to its run, end it and read it.
+
+    Raises:
+        Forbidden: it is used elsewhere.
+    """
+    run = path.get("run")
+    if run is None:
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        run = query["run"][0] if len(query.get("run", ())) == 1 and "workload" not in query else None
+    if not need.run or run != caller.run:
+        raise Forbidden(f"this token can only report to run {caller.run} and read it")
+
+
+def _credential(scope: Scope, headers: Headers) -> str:
+    """What a caller is to be known by: a bearer token; the password of a browser that shows a page will do, too.
+
+    Raises:
+        Unauthorised: there is none.
+    """
+    header = headers.get(b"authorization", b"")
+    scheme, _, rest = header.decode("latin-1").partition(" ")
+    text = rest.strip()
+    if len(header) > LONGEST_CREDENTIAL:
+        _refuse(scope, f"Authorization has more than {LONGEST_CREDENTIAL:,} characters", known=True)
+    if scheme.lower() == "basic" and scope["method"] in ("GET", "HEAD"):  # which browsers send along, whoever asks
+        text = _password(text)
+    elif scheme.lower() != "bearer":
+        text = ""
+    if not text:
+        _refuse(scope, "send a key as Authorization: Bearer …; make one with `steward key create`", known=False)
+    return text
+
+
+def _password(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _refuse(scope: Scope, reason: str, *, known: bool) -> NoReturn:
+    """Raise `Unauthorised` with its challenge; ``known``: something was sent to be known by."""
+    challenge = f"Bearer {REALM}" + (', error="invalid_token"' if known else "")
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    if b"text/html" in accept:
+        challenge = f"Basic {REALM}, {challenge}"
+    raise Unauthorised(reason, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,188 @@
+"""Tokens of an identity provider (OpenID Connect): signed by keys that it publishes, which are cached.
+
+Only asymmetric signatures count: a token that says `none`, or is signed with a public key as if that were a shared
+secret, names an algorithm that isn't looked at (RFC 8725, sections 3.1 and 3.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import httpx
+import jwt
+
+from app.errors import Unauthorised, Unavailable
+from app.http.caller import SCOPES, TENANT, Caller, allowed
+from app.settings import Settings
+
+ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""By type of key."""
+CLAIMS = ("exp", "iss", "aud", "sub")
+LEEWAY_SECONDS = 10
+FETCH_SECONDS = 5.0
+LARGEST_DOCUMENT = 1 << 20
+AGAIN_SECONDS = 10.0
+"""A key that isn't known is looked for at most this often: the provider may have changed its keys."""
+TRUSTED_SECONDS = 60.0
+"""A token that was verified is taken for so long without looking at its signature again."""
+LARGEST_CACHE = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+class _Verified(NamedTuple):
+    caller: Caller
+    until: float
+    """Wall-clock time."""
+
+
+class Provider:
+    """Knows callers by the tokens of one issuer.
+
+    Args:
+        settings: its issuer, the audience that tokens must be for, and the claims that name tenant and scopes.
+        clock: the present time in seconds, as tokens tell theirs.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._settings, self._clock = settings, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="provider")
+        self._keys: dict[str, tuple[str, Any]] = {}
+        self._fetched = self._tried = float("-inf")
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+
+    async def caller(self, token: str) -> Caller:
+        """Who has this token.
+
+        Raises:
+            Unauthorised: it isn't this issuer's, not for this service, or not valid now.
+            Unavailable: the issuer's keys can't be had.
+        """
+        digest = hashlib.sha256(token.encode()).digest()
+        known = self._verified.get(digest)
+        if known is not None and self._clock() < known.until:
+            return known.caller
+        algorithm, key_id = _header(token)
+        key = self._key(key_id)
+        if key is None or time.monotonic() - self._fetched > self._settings.oidc_keys_seconds:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._fetch)
+            key = self._key(key_id)
+        if key is None or algorithm not in ALGORITHMS[key[0]]:
+            raise Unauthorised("the token is signed with a key or an algorithm that isn't the issuer's")
+        claims = self._claims(token, algorithm, key[1])
+        found = self._named(claims)
+        self._remember(digest, _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS)))
+        return found
+
+    def _remember(self, digest: bytes, verified: _Verified) -> None:
+        self._verified[digest] = verified
+        while len(self._verified) > LARGEST_CACHE:
+            self._verified.popitem(last=False)
+
+    def _key(self, key_id: str | None) -> tuple[str, Any] | None:
+        """A key by id; one that has none is meant where there is but one."""
+        if key_id is None:
+            return next(iter(self._keys.values())) if len(self._keys) == 1 else None
+        return self._keys.get(key_id)
+
+    def _claims(self, token: str, algorithm: str, key: Any) -> dict[str, Any]:
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                issuer=self._settings.oidc_issuer,
+                audience=self._settings.oidc_audience,
+                leeway=LEEWAY_SECONDS,
+                options={"require": list(CLAIMS)},
+            )
+        except jwt.PyJWTError as error:
+            raise Unauthorised(f"the token is not valid: {error}") from error
+        return claims
+
+    def _named(self, claims: Mapping[str, Any]) -> Caller:
+        settings = self._settings
+        tenant = _claim(claims, settings.oidc_tenant_claim)
+        if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
+            raise Unauthorised(f"the token's claim {settings.oidc_tenant_claim!r} names no tenant")
+        given = _claim(claims, settings.oidc_scopes_claim)
+        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
+        prefix = settings.oidc_scopes_prefix
+        scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
+        return Caller(tenant, allowed(scopes), f"subject:{claims['sub']}")
+
+    def _fetch(self) -> None:
+        """Get the issuer's keys, unless that was tried a moment ago; what was known stays where it fails.
+
+        Raises:
+            Unavailable: none were ever had.
+        """
+        now = time.monotonic()
+        if now - self._tried >= AGAIN_SECONDS:
+            self._tried = now
+            try:
+                self._keys = _published(self._settings)
+                self._fetched, self._verified = now, OrderedDict()
+            except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
+                logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
+        if not self._keys:
+            raise Unavailable("the identity provider's keys can't be had")
+
+
+def _header(token: str) -> tuple[str, str | None]:
+    try:
+        header = jwt.get_unverified_header(token)
+    except jwt.PyJWTError as error:
+        raise Unauthorised("this is neither a key of this service nor a token of its identity provider") from error
+    return str(header.get("alg")), header.get("kid")
+
+
+def _claim(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim by its name, or by the way to it: `realm_access.roles`."""
+    if name in claims:
+        return claims[name]
+    found: Any = claims
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _published(settings: Settings) -> dict[str, tuple[str, Any]]:
+    """The issuer's signing keys by id, each with its type.
+
+    Raises:
+        HTTPError, ValueError, KeyError: they can't be had, or aren't what they should be.
+    """
+    with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
+        address = settings.oidc_keys_url
+        if not address:
+            told = _document(http, f"{settings.oidc_issuer.rstrip('/')}/.well-known/openid-configuration")
+            if told["issuer"] != settings.oidc_issuer:
+                raise ValueError(f"it calls itself {told['issuer']!r}")
+            address = told["jwks_uri"]
+        published = _document(http, address)["keys"]
+    usable = [key for key in published if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
+    keys = {str(key.get("kid", "")): (str(key["kty"]), jwt.PyJWK(key).key) for key in usable}
+    if not keys:
+        raise ValueError("there is none that signs")
+    return keys
+
+
+def _document(http: httpx.Client, address: str) -> dict[str, Any]:
+    answer = http.get(address).raise_for_status()
+    if len(answer.content) > LARGEST_DOCUMENT:
+        raise ValueError(f"{address} answers with more than {LARGEST_DOCUMENT:,} bytes")
+    document: dict[str, Any] = answer.json()
+    return document

@@ -1,0 +1,129 @@
+"""The keys that are valid, in the memory of each process: looked through twice a second, never for each request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.database.engine import Database
+from app.http.caller import allowed
+from app.keys import repository
+from app.keys.repository import Fingerprint
+
+POLL_SECONDS = 0.4
+OLDEST_SECONDS = 0.9
+"""What is known may be this old; beyond it a request looks again itself, so that what is revoked ends in a second."""
+UNKNOWN_SECONDS = 0.1
+"""An unknown key is looked for at most this often."""
+
+logger = logging.getLogger(__name__)
+
+
+class Entry(NamedTuple):
+    """A valid key."""
+
+    id: str
+    tenant: str
+    digest: str
+    scopes: frozenset[str]
+    expires_at: datetime | None
+
+
+class KeyRing:
+    """All valid keys. They are kept up to date in the background while `poll` runs, and else by who asks.
+
+    While the database is away, what was known last holds on: nothing can be revoked then, either.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database, self._clock = database, clock
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
+        self._looking: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
+        self._fingerprint: Fingerprint | None = None
+        self._entries: dict[str, Entry] = {}
+        self._checked = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether there ever was a key."""
+        return self._fingerprint is not None and self._fingerprint.made > 0
+
+    def get(self, key: str) -> Entry | None:
+        """A valid key, as far as it is known."""
+        return self._entries.get(key)
+
+    def holds(self, key: str | None) -> bool:
+        """Whether a caller who was let in with this key would be again; one without a key was let in otherwise."""
+        return key is None or key in self._entries
+
+    def is_older(self, seconds: float) -> bool:
+        """Whether what is known is older than that."""
+        return self._fingerprint is None or self._clock() - self._checked > seconds
+
+    async def look(self) -> None:
+        """Look through the keys, once for all who wait.
+
+        Raises:
+            SQLAlchemyError: the database is away, and nothing was known yet.
+        """
+        loop = asyncio.get_running_loop()
+        looking = self._looking.get(loop)
+        if looking is None:
+            looking = self._looking[loop] = loop.run_in_executor(self._thread, self.refresh)
+            looking.add_done_callback(lambda _: self._looking.pop(loop, None))
+        await asyncio.shield(looking)
+
+    async def look_again(self) -> None:
+        """Look for what was made until now: it may be a moment old, and of another process.
+
+        Whoever asks for keys that there aren't waits for it, and has the database asked ten times a second at most.
+        """
+        moment = self._clock()
+        while self._checked < moment:
+            await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))
+            if self._checked < moment:
+                await self.look()
+
+    def refresh(self) -> None:
+        """The same, in a thread that may wait."""
+        with self._lock:
+            begun = self._clock()  # before the reading: what is committed during it may be missed
+            try:
+                self._read()
+            except SQLAlchemyError as error:
+                if self._fingerprint is None:
+                    raise
+                logger.warning("can't look through the keys: %s", error)
+                begun = self._clock()
+            self._checked = begun
+
+    def _read(self) -> None:
+        with self._database.reading() as session:
+            found = repository.fingerprint(session)
+            if found == self._fingerprint:
+                return
+            rows = repository.valid(session)
+        self._entries = {
+            row.id: Entry(row.id, row.tenant, row.digest, allowed(row.scopes), row.expires_at) for row in rows
+        }
+        self._fingerprint = found
+
+    async def poll(self, seconds: float = POLL_SECONDS) -> None:
+        """Look every so often, for ever."""
+        while True:
+            try:
+                await self.look()
+            except SQLAlchemyError as error:
+                logger.warning("can't look through the keys: %s", error)
+            except Exception:  # a defect must not end the looking
+                logger.exception("looking through the keys failed")
+            await asyncio.sleep(seconds)

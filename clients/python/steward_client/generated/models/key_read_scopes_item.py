@@ -1,0 +1,11 @@
+from enum import StrEnum
+
+
+class KeyReadScopesItem(StrEnum):
+    ADMIN = "admin"
+    READ = "read"
+    REPORT = "report"
+    TRAIN = "train"
+
+    def __str__(self) -> str:
+        return str(self.value)

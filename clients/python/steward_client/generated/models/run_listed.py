@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.run_listed_state import RunListedState
+from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.cluster_decision import ClusterDecision
+    from ..models.decision import Decision
+    from ..models.drift_notice import DriftNotice
+    from ..models.inference_decision import InferenceDecision
+    from ..models.queue_decision import QueueDecision
+    from ..models.run_listed_decision_type_1 import RunListedDecisionType1
+    from ..models.run_listed_start import RunListedStart
+
+
+T = TypeVar("T", bound="RunListed")
+
+
+@_attrs_define
+class RunListed:
+    """A run in a list, where one whose decision can't be read stands beside those whose can."""
+
+    id: str
+    workload: str
+    state: RunListedState
+    spec_version: int
+    """ Version of the workload's spec when the run started. """
+    agent: int | None
+    """ Version of the agent when the run started. """
+    start: RunListedStart
+    """ What it was started with, beside workload and shadow. """
+    iterations: int
+    """ How many iterations are reported; the number of the next one. """
+    decision: ClusterDecision | Decision | InferenceDecision | QueueDecision | RunListedDecisionType1
+    drift: list[DriftNotice]
+    """ What was found to have drifted, oldest first. """
+    created_at: datetime.datetime
+    finished_at: datetime.datetime | None
+    problem: None | str
+    shadow: int | None | Unset = UNSET
+    """ Version of the agent that is consulted too. """
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
+        from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
+        from ..models.queue_decision import QueueDecision  # noqa: PLC0415
+
+        id = self.id
+
+        workload = self.workload
+
+        state = self.state.value
+
+        spec_version = self.spec_version
+
+        agent: int | None
+        agent = self.agent
+
+        start = self.start.to_dict()
+
+        iterations = self.iterations
+
+        decision: dict[str, Any]
+        if isinstance(self.decision, ClusterDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, InferenceDecision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, Decision):
+            decision = self.decision.to_dict()
+        elif isinstance(self.decision, QueueDecision):
+            decision = self.decision.to_dict()
+        else:
+            decision = self.decision.to_dict()
+
+        drift = []
+        for drift_item_data in self.drift:
+            drift_item = drift_item_data.to_dict()
+            drift.append(drift_item)
+
+        created_at = self.created_at.isoformat()
+
+        finished_at: None | str
+        if isinstance(self.finished_at, datetime.datetime):
+            finished_at = self.finished_at.isoformat()
+        else:
+            finished_at = self.finished_at
+
+        problem: None | str
+        problem = self.problem
+
+        shadow: int | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        else:
+            shadow = self.shadow
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "id": id,
+                "workload": workload,
+                "state": state,
+                "spec_version": spec_version,
+                "agent": agent,
+                "start": start,
+                "iterations": iterations,
+                "decision": decision,
+                "drift": drift,
+                "created_at": created_at,
+                "finished_at": finished_at,
+                "problem": problem,
+            }
+        )
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
+        from ..models.decision import Decision  # noqa: PLC0415
+        from ..models.drift_notice import DriftNotice  # noqa: PLC0415
+        from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
+        from ..models.queue_decision import QueueDecision  # noqa: PLC0415
+        from ..models.run_listed_decision_type_1 import RunListedDecisionType1  # noqa: PLC0415
+        from ..models.run_listed_start import RunListedStart  # noqa: PLC0415
+
+        d = dict(src_dict)
+        id = d.pop("id")
+
+        workload = d.pop("workload")
+
+        state = RunListedState(d.pop("state"))
+
+        spec_version = d.pop("spec_version")
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        start = RunListedStart.from_dict(d.pop("start"))
+
+        iterations = d.pop("iterations")
+
+        def _parse_decision(
+            data: object,
+        ) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | RunListedDecisionType1:
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_0 = ClusterDecision.from_dict(data)
+
+                return decision_type_0_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_1 = InferenceDecision.from_dict(data)
+
+                return decision_type_0_type_1
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_2 = Decision.from_dict(data)
+
+                return decision_type_0_type_2
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                decision_type_0_type_3 = QueueDecision.from_dict(data)
+
+                return decision_type_0_type_3
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            if not isinstance(data, dict):
+                raise TypeError()
+            decision_type_1 = RunListedDecisionType1.from_dict(data)
+
+            return decision_type_1
+
+        decision = _parse_decision(d.pop("decision"))
+
+        drift = []
+        _drift = d.pop("drift")
+        for drift_item_data in _drift:
+            drift_item = DriftNotice.from_dict(drift_item_data)
+
+            drift.append(drift_item)
+
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        def _parse_finished_at(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                finished_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return finished_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        finished_at = _parse_finished_at(d.pop("finished_at"))
+
+        def _parse_problem(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        problem = _parse_problem(d.pop("problem"))
+
+        def _parse_shadow(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
+        run_listed = cls(
+            id=id,
+            workload=workload,
+            state=state,
+            spec_version=spec_version,
+            agent=agent,
+            start=start,
+            iterations=iterations,
+            decision=decision,
+            drift=drift,
+            created_at=created_at,
+            finished_at=finished_at,
+            problem=problem,
+            shadow=shadow,
+        )
+
+        run_listed.additional_properties = d
+        return run_listed
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

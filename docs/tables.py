@@ -1,0 +1,54 @@
+"""Writes the tables of documents that follow from code: settings, and access. A test tells when one is stale."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from app.http.caller import SCOPES
+from app.keys.access import TABLE, need
+from app.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def settings_table() -> str:
+    """One line per setting: name, default, what it is for."""
+    prefix = str(Settings.model_config.get("env_prefix", ""))
+    lines = ["| variable | default | |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        default = "–" if field.default in ("", None, ()) else f"`{field.default}`"
+        lines.append(f"| `{prefix}{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(lines)
+
+
+def access_table() -> str:
+    """One line per verb and path: who may."""
+    lines = ["| | " + " | ".join((*SCOPES, "a run's token", "nobody known")) + " |", "|---" * (len(SCOPES) + 3) + "|"]
+    for route in TABLE:
+        asked = need(*route.split(" "))
+        may = [asked.public or scope in asked.scopes or scope == "admin" for scope in SCOPES]
+        cells = ["yes" if one else "" for one in (*may, asked.run or asked.public, asked.public)]
+        cells[len(SCOPES)] = "its run" if asked.run else cells[len(SCOPES)]
+        lines.append(f"| `{route}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "README.md": ("settings", settings_table),
+    "docs/security.md": ("access", access_table),
+}
+"""By document: the name that its markers give the table, and what it is."""
+
+
+def renewed(document: str, text: str) -> str:
+    """A document's text with its table as it must be."""
+    name, table = TABLES[document]
+    begin, end = f"<!-- {name}: written by `make openapi` -->", f"<!-- /{name} -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n\n{table()}\n\n{end}{after}"
+
+
+if __name__ == "__main__":
+    for document in TABLES:
+        path = ROOT / document
+        path.write_text(renewed(document, path.read_text()))

@@ -1,0 +1,176 @@
+"""Keys: made, shown once, kept hashed, expired and revoked, on one API process and on its neighbour."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import select, update
+
+from app.database.engine import Database
+from app.database.tables import IdempotencyKey, Key
+from app.keys import secrets
+from app.keys import service as keys
+from app.main import create_app
+from app.settings import Settings
+from tests.app.keys.conftest import MakeKey
+
+
+def test_a_service_without_keys_asks_for_none_until_there_is_one(client: TestClient, database: Database) -> None:
+    assert client.get("/workloads").status_code == 200
+    made = client.post("/keys", json={"name": "first", "scopes": ["admin"]})
+    assert made.status_code == 201
+    assert made.headers["cache-control"] == "no-store"
+    assert client.get("/workloads").status_code == 401
+    authorised = {"Authorization": f"Bearer {made.json()['key']}"}
+    assert client.get("/workloads", headers=authorised).status_code == 200
+    assert client.delete(f"/keys/{made.json()['id']}", headers=authorised).status_code == 204
+    assert client.get("/workloads", headers=authorised).status_code == 401  # it never opens again
+
+
+def test_a_key_is_shown_once_and_kept_hashed(client: TestClient, key: MakeKey, database: Database) -> None:
+    asked = {"json": {"scopes": ["read"]}, "headers": {**key(), "Idempotency-Key": "x"}}
+    made, again = client.post("/keys", **asked), client.post("/keys", **asked)  # type: ignore[arg-type]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert (again.json()["id"], again.json()["key"]) == (made.json()["id"], None)
+    given = secrets.parse(made.json()["key"])
+    assert given is not None
+    assert len(base64.urlsafe_b64decode(f"{given.secret}=")) == 32
+    with database.reading() as session:
+        kept = session.scalars(select(Key).where(Key.id == made.json()["id"])).one()
+        repeated = session.scalars(select(IdempotencyKey)).one()
+    assert kept.digest == secrets.digest(given.secret)
+    assert given.secret not in f"{vars(kept)} {vars(repeated)}"
+    listed = client.get("/keys", headers=key()).text
+    assert given.id in listed
+    assert given.secret not in listed
+
+
+def test_a_key_ends_when_it_expires(client: TestClient, key: MakeKey, database: Database) -> None:
+    headers = key()
+    assert client.get("/keys", headers=headers).status_code == 200
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    with database.session() as session:
+        session.execute(update(Key).values(expires_at=past))
+    fresh = TestClient(create_app(Settings(database_url=str(database.url)), database))
+    answer = fresh.get("/keys", headers=headers)
+    assert (answer.status_code, "expired" in answer.json()["detail"]) == (401, True)
+    given = client.post("/keys", json={"expires_at": past.isoformat()}, headers=headers)
+    assert given.status_code == 422
+
+
+def test_a_revoked_key_ends_on_every_process_within_a_second(
+    settings: Settings, any_database: Database, client: TestClient
+) -> None:
+    one, other = (TestClient(create_app(settings, any_database)) for _ in range(2))
+    admin = {"Authorization": f"Bearer {one.post('/keys', json={'scopes': ['admin']}).json()['key']}"}
+    made = one.post("/keys", json={"scopes": ["report", "read"]}, headers=admin).json()
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    with one, other:
+        assert other.get("/runs/x", headers=headers).status_code == 404  # it knows it at once
+        assert one.delete(f"/keys/{made['id']}", headers=admin).status_code == 204
+        assert one.get("/runs/x", headers=headers).status_code == 401
+        time.sleep(1.0)
+        assert other.get("/runs/x", headers=headers).status_code == 401
+        assert one.delete(f"/keys/{made['id']}", headers=admin).status_code == 204
+        assert one.delete("/keys/0123456789abcdef", headers=admin).status_code == 404
+
+
+def test_an_event_stream_ends_with_its_key(settings: Settings, database: Database) -> None:
+    from app.kinds.iterative.example import SPEC
+
+    sample = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]
+    settings = settings.model_copy(update={"stream_seconds": 120.0})
+    with TestClient(create_app(settings, database)) as client:
+        made = client.post("/keys", json={"scopes": ["admin"]}).json()
+        headers = {"Authorization": f"Bearer {made['key']}"}
+        client.post("/workloads", json=SPEC, headers=headers)
+        home = f"/workloads/{SPEC['name']}"
+        client.post(f"{home}/samples", json={"samples": [{"execution": "e", "reports": sample}]}, headers=headers)
+        job = client.post(f"{home}/models", json={}, headers=headers).json()["id"]
+        revoking = threading.Timer(0.5, keys.revoke, (database, None, made["id"]))
+        revoking.start()
+        begun = time.monotonic()
+        assert "queued" in client.get(f"/jobs/{job}/events", headers=headers).text
+        assert time.monotonic() - begun < 60
+        revoking.join()
+
+
+def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, key: MakeKey, made_app: FastAPI) -> None:
+    from app.kinds.iterative.example import SPEC
+
+    admin, reporter = key(), key("default", "report")
+    client.post("/workloads", json=SPEC, headers=admin)
+    body = {"json": {"workload": SPEC["name"], "token": True}, "headers": {**reporter, "Idempotency-Key": "run"}}
+    started, again = client.post("/runs", **body), client.post("/runs", **body)  # type: ignore[arg-type]
+    assert started.json()["id"] == again.json()["id"]
+    tokens = [{"Authorization": f"Bearer {answer.json()['token']}"} for answer in (started, again)]
+    for token in tokens:
+        assert client.get(f"/runs/{started.json()['id']}", headers=token).status_code == 200
+    reporter_id = reporter["Authorization"].split("_")[1]
+    client.delete(f"/keys/{reporter_id}", headers=admin)
+    for token in tokens:
+        assert client.get(f"/runs/{started.json()['id']}", headers=token).status_code == 401
+    without = client.post("/runs", json={"workload": SPEC["name"]}, headers=admin)
+    assert without.json()["token"] is None
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("bearer {key}", 200),
+        ("BEARER   {key}", 200),
+        ("Bearer {key}x", 401),
+        ("Bearer {key}" + "x" * 9000, 401),
+        ("Bearer", 401),
+        ("Bearer ", 401),
+        ("{key}", 401),
+        ("Token {key}", 401),
+        ("Bearer stw_run_{key}", 401),
+        ("Bearer stw__", 401),
+        ("Basic {basic}", 200),
+        ("Basic !!", 401),
+    ],
+)
+def test_how_a_key_is_sent(client: TestClient, key: MakeKey, header: str, status: int) -> None:
+    text = key()["Authorization"].removeprefix("Bearer ")
+    basic = base64.b64encode(f"anybody:{text}".encode()).decode()
+    answer = client.get("/workloads", headers={"Authorization": header.format(key=text, basic=basic)})
+    assert answer.status_code == status
+    assert text not in answer.text
+
+
+def test_a_browsers_password_writes_nothing(client: TestClient, key: MakeKey) -> None:
+    text = key()["Authorization"].removeprefix("Bearer ")
+    basic = {"Authorization": f"Basic {base64.b64encode(f'x:{text}'.encode()).decode()}"}
+    assert client.get("/", headers=basic).status_code == 200
+    assert client.post("/keys", json={}, headers=basic).status_code == 401
+    challenge = client.get("/", headers={"accept": "text/html"}).headers["www-authenticate"]
+    assert challenge.startswith('Basic realm="Steward", Bearer')
+
+
+def test_a_header_given_twice_is_refused(client: TestClient, key: MakeKey) -> None:
+    twice = [("Authorization", key()["Authorization"]), ("Authorization", "Bearer x")]
+    assert client.get("/workloads", headers=twice).status_code == 400
+
+
+def test_what_no_route_answers_is_told_to_callers_alone(client: TestClient, key: MakeKey) -> None:
+    headers = key("default", "read")
+    for method, path in (("GET", "/nothing"), ("OPTIONS", "/workloads"), ("TRACE", "/keys"), ("GET", "/workloads/")):
+        assert client.request(method, path).status_code == 401
+        assert client.request(method, path, headers=headers, follow_redirects=False).status_code in (307, 404, 405)
+    assert client.get("/%6beys", headers=headers).status_code == 403  # an encoded path is the same path
+    assert client.get("/keys%2F", headers=headers, follow_redirects=False).status_code in (307, 404)
+    assert client.get("http://testserver//keys", headers=headers).status_code == 404
+    assert client.get("/KEYS", headers=headers).status_code == 404
+
+
+def test_keys_are_asked_for_from_the_start_where_that_is_required(settings: Settings, database: Database) -> None:
+    client = TestClient(create_app(settings.model_copy(update={"authentication": "required"}), database))
+    assert client.get("/workloads").status_code == 401
+    assert client.get("/healthz").status_code == 200

@@ -1,0 +1,192 @@
+"""Rates and quotas of keys and tenants: 429 with the time to come back at, for the one who asks too much alone."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.engine import Database
+from app.errors import TooManyRequests
+from app.http.caller import ALL, Caller
+from app.keys.rates import Rates, RedisCounts, share
+from app.kinds.iterative.example import SPEC as EXAMPLE
+from app.main import create_app
+from app.settings import Settings
+from tests.app.keys.conftest import Headers, make_key
+
+SAMPLE = {"reports": [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]}
+Limited = Callable[..., TestClient]
+
+
+def caller(key: str, tenant: str = "blue") -> Caller:
+    return Caller(tenant, ALL, f"key:{key}", key)
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def let_through(rates: Rates, who: Caller, most: int = 1000) -> int:
+    for number in range(most):
+        try:
+            rates.take(who)
+        except TooManyRequests:
+            return number
+    return most
+
+
+def test_a_key_gets_its_rate_and_another_one_its_own() -> None:
+    clock = Clock()
+    rates = Rates(10, 0, clock, clock)
+    assert let_through(rates, caller("a")) == 10
+    assert let_through(rates, caller("b")) == 10
+    clock.now += 1.0
+    assert let_through(rates, caller("a")) == 10
+    total = 0
+    for _ in range(100):
+        clock.now += 0.1
+        total += let_through(rates, caller("a"))
+    assert 95 <= total <= 110
+
+
+def test_a_tenants_keys_share_its_rate() -> None:
+    clock = Clock()
+    rates = Rates(0, 10, clock, clock)
+    assert let_through(rates, caller("a"), 6) + let_through(rates, caller("b")) == 10
+    assert let_through(rates, caller("c", "green")) == 10
+
+
+def test_what_is_refused_is_not_counted_for_the_tenant() -> None:
+    clock = Clock()
+    rates = Rates(5, 10, clock, clock)
+    assert let_through(rates, caller("a")) == 5
+    for _ in range(50):
+        with pytest.raises(TooManyRequests):
+            rates.take(caller("a"))
+    assert let_through(rates, caller("b")) == 5
+
+
+def test_a_slow_rate_says_when_to_come_back() -> None:
+    clock = Clock()
+    rates = Rates(0.1, 0, clock, clock)
+    assert let_through(rates, caller("a")) == 1
+    with pytest.raises(TooManyRequests) as refused:
+        rates.take(caller("a"))
+    assert refused.value.retry_after == 10
+
+
+def test_what_is_kept_in_mind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.keys.rates.LARGEST", 100)
+    clock = Clock()
+    rates = Rates(10, 0, clock, clock)
+    for number in range(1000):
+        clock.now += 0.1
+        rates.take(caller(str(number)))
+    assert len(rates._buckets) <= 101
+
+
+@pytest.mark.servers
+async def test_processes_share_what_they_let_through(redis_url: str) -> None:
+    clock = Clock()  # the same second for both, however slow the machine is
+    processes = [Rates(100, 0, clock, clock) for _ in range(2)]
+    counts = RedisCounts(redis_url)
+    sharing = [asyncio.create_task(share(rates, counts, 0.02)) for rates in processes]
+    assert let_through(processes[0], caller("a"), 80) == 80
+    assert let_through(processes[1], caller("a"), 1) == 1
+    for _ in range(500):
+        await asyncio.sleep(0.02)
+        if processes[1].others.get("key:a") == 80 and processes[0].others.get("key:a") == 1:
+            break
+    assert let_through(processes[1], caller("a")) == 19
+    clock.now += 1
+    assert let_through(processes[1], caller("a")) == 100
+    for task in sharing:
+        task.cancel()
+    await asyncio.gather(*sharing, return_exceptions=True)
+    await counts.close()
+
+
+async def test_without_redis_each_process_counts_for_itself() -> None:
+    clock = Clock()
+    rates, counts = Rates(10, 0, clock, clock), RedisCounts("redis://127.0.0.1:1/0")
+    sharing = asyncio.create_task(share(rates, counts, 0.01))
+    assert let_through(rates, caller("a"), 5) == 5
+    await asyncio.sleep(0.2)
+    assert let_through(rates, caller("a")) == 5
+    assert not sharing.done()
+    sharing.cancel()
+    await asyncio.gather(sharing, return_exceptions=True)
+    await counts.close()
+
+
+@pytest.fixture
+def limited(settings: Settings, any_database: Database) -> Limited:
+    return lambda **changes: TestClient(
+        create_app(settings.model_copy(update=changes), any_database), raise_server_exceptions=False
+    )
+
+
+@pytest.fixture
+def blue(any_database: Database) -> Headers:
+    return make_key(any_database, "blue", ["admin"])
+
+
+@pytest.fixture
+def green(any_database: Database) -> Headers:
+    return make_key(any_database, "green", ["admin"])
+
+
+def test_too_many_requests_are_429_on_hot_and_ordinary_routes(limited: Limited, blue: Headers, green: Headers) -> None:
+    client = limited(key_requests_per_second=2.0)
+    for path in ("/workloads", "/decision?run=x"):
+        found = [client.get(path, headers=blue) for _ in range(60)]
+        refused = [answer for answer in found if answer.status_code == 429]
+        assert refused
+        assert {int(answer.headers["retry-after"]) for answer in refused} == {1}
+        assert refused[0].json()["type"] == "/problems/too-many-requests"
+        assert client.get(path, headers=green).status_code != 429
+    assert client.get("/healthz").status_code == 200
+
+
+def registered(client: TestClient, headers: Headers, name: str = "w") -> str:
+    assert client.post("/workloads", json={**copy.deepcopy(EXAMPLE), "name": name}, headers=headers).is_success
+    return f"/workloads/{name}"
+
+
+def upload(client: TestClient, home: str, headers: Headers, names: list[str]) -> Any:
+    samples = [{"execution": name, **SAMPLE} for name in names]
+    return client.post(f"{home}/samples", json={"samples": samples}, headers=headers)
+
+
+def test_a_tenant_has_no_more_jobs_than_it_may(limited: Limited, blue: Headers, green: Headers) -> None:
+    client = limited(tenant_jobs=2)
+    for headers in (blue, green):
+        home = registered(client, headers)
+        assert upload(client, home, headers, ["a"]).is_success
+        jobs = [client.post(f"{home}/models", json={}, headers=headers) for _ in range(3)]
+        assert [job.status_code for job in jobs] == [202, 202, 429]
+        assert jobs[-1].headers["retry-after"] == "30"
+        assert client.post(f"/jobs/{jobs[0].json()['id']}/cancel", headers=headers).is_success
+        assert client.post(f"{home}/models", json={}, headers=headers).status_code == 202
+
+
+def test_a_tenant_stores_no_more_executions_than_it_may(limited: Limited, blue: Headers, green: Headers) -> None:
+    client = limited(tenant_executions=3)
+    home, other = registered(client, blue), registered(client, blue, "other")
+    assert upload(client, home, blue, ["a", "b"]).is_success
+    assert upload(client, other, blue, ["a"]).is_success
+    refused = upload(client, home, blue, ["c"])
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "3600")
+    assert len(client.get(f"{home}/samples", headers=blue).json()["items"]) == 2
+    assert upload(client, home, blue, ["a", "b"]).is_success  # which are there already
+    assert upload(client, registered(client, green), green, ["a", "b", "c"]).is_success
