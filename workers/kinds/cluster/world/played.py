@@ -124,4 +124,5 @@ class PlayedSource:
             paced_on=episodes.paced_on[b, there],
         )
         outlook = BelievedOutlook(believed, jobs, told, int(clusters.capacity[b].sum()))
-        return Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, spec.restart_seconds)
+        moment = Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, spec.restart_seconds)
+        return moment._replace(neighbours=outlook.neighbours)
