@@ -9,8 +9,9 @@ came before it. In these logs all jobs of an application need equally much, whic
 without throughput have no more than that from other jobs. No constant was chosen on the held-out workload alone: they
 are round numbers on a plateau, on logs drawn hour by hour from all four.
 **half**, **double**: logs of half and twice the load, drawn hour by hour from workloads 3 and 4; what is known is from
-workloads 1 and 2. Equal share, FIFO, SRTF, Tiresias and Optimus as published, at the batches that were submitted; SRTF
-and Optimus are told in truth what is left. Goodput's jobs choose their batches.
+workloads 1 and 2. Equal share, FIFO, SRTF, Tiresias and Optimus as published, and SLAQ, at the batches that
+were submitted; SRTF and Optimus are told in truth what is left, SLAQ how the validation metric goes on. Goodput's jobs
+choose their batches.
 """
 
 import os
@@ -32,6 +33,7 @@ from app.kinds.cluster.allocation.fairness import goodput
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.allocation.slaq import slaq
 from app.kinds.cluster.allocation.tiresias import tiresias
 from benchmarks.cluster_goodput import GOAL, WORKLOADS, interval
 from workers.evaluation.statistics import mean_interval
@@ -44,8 +46,8 @@ from workers.kinds.cluster.simulator.simulator import ClusterSimulator
 
 LOADS = {"half": 0.5, "double": 2.0}
 PARTS = ("published", *LOADS)
-DRAWS = 4
-FIXED: tuple[Rule, ...] = (equal_share, fifo, srtf, tiresias, optimus)
+DRAWS = {"half": 12, "double": 4}
+FIXED: tuple[Rule, ...] = (equal_share, fifo, srtf, tiresias, optimus, slaq)
 KNOWN, DRAWN = WORKLOADS[:2], WORKLOADS[2:]
 Row = dict[str, Any]
 
@@ -110,7 +112,7 @@ def _load(part: str, load: float) -> list[Row]:
     for known in KNOWN:
         AdaptiveSimulator(_applications(), _logs()[known], soonest, experience=experience).run()
     sources, found = [_logs()[name] for name in DRAWN], []
-    for seed in range(DRAWS):
+    for seed in range(DRAWS[part]):
         log = draw(sources, load, np.random.default_rng(seed))
         played: list[ClusterSimulator] = [ClusterSimulator(_applications(), log, rule) for rule in FIXED]
         played += [AdaptiveSimulator(_applications(), log, goodput)]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cluster_goodput import WORKLOADS
+from workers.kinds.cluster.simulator.deciding import play
 from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.kernels import play
 from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.many import clusters, tabled
 from workers.kinds.cluster.simulator.measured import read_applications

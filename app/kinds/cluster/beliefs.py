@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.cluster.allocation.neighbours import Neighbours
 from app.kinds.cluster.arrivals import APPLICATION, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.model import ClusterModel
@@ -49,6 +50,20 @@ class Beliefs:
     def positions(self, names: NDArray[np.object_]) -> Integers:
         """Where applications stand, by name, [J]."""
         return np.array([self._index.get(name, UNKNOWN) for name in names.tolist()], np.int64)
+
+    def neighbours(self, application: Integers) -> Neighbours | None:
+        """What jobs of these applications [J] do to one another; None where no such steps were measured."""
+        if not self._pairs.any():
+            return None
+        return Neighbours(np.where(application < len(self._pairs) - 1, application, UNKNOWN), self._pairs)
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        """Logs of slow-downs, the last of an application that isn't known, [B + 1, B + 1]."""
+        known = self.model.interference
+        found = np.full((len(known.log_slowdown) + 1,) * 2, known.usual[0])
+        found[:-1, :-1] = known.log_slowdown
+        return found
 
     def step_seconds(self, application: Integers, batch: Floats, gpus: Integers) -> Floats:
         """Seconds of a step on GPUs that fill as few nodes as they can, [J, K]; J applications and batches.

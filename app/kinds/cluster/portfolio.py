@@ -13,6 +13,7 @@ from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.priority import prioritised
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule
+from app.kinds.cluster.allocation.slaq import slaq
 from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.spec import ClusterSpec
 
@@ -26,6 +27,7 @@ LEVELLED: Mapping[str, Rule] = {
     "tiresias": tiresias,
     "optimus": optimus,
     "goodput": goodput,
+    "slaq": slaq,
 }
 
 
@@ -33,6 +35,6 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     """By name; positions among them are the numbers of actions."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
-    ruled = {WITH_MODEL: completing(weights, ageing), **LEVELLED}
-    levelled = {name: in_levels(rule, ageing, patience) for name, rule in ruled.items()}
-    return {WITHOUT_MODEL: prioritised(ageing, patience), **levelled}
+    levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
+    known = {WITHOUT_MODEL: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
+    return known | levelled

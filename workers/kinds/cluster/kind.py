@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.kinds.simulated.policies import Constant
@@ -12,6 +12,7 @@ from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
+    from workers.kinds.cluster.evaluation.problem import ClusterProblem
     from workers.kinds.cluster.world.world import ClusterWorld
 
 
@@ -44,6 +45,12 @@ class LearnedCluster(SimulatedKind):
         """See ``LearnedKind``: every rule alone."""
         rules = self.layout(workload.spec).rules
         return {name: Constant(name, number) for number, name in enumerate(rules)}
+
+    def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> ClusterProblem:
+        """See ``SimulatedKind``."""
+        from workers.kinds.cluster.evaluation.problem import ClusterProblem
+
+        return ClusterProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
         """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""

@@ -3,36 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from app.kinds.cluster.allocation.fairness import fitting
 from app.kinds.cluster.allocation.marginal import marginal
-from app.kinds.cluster.allocation.priority import urgency
+from app.kinds.cluster.allocation.priority import LATE, urgency
 from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
 from app.kinds.cluster.allocation.sizes import grid
 from app.kinds.cluster.jobs import Floats, Integers
 
-SCALING, DAMPING, HORIZON_SECONDS = 0.75, 0.8, 1000.0
+TINY, STEADY = 1e-9, 0.05
 MOST_TRIED = 16
 """Jobs with a deadline for which all others are placed anew."""
-TINY = 1e-9
 
 
-def completing(weights: Sequence[float], ageing_seconds: Sequence[float]) -> Rule:
+class Constants(NamedTuple):
+    """Chosen by ``benchmarks.cluster_agents``; what they are worth hardly depends on them.
+
+    Attributes:
+        scaling: power of GPUs by which speed is taken to grow where jobs are ranked.
+        damping: power of a speed-up that counts.
+        horizon_seconds: after which the next change of a job's nodes is expected.
+    """
+
+    scaling: float = 0.75
+    damping: float = 0.8
+    horizon_seconds: float = 1000.0
+
+
+USUAL = Constants()
+
+
+def completing(
+    weights: Sequence[float], ageing_seconds: Sequence[float], patience: float = np.inf, constants: Constants = USUAL
+) -> Rule:
     """Jobs of several queues, the most urgent first: of each its weight, and the seconds after which its jobs rise.
 
     While a job waits, nobody who is less urgent starts or goes on; beyond that GPUs go where they shorten the weighted
-    mean completion time most.
+    mean completion time most. So an urgent job has its fewest GPUs before anybody else, and of those that would help it
+    little, what its weight is worth. Who is late has its fewest, in order of submission.
+
+    Args:
+        weights: of a job's completion time, by queue.
+        ageing_seconds, patience: as in ``urgency``.
+        constants: of ``values``.
     """
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
         jobs, sizes = situation.jobs, grid(situation)
-        value = values(situation, sizes, weight[jobs.queue])
-        level = urgency(jobs, situation.now, ageing)
+        value = values(situation, sizes, weight[jobs.queue], constants)
+        level = urgency(jobs, situation.now, ageing, patience)
+        late = level == LATE
+        value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)
+        begin = _admitted(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
         due = in_time(situation, sizes, weight[jobs.queue])
-        begin = _admitted(situation.gpus, sizes, value, level)
         at = np.maximum(_best(value if due is None else value + due, sizes, begin, situation.gpus, due), 0)
         gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
         return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
@@ -69,26 +96,33 @@ def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Float
     return at
 
 
-def _admitted(free: int, sizes: Integers, value: Floats, level: Integers) -> Integers:
+def _first(value: Floats, sizes: Integers) -> Floats:
+    """What the fewest GPUs that each job can use are worth to it, [J]; −∞: it can use none."""
+    return np.take_along_axis(value, (sizes > 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+
+
+def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
     """Where jobs begin, [J]: with the fewest GPUs that they can use, in order of urgency; −1: not at all.
 
-    The least urgent begin with nothing.
+    Of equally urgent ones those of the largest ``first`` [J] come first. The least urgent begin with nothing, but for
+    who is late; who could not run on all nodes keeps nobody waiting.
     """
-    early, legal = level < level.max(initial=0), np.isfinite(value) & (sizes > 0)
-    first = legal.argmax(axis=1)
-    at = np.where(early & legal.any(axis=1), first, 0)
-    order = np.lexsort((-np.take_along_axis(value, first[:, None], axis=1)[:, 0], level))
+    early = (level < level.max(initial=0)) | (level == LATE)
+    at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
+    order = np.lexsort((-first, level))
     wanted = np.take_along_axis(sizes, at[:, None], axis=1)[order, 0]
     fits = np.empty(len(order), np.bool_)
-    fits[order] = wanted.cumsum() <= free
+    fits[order] = wanted.cumsum() <= situation.gpus
     return np.where(fits, at, -1)
 
 
-def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
+def values(situation: Situation, sizes: Integers, weight: Floats, constants: Constants = USUAL) -> Floats:
     """What numbers of GPUs are worth to each job, −∞ where it can't use so many, [J, K] as ``sizes``.
 
-    Speeds are relative to that on an equal share, and count by ``places``. A change of nodes takes away what is lost by
-    a restart, if the next comes after ``HORIZON_SECONDS``, or after the job.
+    Speeds are relative to that on an equal share, and count by ``places``; for that what is left of a job counts 5 %
+    less whenever its GPUs double, so that ranks don't change with every measurement. A change of nodes takes away what
+    is lost by a restart, if the next comes after ``horizon_seconds``, or after the job; to stay is worth as much more,
+    since who gives way restarts later. So of jobs that are alike nobody gives way to another.
     """
     jobs = situation.jobs
     each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
@@ -98,11 +132,13 @@ def values(situation: Situation, sizes: Integers, weight: Floats) -> Floats:
     seconds = usual.min(axis=1, initial=np.inf)
     seconds = np.where(np.isfinite(seconds), seconds, each.min(axis=1))
     seconds = np.where(np.isfinite(seconds), seconds, 0.0)
-    count = weight * places(seconds)
-    lost = situation.restart_seconds / np.clip(seconds, max(situation.restart_seconds, TINY), HORIZON_SECONDS)
+    count = weight * places(seconds * (1 + STEADY) ** -np.log2(1.0 + jobs.gpus), constants.scaling)
+    least = max(situation.restart_seconds, TINY)
+    lost = situation.restart_seconds / np.clip(seconds, least, constants.horizon_seconds)
     runs, stays = jobs.gpus > 0, sizes == jobs.gpus[:, None]
-    left = np.where(stays | ~runs[:, None], 1.0, np.maximum(1.0 - lost, 0.0)[:, None])
-    worth = count[:, None] * (seconds[:, None] / each) ** DAMPING * left
+    moved = np.where(runs, np.maximum(1.0 - lost, 0.0), 1.0)
+    left = np.where(stays & runs[:, None], (1.0 + lost)[:, None], moved[:, None])
+    worth = count[:, None] * (seconds[:, None] / each) ** constants.damping * left
     illegal = (sizes > jobs.maximum[:, None]) | ((sizes < jobs.minimum[:, None]) & (sizes > 0))
     return np.where(illegal, -np.inf, worth)
 
@@ -121,14 +157,14 @@ def in_time(situation: Situation, sizes: Integers, weight: Floats) -> Floats | N
     return all_jobs * due.worth[:, None] * due.chance(situation.now, seconds + moved)
 
 
-def places(seconds: Floats) -> Floats:
+def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
     """What a second less of each job is worth by how many jobs it keeps waiting, [J]; ``seconds`` are left of each.
 
-    If speed grew as GPUs to the power of ``SCALING``, and no more jobs came, the sum of completion times fell by so
-    much for each second less of the i-th longest job: (iᶜ − (i − 1)ᶜ)^{1/c} with c = 1/(1 − SCALING) (Berg,
+    If speed grew as GPUs to the power of ``scaling``, and no more jobs came, the sum of completion times fell by so
+    much for each second less of the i-th longest job: (iᶜ − (i − 1)ᶜ)^{1/c} with c = 1/(1 − scaling) (Berg,
     Vesilo and Harchol-Balter, “heSRPT: Parallel scheduling to minimize mean slowdown”, 2020, theorem 3).
     """
     place = np.empty(len(seconds))
     place[np.argsort(-seconds, kind="stable")] = np.arange(1.0, len(seconds) + 1)
-    power = 1 / (1 - SCALING)
+    power = 1 / (1 - scaling)
     return np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64)

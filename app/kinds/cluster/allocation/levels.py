@@ -38,6 +38,10 @@ class Part(NamedTuple):
         """See ``Outlook``."""
         return self.whole.goodput(gpus)[self.rows]
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``."""
+        return self.whole.loss_reduction(gpus, seconds)[self.rows]
+
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)

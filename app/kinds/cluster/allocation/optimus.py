@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from app.kinds.cluster.allocation.situation import Situation, Wanted, admitted
-from app.kinds.cluster.jobs import Integers
+from app.kinds.cluster.jobs import Floats, Integers
 
 
 def optimus(situation: Situation) -> Wanted:
@@ -22,14 +22,20 @@ def optimus(situation: Situation) -> Wanted:
         seconds, updates = situation.outlook.update_seconds(), situation.outlook.updates()
         with np.errstate(invalid="ignore"):  # where a job can't use so many
             saved = (seconds[:, 1:-1] - seconds[:, 2:]) * updates[:, None]  # [J, G - 1]: of one more than 1 to G - 1
-        most = np.minimum(jobs.maximum, situation.gpus).tolist()
-        _give(gpus, saved.tolist(), most, free)
+        give(gpus, saved, np.minimum(jobs.maximum, situation.gpus), free)
     return Wanted(gpus, np.argsort(gpus, kind="stable"))
 
 
-def _give(gpus: Integers, saved: list[list[float]], most: list[int], free: int) -> None:
-    """GPUs one by one to the largest saving, as long as there is one; of equal ones to the first job."""
-    has = gpus.tolist()
+def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
+    """GPUs one by one to the largest saving, as long as there is one; of equal ones to the first job.
+
+    Args:
+        gpus: of each job, [J]; it changes in place. Who has none gets none.
+        saving: what one more than 1, 2, … saves each job, [J, G − 1].
+        limit: GPUs of each job, [J].
+        free: how many there are.
+    """
+    has, saved, most = gpus.tolist(), saving.tolist(), limit.tolist()
     first = [(job, gains[has[job] - 1]) for job, gains in enumerate(saved) if 0 < has[job] < most[job]]
     heap = [(-gain, job) for job, gain in first if gain > 0]
     heapq.heapify(heap)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from app.kinds.cluster.allocation.neighbours import beside_others
 from app.kinds.cluster.allocation.packing import pack
 from app.kinds.cluster.allocation.situation import Situation, Wanted
 from app.kinds.cluster.jobs import Integers
 
 
 def place(situation: Situation, wanted: Wanted) -> Integers:
+    """GPUs of each job on each node, [J, N]; who moves is set beside whom that costs least, as far as that is known.
+
+    Raises:
+        ValueError: more is wanted than there is.
+    """
+    held = _placed(situation, wanted)
+    if situation.neighbours is None:
+        return held
+    return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.held)
+
+
+def _placed(situation: Situation, wanted: Wanted) -> Integers:
     """GPUs of each job on each node, [J, N].
 
     Jobs that keep their number keep their nodes, as long as these are there; the others take from the node with most

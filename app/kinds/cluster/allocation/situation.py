@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from app.kinds.cluster.allocation.deadlines import Deadlines
+from app.kinds.cluster.allocation.neighbours import Neighbours
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 
 
@@ -27,6 +28,13 @@ class Outlook(Protocol):
 
     def goodput(self, gpus: Integers) -> Floats:
         """Progress a second on so many GPUs, [J, R] for [R]; nothing where a job can't use so many."""
+        ...
+
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """By what part of all that it falls the loss falls in ``seconds`` on so many GPUs, [J, R] for [R].
+
+        Nothing where a job can't use so many.
+        """
         ...
 
     def seconds_left(self, gpus: Integers) -> Floats:
@@ -50,6 +58,7 @@ class Situation(NamedTuple):
         jobs: that are there, [J].
         outlook: what is expected of them.
         restart_seconds: what a change of nodes costs a job.
+        neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
         deadlines: of the jobs; None: none has any.
     """
 
@@ -58,6 +67,7 @@ class Situation(NamedTuple):
     jobs: Jobs
     outlook: Outlook
     restart_seconds: float
+    neighbours: Neighbours | None = None
     deadlines: Deadlines | None = None
 
     @property

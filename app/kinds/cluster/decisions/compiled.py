@@ -107,7 +107,8 @@ class Compiled:
         """
         named = self.layout.rules[rule]
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
+        neighbours = None if outlook is None else outlook.neighbours
         if self.layout.spec.convergence is None:
-            return Advice(named, outlook, deadlines=wanted)
+            return Advice(named, outlook, deadlines=wanted, neighbours=neighbours)
         said = notes(before.learning, state.learning)
-        return Advice(limited(named, state.learning.converging), outlook, said, wanted)
+        return Advice(limited(named, state.learning.converging), outlook, said, neighbours, wanted)

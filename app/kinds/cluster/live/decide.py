@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.deadlines import Deadlines
+from app.kinds.cluster.allocation.neighbours import Neighbours, slowdowns
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
@@ -19,6 +20,8 @@ from app.kinds.cluster.live.trades import trades
 from app.kinds.contract.text import number
 
 SHOWN = 3
+SLOWER = 1.05
+"""Steps that neighbours make as many times as long are worth a word."""
 
 
 class Unmeasured:
@@ -44,6 +47,10 @@ class Unmeasured:
     def goodput(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return np.where(gpus <= self._maximum[:, None], gpus, 0).astype(np.float64)
+
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``."""
+        return np.asarray(self.goodput(gpus) * seconds, np.float64)
 
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
@@ -83,12 +90,14 @@ class Advice(NamedTuple):
         rule: who gets how many GPUs.
         outlook: what is expected of the jobs; None: nothing is known.
         notes: words on jobs that something is particular with, by position.
+        neighbours: what jobs do to one another on shared nodes; None: nothing is known of it.
         deadlines: of the jobs; None: none has any.
     """
 
     rule: Rule
     outlook: Outlook | None = None
     notes: Mapping[int, str] = {}
+    neighbours: Neighbours | None = None
     deadlines: Deadlines | None = None
 
 
@@ -98,12 +107,17 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         return state, []
     outlook = advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
     restart = layout.spec.restart_seconds
-    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart, advice.deadlines)
+    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart, advice.neighbours, advice.deadlines)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
     known = advice.outlook is not None
     changes = _changes(layout, state, held, changed, _left(situation, held, changed) if known else None)
-    changes = [_noted(one, at, advice, state.now) for at, one in zip(changed.tolist(), changes, strict=True)]
+    notes = dict(advice.notes)
+    if advice.neighbours is not None:
+        for at, said in _beside(state.names, advice.neighbours, held, changed).items():
+            notes[at] = f"{notes[at]}; {said}" if at in notes else said
+    noted = advice._replace(notes=notes)
+    changes = [_noted(one, at, noted, state.now) for at, one in zip(changed.tolist(), changes, strict=True)]
     jobs = table.move(state.jobs, held, restart)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes
@@ -121,8 +135,24 @@ def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
     """Seconds until the changed jobs are finished, on what they had and on what they have, [C, 2]."""
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
     seconds = situation.outlook.seconds_left(gpus)
+    if situation.neighbours is not None:
+        each = (situation.jobs.held, held)
+        seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)
     seconds[:, 1] += situation.restart_seconds
     return np.where(gpus > 0, seconds, np.inf)[changed]
+
+
+def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, changed: Integers) -> dict[int, str]:
+    """Words on the changed jobs that others on their nodes slow down."""
+    slower = slowdowns(neighbours, held)
+    found = {}
+    for at in changed[slower[changed] >= SLOWER].tolist():
+        shared = np.asarray((held[:, held[at] > 0] > 0).any(axis=1))
+        shared[at] = False
+        others = [names[other] for other in np.flatnonzero(shared).tolist()]
+        more = f" and {len(others) - SHOWN:,} others" if len(others) > SHOWN else ""
+        found[at] = f"beside {', '.join(others[:SHOWN])}{more} its steps take {number(float(slower[at]))} times as long"
+    return found
 
 
 def _changes(

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.live.records import Records
@@ -22,11 +23,15 @@ class BelievedOutlook:
         jobs: that are there, [J].
         records: what was reported of them, [J].
         gpus: all there are, G.
+
+    Attributes:
+        neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
     """
 
     def __init__(self, beliefs: Beliefs, jobs: Jobs, records: Records, gpus: int) -> None:
         self._beliefs, self._jobs, self._records, self._gpus = beliefs, jobs, records, gpus
         self._application = beliefs.positions(records.application)
+        self.neighbours = beliefs.neighbours(self._application)
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:
@@ -43,6 +48,21 @@ class BelievedOutlook:
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``: as 1/(k + 1) after k iterations, which is how first-order methods converge.
+
+        Of a job that counts no iterations, k is intervals of so many seconds on the GPUs that it asked for.
+        """
+        records, jobs = self._records, self._jobs
+        every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
+        speed = 1.0 / (self._seconds(every) * self._left[:, None])  # parts of what is left a second
+        counts = np.isfinite(records.iterations)
+        asked = self._seconds(jobs.asked[:, None])[:, 0] * self._left
+        done = np.where(counts, records.iteration, jobs.running / seconds)
+        left = np.where(counts, np.maximum(records.iterations - records.iteration, 0.0), asked / seconds)
+        after = done[:, None] + left[:, None] * np.minimum(speed * seconds, 1.0)
+        return np.asarray(1.0 / (done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
+
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
@@ -53,12 +73,21 @@ class BelievedOutlook:
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
+        step = step * self._slower
         usual = self._beliefs.usual_seconds(self._application)
         whole = self._beliefs.iterations(self._application)
         left = np.where(np.isfinite(records.iterations), records.iterations, whole) - records.iteration
         measured = left / records.pace
         expected = np.where(np.isfinite(whole), left, usual * self._unfinished(usual) / step)
         return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
+
+    @property
+    def _slower(self) -> Floats:
+        """What the steps whose pace was measured were multiplied by beside others, [J]."""
+        if self.neighbours is None:
+            return np.ones(len(self._application))
+        there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
+        return np.where(there, slowdowns(self.neighbours, self._jobs.held), 1.0)
 
     def _unfinished(self, usual: Floats) -> Floats:
         """The share that is left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""

@@ -27,6 +27,10 @@ class Planted:
     def goodput(self, gpus: Integers) -> Floats:
         return 1 / self.update_seconds()[:, gpus]
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        done = seconds * self.goodput(gpus)
+        return 1 - 1 / (1 + done / self._left[:, None])
+
     def seconds_left(self, gpus: Integers) -> Floats:
         return seconds_by_table(self, gpus)
 

@@ -2,15 +2,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule, Situation, in_order
+from app.kinds.cluster.allocation.slaq import SECONDS, slaq
 from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.jobs import NEVER
-from tests.app.kinds.cluster.situations import situations
+from tests.app.kinds.cluster.situations import Planted, situations
 
-RULES = [equal_share, fifo, optimus, srtf, tiresias]
+RULES = [equal_share, fifo, optimus, slaq, srtf, tiresias]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -79,3 +81,26 @@ def test_no_gpu_saves_more_elsewhere_under_optimus(situation: Situation) -> None
 def test_more_than_there_is_is_refused(situation: Situation) -> None:
     with pytest.raises(ValueError, match="are wanted of"):
         place(situation, in_order(situation.jobs.asked + situation.gpus))
+
+
+@given(situations())
+def test_no_gpu_makes_the_loss_fall_faster_elsewhere_under_slaq(situation: Situation) -> None:
+    jobs, gpus = situation.jobs, slaq(situation).gpus
+    fall = situation.outlook.loss_reduction(np.arange(situation.gpus + 1), SECONDS)
+    saved = np.diff(fall, axis=1)
+    assert int(gpus.sum()) <= situation.gpus
+    last = [saved[job, gpus[job] - 1] for job in np.flatnonzero(gpus > jobs.minimum)]
+    open_ = np.flatnonzero((gpus > 0) & (gpus < np.minimum(jobs.maximum, situation.gpus)))
+    following = [saved[job, gpus[job]] for job in open_]
+    if last and following:
+        assert min(last) >= max(following)
+    if int(gpus.sum()) < situation.gpus:
+        assert not following or max(following) <= 0
+
+
+def test_slaq_gives_to_jobs_whose_loss_still_falls() -> None:
+    queue, ones = np.zeros(2, np.int64), np.ones(2, np.int64)
+    jobs = table.arrive(table.none(1), np.zeros(2), queue, ones, (ones, 4 * ones))
+    outlook = Planted(4, np.array([9.0, 9.0]), np.zeros(2), np.array([5.0, 500.0]), 4 * ones)
+    gpus = slaq(Situation(0.0, np.array([4]), jobs, outlook, 0.0)).gpus
+    assert gpus.tolist() == [3, 1]

@@ -103,3 +103,20 @@ def test_what_a_change_would_cost_is_in_its_value() -> None:
     found = values(situation, sizes, np.ones(2))
     stays = values(situation._replace(restart_seconds=0.0), sizes, np.ones(2))
     np.testing.assert_array_equal((found < stays)[:, 1:], [[True, True, False, True], [False] * 4])
+    np.testing.assert_array_equal((found > stays)[:, 1:], [[False, False, True, False], [False] * 4])
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_jobs_that_are_alike_do_not_take_turns(count: int, seed: int) -> None:
+    """What is left of them strays as paces do, and says nothing of who ran: nobody gives way for it."""
+    numbers, situation = np.random.default_rng(seed), cluster([1.0] * count, [5_000.0] * count, [0] * count)
+    first = place(situation, soonest(situation))
+    situation = situation._replace(jobs=situation.jobs._replace(held=first))
+    for step in range(20):
+        left = 5_000.0 * numbers.uniform(0.997, 1.003, count)
+        outlook = Planted(8, np.ones(count), np.zeros(count), left, 8 * np.ones(count, np.int64))
+        situation = situation._replace(outlook=outlook, now=100.0 + 60 * step)
+        held = place(situation, soonest(situation))
+        np.testing.assert_array_equal(held.any(axis=1) >= situation.jobs.held.any(axis=1), [True] * count)
+        situation = situation._replace(jobs=situation.jobs._replace(held=held))

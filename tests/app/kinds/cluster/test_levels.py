@@ -25,10 +25,11 @@ SPEC = ClusterSpec.model_validate(
 )
 
 
-WITHIN = {"soonest": completing([1.0, 1.0], AGEING), **LEVELLED}
+WITHIN = {name: in_levels(rule, AGEING, PATIENCE) for name, rule in LEVELLED.items()}
+PRIORITISED = {"soonest": completing([4.0, 1.0], AGEING, PATIENCE), **WITHIN}
 
 
-@pytest.mark.parametrize("rule", [in_levels(rule, AGEING, PATIENCE) for rule in WITHIN.values()], ids=[*WITHIN])
+@pytest.mark.parametrize("rule", PRIORITISED.values(), ids=[*PRIORITISED])
 @given(situation=situations())
 def test_no_rule_lets_anybody_run_in_the_stead_of_who_is_more_urgent(rule: Rule, situation: Situation) -> None:
     jobs, wanted = situation.jobs, rule(situation)

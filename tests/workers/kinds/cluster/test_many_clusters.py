@@ -5,17 +5,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.completion import soonest
-from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.allocation.completion import completing, soonest
+from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
+from workers.kinds.cluster.simulator.deciding import decided, play
 from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, play, settled
+from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, passed, settled
 from workers.kinds.cluster.simulator.log import Submission, read_log
 from workers.kinds.cluster.simulator.many import clusters, tabled
 from workers.kinds.cluster.simulator.measured import Application, read_applications
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings
 
 SETTINGS = Settings(nodes=4)
+QUEUES = np.array([4.0, 1.0, 1.0]), np.array([np.inf, 900.0, 1_800.0]), 3_600.0
+"""Weights, ageing and patience."""
 
 
 class Told:
@@ -29,9 +32,11 @@ class Told:
 
     updates = update_seconds
 
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        raise NotImplementedError
+
     def goodput(self, gpus: Integers) -> Floats:
-        at = np.searchsorted(self._rules.sizes, gpus)
-        return self._rules.rate[self._kind[:, None], at, self._epoch[:, None]]
+        return self._rules.rate[self._kind[:, None], gpus, self._epoch[:, None]]
 
     def seconds_left(self, gpus: Integers) -> Floats:
         left = self._rules.ends[self._kind, self._rules.epochs[self._kind] - 1] - self._done
@@ -44,8 +49,8 @@ class Told:
 class Plain(ClusterSimulator):
     """The plain simulator, with jobs that go as the tables say."""
 
-    def __init__(self, applications: dict[str, Application], log: list[Submission], rules: Rules) -> None:
-        super().__init__(applications, log, soonest, SETTINGS)
+    def __init__(self, applications: dict[str, Application], log: list[Submission], rules: Rules, rule: Rule) -> None:
+        super().__init__(applications, log, rule, SETTINGS)
         self._tables = rules
         self._rates.table = rules.rate.reshape(-1, rules.rate.shape[2])
         self._been = np.zeros(len(log), np.int64)
@@ -53,7 +58,7 @@ class Plain(ClusterSimulator):
     def _row(self, at: int) -> int:
         gpus = int(self.jobs.held[at].sum())
         kind = int(self.progress.application[at])
-        return kind * len(self._tables.sizes) + int(np.searchsorted(self._tables.sizes, gpus))
+        return kind * self._tables.rate.shape[1] + gpus
 
     def rows(self, at: Integers) -> Integers:
         numbers = np.array(self.which)[at]
@@ -82,14 +87,21 @@ def logs(shared_data: Path) -> list[list[Submission]]:
     return [draw(read, 0.2, np.random.default_rng(seed)) for seed in range(3)]
 
 
-@pytest.mark.parametrize("growth", [0, 2])
+@pytest.mark.parametrize(("growth", "queues"), [(0, 1), (2, 1), (0, 3)])
 def test_step_by_step_as_the_plain_simulator(
-    applications: dict[str, Application], logs: list[list[Submission]], growth: int
+    applications: dict[str, Application], logs: list[list[Submission]], growth: int, queues: int
 ) -> None:
-    rules, speed = tabled(applications, SETTINGS, growth), np.array([1.0, 1.0, 0.5, 1.0])
+    rules, speed, rule = tabled(applications, SETTINGS, growth), np.array([1.0, 1.0, 0.5, 1.0]), soonest
+    if queues > 1:
+        logs = [[job._replace(queue=number % queues) for number, job in enumerate(log)] for log in logs]
+        weight, ageing, patience = QUEUES
+        rules, rule = (
+            rules._replace(weight=weight, ageing=ageing, patience=patience),
+            completing(weight.tolist(), ageing.tolist(), patience),
+        )
     changes = [[(3_000.0, 1, 0), (3_000.0, 2, 2), (9_000.0, 1, 4)], [], [(60.0, 0, 1)]]
     many = clusters(logs, [*applications], SETTINGS, changes, speed)
-    plain = [Plain(applications, log, rules) for log in logs]
+    plain = [Plain(applications, log, rules, rule) for log in logs]
     compared = 0
     for _ in range(240):
         for b, one in enumerate(plain):

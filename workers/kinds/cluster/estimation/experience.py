@@ -16,7 +16,7 @@ class Experience:
     Attributes:
         profiles: throughput, as all jobs of an application measured it.
         gradients: square and variance as one of its jobs measured them first.
-        totals: progress after which its jobs were complete.
+        totals: progress after which its jobs were complete, of data as were measured.
     """
 
     def __init__(self, *, throughput: bool = True) -> None:

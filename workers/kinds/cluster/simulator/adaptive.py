@@ -18,6 +18,7 @@ from workers.kinds.cluster.estimation.experience import Experience
 from workers.kinds.cluster.estimation.profile import Profile, sizes_of
 from workers.kinds.cluster.simulator.log import Submission
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
+from workers.kinds.cluster.simulator.outlook import metric_gains
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, packed_first
 
 MOST_GPUS = 64
@@ -91,7 +92,8 @@ class AdaptiveSimulator(ClusterSimulator):
     def _leave(self) -> None:
         if self.experience is not None:
             for at in np.flatnonzero(~np.isnan(self.progress.ended)).tolist():
-                self.experience.completed(self.applications[self.which[at]].name, float(self.progress.done[at]))
+                total = float(self.progress.done[at] / self.progress.data[at])
+                self.experience.completed(self.applications[self.which[at]].name, total)
         super()._leave()
 
     def _set_batches(self, at: Integers) -> None:
@@ -141,7 +143,7 @@ class AdaptiveSimulator(ClusterSimulator):
         """See ``ClusterSimulator``: by what each job knows of itself."""
         maximum = np.array([self._most(number) for number in self.which], np.int64)
         self.jobs = self.jobs._replace(maximum=maximum)
-        return Situation(self.now, self.capacity, self.jobs, ProfiledOutlook(self), self.settings.restart_seconds)
+        return self.seen(ProfiledOutlook(self))
 
     def _most(self, number: int) -> int:
         application = self.applications[number]
@@ -193,7 +195,8 @@ class AdaptiveSimulator(ClusterSimulator):
         for at, number in enumerate(self.which):
             if self._informed(number):
                 application = self.applications[number]
-                left = known.remaining(application.name, float(self.progress.done[at]))
+                data = float(self.progress.data[at])
+                left = known.remaining(application.name, float(self.progress.done[at]) / data) * data
                 found[at] = max(left * application.initial, TINY)
         return found
 
@@ -223,13 +226,18 @@ class ProfiledOutlook:
 
     def updates(self) -> Floats:
         """See ``Outlook``."""
-        progress = self._simulator.progress
-        ends = progress.rates.ends[progress.application, progress.rates.epochs[progress.application] - 1]
-        return np.asarray(ends - progress.done, np.float64)
+        return self._simulator.progress.left
 
     def goodput(self, gpus: Integers) -> Floats:
         """See ``Outlook``."""
         return self._simulator.value(gpus)
+
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``: as the metric was measured in truth."""
+        one = self._simulator
+        applications = [one.applications[number] for number in one.which]
+        initial = np.array([application.initial for application in applications])
+        return metric_gains(applications, one.progress, seconds * self.goodput(gpus) / initial[:, None])
 
     def seconds_left(self, gpus: Integers) -> Floats:
         """See ``Outlook``: of what is left as far as jobs that have ended tell, see ``AdaptiveSimulator.remaining``."""

@@ -8,13 +8,19 @@ from typing import NamedTuple
 
 
 class Submission(NamedTuple):
-    """One job of a log; ``time`` is in seconds, ``batch`` in samples over all GPUs."""
+    """One job of a log; ``time`` is in seconds, ``batch`` in samples over all GPUs.
+
+    ``queue`` is its number, the most urgent 0; ``data`` the size of its data over that which was measured: an epoch has
+    so many times the iterations.
+    """
 
     name: str
     time: float
     application: str
     gpus: int
     batch: int
+    queue: int = 0
+    data: float = 1.0
 
 
 def read_log(path: Path) -> list[Submission]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kinds.cluster.allocation.fairness import fitting
 from app.kinds.cluster.goodput import TRIED
-from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.kernels import Clusters, Rules
 from workers.kinds.cluster.simulator.log import Submission
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
@@ -20,14 +20,16 @@ def tabled(applications: Mapping[str, Application], settings: Settings, growth: 
     capacity = np.full(settings.nodes, settings.gpus)
     ones, sizes = list(applications.values()), fitting(capacity)
     epochs = max(one.epochs for one in ones)
-    rate, ends = np.zeros((len(ones), len(sizes), epochs)), np.full((len(ones), epochs), np.inf)
+    rate, ends = np.zeros((len(ones), capacity.sum() + 1, epochs)), np.full((len(ones), epochs), np.inf)
     for kind, one in enumerate(ones):
         ends[kind, : one.epochs] = one.ends
-        for at, gpus in enumerate(sizes.tolist()):
-            rate[kind, at, : one.epochs] = _fastest(one, gpus, settings.gpus)
-    most = [sizes[np.flatnonzero(row.any(axis=1))[-1]] for row in rate]
-    lengths = np.array([one.epochs for one in ones])
-    return Rules(sizes, rate, ends, lengths, np.array(most), settings.interval, settings.restart_seconds, growth)
+        for gpus in sizes.tolist():
+            rate[kind, gpus, : one.epochs] = _fastest(one, gpus, settings.gpus)
+    most = [np.flatnonzero(row.any(axis=1))[-1] for row in rate]
+    lengths, alone = np.array([one.epochs for one in ones]), (np.ones(1), np.full(1, np.inf), np.inf)
+    return Rules(
+        sizes, rate, ends, lengths, np.array(most), settings.interval, settings.restart_seconds, growth, *alone
+    )
 
 
 def _fastest(one: Application, gpus: int, node: int) -> Floats:
@@ -69,31 +71,47 @@ def clusters(
         changes: of nodes: seconds, node and its GPUs from then on, by cluster in their order; none where empty.
         speed: of a GPU of each node against those that were measured, [N]; None: as fast.
     """
-    batch, length, nodes = len(logs), max(map(len, logs)), settings.nodes
+    batch, length = len(logs), max(map(len, logs))
     most = max(map(len, changes), default=0)
     time, change = np.full((batch, length), np.inf), np.full((batch, most, 3), np.inf)
-    application = np.zeros((batch, length), np.int64)
+    application, queue = np.zeros((batch, length), np.int64), np.zeros((batch, length), np.int64)
+    asked = np.ones((batch, length), np.int64)
     for row, log in enumerate(logs):
         time[row, : len(log)] = [job.time for job in log]
         application[row, : len(log)] = [names.index(job.application) for job in log]
+        asked[row, : len(log)] = [job.gpus for job in log]
+        queue[row, : len(log)] = [job.queue for job in log]
     for row, made in enumerate(changes):
         change[row, : len(made)] = np.array(made, np.float64).reshape(-1, 3)
+    capacity = np.full(settings.nodes, settings.gpus)
+    found = empty(time, capacity)._replace(application=application, queue=queue, asked=asked, change=change)
+    return found if speed is None else found._replace(speed=np.tile(speed, (batch, 1)))
+
+
+def empty(time: Floats, capacity: Integers) -> Clusters:
+    """Clusters of nodes [N] to which jobs of the first application come, alone in their queue, at times [B, L]."""
+    (batch, length), nodes = time.shape, len(capacity)
     real, whole = np.zeros((batch, length)), np.zeros((batch, length), np.int64)
     return Clusters(
         time,
-        application,
-        change,
-        speed=np.tile(np.ones(nodes) if speed is None else speed, (batch, 1)),
+        application=whole.copy(),
+        queue=whole.copy(),
+        asked=np.ones((batch, length), np.int64),
+        expected=real.copy(),
+        change=np.zeros((batch, 0, 3)),
+        speed=np.ones((batch, nodes)),
         now=np.zeros(batch),
         counts=np.zeros((batch, 4), np.int64),
         there=whole.copy(),
         done=real.copy(),
         epoch=whole.copy(),
-        size=whole.copy(),
+        gpus=whole.copy(),
         held=np.zeros((batch, length, nodes), np.int64),
+        running=real.copy(),
         restarting=real.copy(),
         restarts=whole.copy(),
         been=whole.copy(),
         completed=np.full((batch, length), np.nan),
-        capacity=np.full((batch, nodes), settings.gpus),
+        factor=np.ones((batch, length)),
+        capacity=np.tile(capacity, (batch, 1)),
     )

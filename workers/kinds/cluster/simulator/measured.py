@@ -159,6 +159,17 @@ class Application:
         known = self._updates[total]
         return float(known[-1] - known[epoch]) if epoch < self.epochs - 1 else 1.0
 
+    @cached_property
+    def course(self) -> tuple[Floats, Floats]:
+        """Ends of epochs from 0 on, and what part of all its improvement the metric has made by then, [epochs + 1].
+
+        At the initial batch; the first epoch's part is that of the second, since nothing was measured before it.
+        """
+        metric = self.validation.metric[0]
+        metric = np.concatenate([[2 * metric[0] - metric[1]], metric])
+        best = np.maximum.accumulate(np.sign(metric[-1] - metric[0]) * metric)
+        return np.concatenate([[0.0], self.ends]), (best - best[0]) / (best[-1] - best[0])
+
     def _looked_up(self, placement: tuple[int, ...], local: int) -> Step:
         rows = self._by_placement.get(int("".join(map(str, placement))))
         if rows is not None and rows[0, 0] <= local <= rows[-1, 0]:

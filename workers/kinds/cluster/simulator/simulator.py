@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.kinds.cluster import jobs as table
+from app.kinds.cluster.allocation.neighbours import Neighbours, slowdowns
 from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from workers.kinds.cluster.simulator.log import Submission
 from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, Batch
@@ -50,6 +51,8 @@ class ClusterSimulator:
         applications: of all jobs of the log.
         capacity: GPUs of each node, [N]; it may be changed between intervals.
         speed: of a GPU of each node against those that were measured; of a job the slowest of its nodes counts, [N].
+        log_slowdown: what jobs of one application (row) suffer beside one of another, see ``Neighbours``, [A, A].
+        told: whether rules and placement know of that.
     """
 
     def __init__(
@@ -63,10 +66,12 @@ class ClusterSimulator:
         self.applications = [applications[job.application] for job in log]
         self.capacity: Integers = np.full(self.settings.nodes, self.settings.gpus)
         self.speed: Floats = np.ones(self.settings.nodes)
+        self.log_slowdown: Floats = np.zeros((len(applications), len(applications)))
+        self.told = True
         self._rates = Rates(applications)
         self.now, self._came = 0.0, 0
         self.jobs: Jobs = table.none(self.settings.nodes)
-        self.progress = Progress(self._rates, np.zeros(0, np.int64))
+        self.progress = Progress(self._rates, np.zeros(0, np.int64), np.zeros(0))
         self.which: list[int] = []
         self._rows: Integers = np.zeros(0, np.int64)
         self._limits = [limits(self.applications[number], job) for number, job in enumerate(log)]
@@ -118,7 +123,14 @@ class ClusterSimulator:
 
     def speeds(self, at: Integers) -> Floats:
         """See ``Pace``."""
-        return np.where(self.jobs.held[at] > 0, self.speed, np.inf).min(axis=1)
+        found = np.where(self.jobs.held[at] > 0, self.speed, np.inf).min(axis=1)
+        beside = self.neighbours
+        return found if beside is None else found / slowdowns(beside, self.jobs.held)[at]
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """What the jobs that are there do to one another, if anything."""
+        return Neighbours(self.progress.application, self.log_slowdown) if self.log_slowdown.any() else None
 
     def trained(self, at: Integers) -> None:
         """See ``Pace``: batches stay as they were submitted."""
@@ -133,8 +145,10 @@ class ClusterSimulator:
         came = [self.log[number] for number in new]
         minimum, maximum = np.array([self._limits[number] for number in new], np.int64).T
         submitted, asked = np.array([job.time for job in came]), np.array([job.gpus for job in came], np.int64)
-        self.jobs = table.arrive(self.jobs, submitted, np.zeros(len(new), np.int64), asked, (minimum, maximum))
-        self.progress.join(np.array([self._rates.numbers[job.application] for job in came]))
+        queue = np.array([job.queue for job in came], np.int64)
+        self.jobs = table.arrive(self.jobs, submitted, queue, asked, (minimum, maximum))
+        numbers = np.array([self._rates.numbers[job.application] for job in came])
+        self.progress.join(numbers, np.array([job.data for job in came], np.float64))
         self._rows = np.concatenate([self._rows, np.zeros(len(new), np.int64)])
         self.which += new
 
@@ -156,10 +170,15 @@ class ClusterSimulator:
             [self.applications[number] for number in self.which],
             [self.log[number].batch for number in self.which],
             self.jobs.maximum,
-            self.progress.epoch,
             self.capacity,
+            self.progress,
         )
-        return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds)
+        return self.seen(outlook)
+
+    def seen(self, outlook: Outlook) -> Situation:
+        """The moment, with what is expected of the jobs."""
+        beside = self.neighbours if self.told else None
+        return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds, beside)
 
     def _row(self, at: int) -> int:
         """The rate of a job on the nodes that it has."""

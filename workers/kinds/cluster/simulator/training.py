@@ -11,6 +11,7 @@ from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.measured import Application, Batch
 
 FIRST_ROWS = 64
+COLUMNS = ("application", "data", "epoch", "done", "ended")
 
 
 class Rates:
@@ -70,27 +71,34 @@ class Progress:
 
     Attributes:
         application: numbers in ``rates``.
+        data: size of each one's data over that which was measured.
         epoch: epochs that have ended.
         done: scale-invariant iterations.
         ended: seconds into the last stretch of time at which each was complete; not a number where it isn't.
     """
 
-    def __init__(self, rates: Rates, application: Integers) -> None:
-        self.rates, self.application = rates, application
+    def __init__(self, rates: Rates, application: Integers, data: Floats) -> None:
+        self.rates, self.application, self.data = rates, application, data
         self.epoch = np.zeros(len(application), np.int64)
         self.done = np.zeros(len(application))
         self.ended = np.full(len(application), np.nan)
 
     def keep(self, which: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
         """Some of the jobs, in their order."""
-        for name in ("application", "epoch", "done", "ended"):
+        for name in COLUMNS:
             setattr(self, name, getattr(self, name)[which])
 
-    def join(self, application: Integers) -> None:
+    def join(self, application: Integers, data: Floats) -> None:
         """More jobs, [K]."""
-        new = Progress(self.rates, application)
-        for name in ("application", "epoch", "done", "ended"):
+        new = Progress(self.rates, application, data)
+        for name in COLUMNS:
             setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
+
+    @property
+    def left(self) -> Floats:
+        """Iterations that are left of each job, [J]."""
+        ends = self.rates.ends[self.application, self.rates.epochs[self.application] - 1]
+        return np.asarray(self.data * ends - self.done, np.float64)
 
     def train(self, pace: Pace, left: Floats, seconds: float) -> None:
         """Jobs train for what is ``left`` [J] of the last ``seconds``; 0 left: they don't.
@@ -101,7 +109,7 @@ class Progress:
         training = np.flatnonzero(left > 0)
         while training.size:
             rate = self.rates.table[pace.rows(training), self.epoch[training]] * pace.speeds(training)
-            end = self.rates.ends[self.application[training], self.epoch[training]]
+            end = self.data[training] * self.rates.ends[self.application[training], self.epoch[training]]
             reached = self.done[training] + rate * left[training]
             through = reached >= end
             self.done[training[~through]] = reached[~through]

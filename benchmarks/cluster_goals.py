@@ -1,0 +1,151 @@
+"""What a shared cluster's rule is asked for beside short completion times: priorities, and GPUs by size of data.
+
+``STEWARD_DATA=… python -m benchmarks cluster_goals[:PART]``. 64 GPUs in the published simulator, compiled, where jobs
+train at their best batches and what they need is known.
+
+**priorities**: logs drawn hour by hour from workloads 3 and 4, once and twice their load, a tenth or a quarter of the
+jobs urgent, in a queue whose weight is the largest of 2, 3, 4, 8, … 64 by which the others' goal is met on logs of
+workloads 1 and 2. Mean completion times of the urgent and of the other jobs, over those of the same jobs in one queue,
+log by log.
+**data**: jobs of one application alone, with a quarter to four times the data that was measured (and iterations); rank
+correlation of a job's data with the GPUs that it has on average while it runs. Under the mean completion time (power 0)
+short jobs go first, and larger data has fewer GPUs at a time; ``data_power`` 1 weighs jobs by their data.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from app.kinds.cluster.jobs import Floats
+from benchmarks.cluster_goodput import WORKLOADS
+from workers.evaluation.statistics import mean_interval
+from workers.kinds.cluster.simulator.deciding import decided, play
+from workers.kinds.cluster.simulator.drawn import draw
+from workers.kinds.cluster.simulator.kernels import ENDED, Clusters, Rules, passed, settled
+from workers.kinds.cluster.simulator.log import Submission, read_log
+from workers.kinds.cluster.simulator.many import clusters, tabled
+from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, read_applications
+from workers.kinds.cluster.simulator.simulator import Settings
+
+PARTS = ("priorities", "data")
+DRAWS, HIGH, LOW = 64, 0.6, 1.3
+WEIGHTS = {(1.0, 0.1): 16.0, (1.0, 0.25): 4.0, (2.0, 0.1): 8.0, (2.0, 0.25): 3.0}
+"""Of the urgent queue, by load and share of urgent jobs."""
+SIZES, JOBS, LOGS, CORRELATED = 2.0 ** np.linspace(-2, 2, 9), 100, 4, 0.5
+SETTINGS = Settings()
+Row = dict[str, Any]
+
+
+def results(parts: Sequence[str] = PARTS) -> list[Row]:
+    """The rows of each part."""
+    known = {"priorities": _priorities, "data": _data}
+    return [row for part in parts for row in known[part]()]
+
+
+@cache
+def applications() -> dict[str, Application]:
+    """As they were measured."""
+    return read_applications(_folder() / "traces")
+
+
+def _folder() -> Path:
+    return Path(os.environ["STEWARD_DATA"]) / "pollux-osdi21"
+
+
+def _priorities() -> Iterator[Row]:
+    for (load, share), weight in WEIGHTS.items():
+        for urgent, found in zip((True, False), ratios(WORKLOADS[2:], load, share, weight), strict=True):
+            yield _told(load, share, found, urgent=urgent)
+
+
+def ratios(workloads: Sequence[str], load: float, share: float, weight: float) -> tuple[Floats, Floats]:
+    """Mean completion times with priorities over those without, by log, of urgent and of other jobs, [DRAWS] each."""
+    sources = [read_log(_folder() / "workloads" / f"{name}.csv") for name in workloads]
+    logs = [draw(sources, load, np.random.default_rng(seed)) for seed in range(DRAWS)]
+    rules = tabled(applications(), SETTINGS)
+    plain, queued = (clusters(logs, [*applications()], SETTINGS) for _ in range(2))
+    urgent = np.random.default_rng(0).random(plain.time.shape) < share
+    queued = queued._replace(queue=(~urgent).astype(np.int64))
+    play(rules, plain)
+    play(rules._replace(weight=np.array([weight, 1.0]), ageing=np.full(2, np.inf)), queued)
+    high, low = (_means(queued, own) / _means(plain, own) for own in (urgent, ~urgent))
+    return high, low
+
+
+def _means(played: Clusters, which: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
+    return np.asarray(np.nanmean(np.where(which, played.completed, np.nan), axis=1), np.float64)
+
+
+def _told(load: float, share: float, found: Floats, *, urgent: bool) -> Row:
+    mean, most = mean_interval(found), HIGH if urgent else LOW
+    bounds = f"{mean['low']:.3f}–{mean['high']:.3f}"
+    of = f"load {load:g}, {share:.0%} of jobs urgent with weight {WEIGHTS[load, share]:g}, {len(found)} logs"
+    name = f"{of}: {'urgent' if urgent else 'other'} jobs ({bounds})"
+    goal = f"≤ {most:g} with 95 %: {'met' if mean['high'] <= most else 'missed'}"
+    return _row(name, mean["mean"], "× without priorities", goal)
+
+
+def _data() -> Iterator[Row]:
+    for name in applications():
+        if name not in ONE_GPU:
+            for load in (0.7, 1.2):
+                yield from _sized(name, load)
+
+
+def _sized(name: str, load: float) -> Iterator[Row]:
+    """Rows of one application: the served rule, and with jobs weighed by their data."""
+    found = {power: np.array([_correlated(name, load, seed, power) for seed in range(LOGS)]) for power in (0.0, 1.0)}
+    usual = found[0.0][:, 2].mean()
+    for power, (at_once, in_all, completion) in ((power, each.T) for power, each in found.items()):
+        slower, spread = completion.mean() / usual, f"{at_once.min():.2f}–{at_once.max():.2f}"
+        text = f"{name}, load {load:g}, data_power {power:g} ({spread}; GPU-hours {in_all.mean():.2f}"
+        goal = f"> {CORRELATED:g}: {'met' if at_once.mean() > CORRELATED else 'missed'}"
+        yield _row(f"{text}; completion × {slower:.2f})", float(at_once.mean()), "rank correlation", goal)
+
+
+def _correlated(name: str, load: float, seed: int, power: float) -> tuple[float, float, float]:
+    """Rank correlation of data with GPUs at a time and GPU-hours, and the mean completion time."""
+    rules, numbers = _of_sizes(name), np.random.default_rng(seed)
+    work = 4 * rules.ends[len(SIZES) // 2, rules.epochs[0] - 1] / rules.rate[0, 4].max()
+    times = np.cumsum(numbers.exponential(work * SIZES.mean() / (64 * load), JOBS))
+    size = numbers.integers(0, len(SIZES), JOBS)
+    log = [Submission(str(at), float(time), str(size[at]), 1, 1) for at, time in enumerate(times)]
+    played = clusters([log], [str(one) for one in range(len(SIZES))], SETTINGS)
+    played = played._replace(factor=SIZES[size][None] ** power)
+    used = np.zeros(JOBS)
+    while played.counts[0, ENDED] < JOBS:
+        passed(rules, played, 0)
+        settled(rules, played, 0, decided(rules, played, 0))
+        used += played.gpus[0] * SETTINGS.interval
+    at_once = used / np.maximum(played.running[0], SETTINGS.interval)
+    by_size = (float(spearmanr(SIZES[size], one).statistic) for one in (at_once, used))
+    return (*by_size, float(played.completed.mean()))  # type: ignore[return-value]
+
+
+def _of_sizes(name: str) -> Rules:
+    """One application as many, a size of data each."""
+    rules, own = tabled({name: applications()[name]}, SETTINGS), len(SIZES)
+    return rules._replace(
+        rate=np.repeat(rules.rate, own, axis=0),
+        ends=SIZES[:, None] * rules.ends,
+        epochs=np.repeat(rules.epochs, own),
+        most=np.repeat(rules.most, own),
+    )
+
+
+def _row(name: str, value: float, unit: str, goal: str) -> Row:
+    return {"name": name, "value": value, "unit": unit, "peer": None, "peer_value": None, "ratio": None, "goal": goal}
+
+
+if __name__ == "__main__":
+    from benchmarks.__main__ import show
+
+    show("cluster_goals", results())
