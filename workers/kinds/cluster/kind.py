@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
+    from workers.kinds.cluster.evaluation.problem import ClusterProblem
     from workers.kinds.cluster.world.world import ClusterWorld
     from workers.learning.training.driver import Trainer
     from workers.learning.training.request import Request
@@ -73,6 +74,12 @@ class LearnedCluster(SimulatedKind):
         made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
         policy: Policy = made.policy
         return policy
+
+    def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> ClusterProblem:
+        """See ``SimulatedKind``."""
+        from workers.kinds.cluster.evaluation.problem import ClusterProblem
+
+        return ClusterProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
         """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""

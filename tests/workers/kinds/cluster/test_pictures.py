@@ -73,6 +73,13 @@ def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mappin
     assert "area" in json.dumps(drawn[2])
 
 
+def test_every_level_is_told_in_terms_of_jobs(known: Workload) -> None:
+    problem = KIND.problem(known, (), "nothing was held out")
+    told = [problem.description(level) for level in Level]
+    assert len(set(told)) == len(told)
+    assert all("job" in one.lower() or "As L1" in one for one in told)
+
+
 def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, Recorded]) -> None:
     model = ClusterModel.from_bytes(known.model)
     plain = Layout(SPEC.model_copy(update={"convergence": None}))
