@@ -37,4 +37,12 @@ class StewardError(Exception):
 
 
 class Unreachable(Exception):
-    """Nothing answered for as long as the caller's patience lasted; the last attempt's error is the cause."""
+    """Nothing answered for as long as the caller's patience lasted; the last attempt's error is the cause.
+
+    Attributes:
+        asked: seconds after which the service asked to come again; 0 where it asked for nothing.
+    """
+
+    def __init__(self, message: str, asked: float = 0.0) -> None:
+        super().__init__(message)
+        self.asked = asked

@@ -16,6 +16,7 @@ from .retry import Retry
 
 TIMEOUT_SECONDS = 30.0
 PARTING_SECONDS = 5.0
+CLIENT_ERROR = 400
 
 
 class Numbered(Protocol):
@@ -79,8 +80,16 @@ class Live(Generic[D]):
         """The number of the next report."""
         return self.decision.iteration
 
-    def _report(self, iteration: int, report: Mapping[str, Any]) -> D:
-        self._decision = self._decode(self._call("PUT", f"/runs/{self.id}/iterations/{iteration}", report))
+    def _report(self, iteration: int, report: Mapping[str, Any], retry: Retry | None = None) -> D:
+        path = f"/runs/{self.id}/iterations/{iteration}"
+        try:
+            self._decision = self._decode((retry or self._retry).call(self._http, "PUT", path, report).json())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Unreachable(f"PUT {path}: the answer is no decision: {error!r}") from error
+        except StewardError as error:
+            if error.status < CLIENT_ERROR:  # a redirection: a proxy's, for the service has none
+                raise Unreachable(f"PUT {path}: {error}") from error
+            raise
         return self._decision
 
     def finish(self) -> None:

@@ -13,6 +13,7 @@ from .generated import AuthenticatedClient, Client
 from .generated.models import InferenceDecision
 from .journal import Journal, JournalError
 from .live import Live, http_client
+from .outage import WAIT_SECONDS, Outage
 from .retry import CONFLICT, Retry
 
 if TYPE_CHECKING:
@@ -92,10 +93,12 @@ class CarriedRun(Live[InferenceDecision]):
             for start in run.decide(clock()).start:
                 serve(start.server, start.variant, start.requests)
             run.finished("cpu-0", clock())
-            run.flush()  # now and then, from any place that may wait
+            run.report()  # now and then
 
-    Deciding asks nobody. What happened is kept until ``flush`` has handed it over: in numbered reports, each repeated
-    as it is until it is acknowledged, so that it counts exactly once. Not to be called from several threads at once.
+    Deciding asks nobody. What happened is kept until ``report`` or ``flush`` has handed it over: in numbered reports,
+    each repeated as it is until it is acknowledged, so that it counts exactly once. While the service is away
+    ``report`` raises nothing, and holds its caller up for ``wait_seconds`` at most, then seldom; ``flush`` waits as
+    ``retry`` says. Not to be called from several threads at once.
 
     With a ``journal`` a run outlives its process: who makes a ``CarriedRun`` of the same file again goes on with the
     same run, where it was (``now``, ``working``), and what was not acknowledged yet is handed over, each event once.
@@ -107,9 +110,11 @@ class CarriedRun(Live[InferenceDecision]):
         policy: who decides.
         retry: how patiently calls are repeated.
         journal: a file on a local disk; one process at a time has it.
+        wait_seconds: how long ``report`` may wait for answers, above 0.
 
     Raises:
         JournalError: the journal can't be used.
+        ValueError: ``wait_seconds`` isn't above 0.
     """
 
     def __init__(
@@ -119,7 +124,10 @@ class CarriedRun(Live[InferenceDecision]):
         *,
         retry: Retry | None = None,
         journal: Path | None = None,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
+        retry = retry or Retry()
+        self._outage = Outage(retry, wait_seconds)
         self._journal = None if journal is None else Journal(journal)
         request = {"workload": policy.spec["name"], "carried": True}
         super().__init__(client, request, InferenceDecision.from_dict, retry)
@@ -255,18 +263,39 @@ class CarriedRun(Live[InferenceDecision]):
         """When to decide again at the latest; None: at the next event."""
         return self._deciding.wake_at
 
+    def report(self) -> bool:
+        """Report what has happened since the last time, as far as the service is there; whether nothing is left.
+
+        Raises:
+            StewardError: the service refused a report; it names the field.
+        """
+        self._seal()
+        self._outage.deliver(self._send_first)
+        self._renew()
+        return not self._unsent
+
     def flush(self) -> None:
-        """Report all that has happened since the last time.
+        """Report all that has happened since the last time, however long it takes.
 
         Raises:
             StewardError: the service refused a report; it names the field.
             Unreachable: it did not answer until patience ended; nothing is lost, and the next call begins there.
         """
         self._seal()
-        while self._unsent:
-            self._report(self.iteration, self._unsent[0])
-            self._unsent.popleft()
-        if self._journal is not None and self._journal.large:
+        while self._send_first(self._retry):
+            self._outage.over()
+        self._renew()
+
+    def _send_first(self, retry: Retry) -> bool:
+        if not self._unsent:
+            return False
+        self._report(self.iteration, self._unsent[0], retry)
+        self._unsent.popleft()
+        return True
+
+    def _renew(self) -> None:
+        """Begin a large journal anew, once all that is in it is acknowledged."""
+        if self._journal is not None and self._journal.large and not self._unsent:
             self._journal.renew(self._begun(), {RUN: self._known(self._deciding.state())})
 
     def _begun(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import httpx
 
 from .errors import StewardError, Unreachable
 
-PASSING = frozenset({429, 502, 503, 504})  # the service, or a proxy before it, asks to come again
+PASSING = frozenset({408, 429})  # the service, or a proxy before it, asks to come again
+SERVER_ERROR = 500  # and above: whoever answered is at fault, not what was asked
 CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
 
 
@@ -20,7 +21,8 @@ class Retry:
     """How patiently a call is repeated; durations are seconds.
 
     A pause is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and is never
-    shorter than the ``Retry-After`` that the service asked for. ``patience_seconds`` bounds all attempts together.
+    shorter than the ``Retry-After`` that the service asked for. ``patience_seconds`` bounds all attempts together, and
+    each of an attempt's steps (connect, send, every read); ``attempts`` bounds their number, if it is given.
     """
 
     patience_seconds: float = 300.0
@@ -29,6 +31,7 @@ class Retry:
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     jitter: random.Random = field(default_factory=random.Random)
+    attempts: int | None = None
 
     def call(
         self,
@@ -42,45 +45,61 @@ class Retry:
 
         Raises:
             StewardError: the service refused it.
-            Unreachable: it found nobody, or only 429, 502, 503, 504 and requests in flight, until patience ended.
+            Unreachable: it found nobody, or only 408, 429, 5xx, pages and requests in flight, until patience ended.
         """
         ends, attempt = self.clock() + self.patience_seconds, 0
         while True:
-            answer = self._once(http, method, path, json, headers)
+            answer = self._once(http, method, path, json, headers, ends - self.clock())
             if isinstance(answer, httpx.Response) and not _passes(answer):
-                if answer.is_error:
+                if not answer.is_success:
                     raise StewardError.of(answer)
                 return answer
-            pause = self._pause(attempt, answer)
-            if self.clock() + pause > ends:
+            asked = _asked(answer) if isinstance(answer, httpx.Response) else 0.0
+            pause, attempt = self.pause(attempt, asked), attempt + 1
+            if attempt == self.attempts or self.clock() + pause > ends:
                 cause = StewardError.of(answer) if isinstance(answer, httpx.Response) else answer
-                raise Unreachable(f"{method} {path}: no answer in {self.patience_seconds:g} s: {cause}") from cause
+                message = f"{method} {path}: no answer in {self.patience_seconds:g} s: {cause}"
+                raise Unreachable(message, asked) from cause
             self.sleep(pause)
-            attempt += 1
 
-    @staticmethod
+    def pause(self, attempt: int, asked: float = 0.0) -> float:
+        """Seconds to wait after attempt ``attempt``, counting from 0, when the service asked for ``asked``."""
+        longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(attempt, 30))
+        return max(longest * self.jitter.uniform(0.5, 1.0), asked)
+
     def _once(
-        http: httpx.Client, method: str, path: str, json: Mapping[str, Any] | None, headers: Mapping[str, str] | None
-    ) -> httpx.Response | httpx.TransportError:
+        self,
+        http: httpx.Client,
+        method: str,
+        path: str,
+        json: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+        left: float,
+    ) -> httpx.Response | httpx.RequestError:
+        timeout = _bounded(http.timeout, max(left, self.first_seconds))
         try:
-            return http.request(method, path, json=json, headers=headers)
-        except httpx.TransportError as error:
+            return http.request(method, path, json=json, headers=headers, timeout=timeout)
+        except httpx.RequestError as error:
             return error
 
-    def _pause(self, attempt: int, answer: httpx.Response | httpx.TransportError) -> float:
-        longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(attempt, 30))
-        drawn = longest * self.jitter.uniform(0.5, 1.0)
-        return max(drawn, _asked(answer)) if isinstance(answer, httpx.Response) else drawn
+
+def _bounded(timeout: httpx.Timeout, seconds: float) -> httpx.Timeout:
+    """A client's own timeouts, none of them longer than so many seconds."""
+    steps = timeout.as_dict()
+    return httpx.Timeout(**{step: seconds if own is None else min(own, seconds) for step, own in steps.items()})
 
 
 def _passes(answer: httpx.Response) -> bool:
-    return answer.status_code in PASSING or (answer.status_code == CONFLICT and "retry-after" in answer.headers)
+    status, headers = answer.status_code, answer.headers
+    if answer.is_success:
+        return headers.get("content-type", "").startswith("text/html")  # a proxy's page: the service sends none here
+    return status in PASSING or status >= SERVER_ERROR or (status == CONFLICT and "retry-after" in headers)
 
 
 def _asked(answer: httpx.Response) -> float:
     """Seconds of `Retry-After`, whether it is a number or a time, by the clock of whoever answered."""
     asked = answer.headers.get("retry-after", "")
-    if asked.isdigit():
+    if asked.isdecimal():
         return float(asked)
     try:
         until, now = (parsedate_to_datetime(text) for text in (asked, answer.headers.get("date", "")))

@@ -1,12 +1,22 @@
 """A live run of an iterative workload: report an iteration, get the next allocation."""
 
+import json
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from types import TracebackType
+from typing import Any, Literal, Self
 
+from .errors import StewardError, Unreachable
 from .generated import AuthenticatedClient, Client
 from .generated.models import Decision
 from .live import Live
+from .outage import WAIT_SECONDS, Outage
 from .retry import Retry
+
+Report = dict[str, Any]
+Refusals = Literal["raise", "log"]
+
+logger = logging.getLogger("steward_client")
 
 
 class Run(Live[Decision]):
@@ -20,8 +30,9 @@ class Run(Live[Decision]):
                 seconds = train_one_epoch(**allocation)
                 allocation = run.report(iteration, allocation, {"iteration_seconds": seconds})
 
-    Reports are idempotent, so every call is repeated until it is answered or the patience of ``retry`` ends: a service
-    that restarts costs time, never a report.
+    A service that is away raises nothing in the loop, and holds it up for ``wait_seconds`` at most, then seldom: what
+    is reported is kept in order, the last decision holds, and once the service is back it gets all that was kept,
+    each report once. Only the start needs it, for as long as nothing is decided: it waits as ``retry`` says.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
@@ -30,7 +41,13 @@ class Run(Live[Decision]):
         probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
         features: features of the first iteration, where they are known.
         upcoming: features of the iterations after it, in order, as far as they are known.
-        retry: how patiently calls are repeated.
+        retry: how patiently the start and the end are repeated, and how pauses grow.
+        wait_seconds: how long one report may wait for its answer, above 0.
+        refusals: what becomes of a report that the service refuses (4xx): ``raise`` raises, and the report is the
+            caller's again; ``log`` logs it, keeps it, and tries it again with growing pauses.
+
+    Raises:
+        ValueError: ``wait_seconds`` or ``refusals`` is none of the above.
     """
 
     def __init__(
@@ -43,7 +60,11 @@ class Run(Live[Decision]):
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] = (),
         retry: Retry | None = None,
+        wait_seconds: float = WAIT_SECONDS,
+        refusals: Refusals = "raise",
     ) -> None:
+        if refusals not in ("raise", "log"):
+            raise ValueError(f"refusals must be 'raise' or 'log', not {refusals!r}")
         request: dict[str, Any] = {"workload": workload, "targets": dict(targets or {})}
         if probabilities:
             request["probabilities"] = dict(probabilities)
@@ -51,17 +72,39 @@ class Run(Live[Decision]):
             request["features"] = dict(features)
         if upcoming:
             request["upcoming"] = _announced(upcoming)
+        retry = retry or Retry()
+        self._outage = Outage(retry, wait_seconds)
+        self._raises = refusals == "raise"
+        self._unsent: dict[int, Report] = {}
         super().__init__(client, request, Decision.from_dict, retry)
 
     @classmethod
-    def resume(cls, client: str | Client | AuthenticatedClient, run: str, *, retry: Retry | None = None) -> Self:
+    def resume(
+        cls,
+        client: str | Client | AuthenticatedClient,
+        run: str,
+        *,
+        retry: Retry | None = None,
+        wait_seconds: float = WAIT_SECONDS,
+        refusals: Refusals = "raise",
+    ) -> Self:
         """A run that was started before, by this launcher or by one that ended; ``iteration`` is the next to report."""
-        return cls(client, "", retry=retry).take_up(run)
+        return cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals).take_up(run)
 
     @property
     def allocation(self) -> dict[str, float]:
         """What the next iteration is to use, by resource."""
         return dict(self.decision.allocation.additional_properties)
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next report; those that are kept count."""
+        return max(self.decision.iteration, max(self._unsent, default=-1) + 1)
+
+    @property
+    def unsent(self) -> dict[int, Report]:
+        """Reports that the service has not acknowledged yet, by iteration, in order."""
+        return {iteration: self._unsent[iteration] for iteration in sorted(self._unsent)}
 
     def report(
         self,
@@ -71,22 +114,95 @@ class Run(Live[Decision]):
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] | None = None,
     ) -> dict[str, float]:
-        """Report what an iteration used and measured; the allocation for the next one.
+        """Report what an iteration used and measured; the allocation for the next one, or the last that was decided.
 
         ``upcoming`` announces the features of the iterations after it, in order; it replaces what was announced before,
-        which holds where nothing is said.
+        which holds where nothing is said. Another report under the number of one that is kept replaces it.
+
+        Raises (not with ``refusals="log"``):
+            StewardError: the service refused this report, or one that was kept (a note says which): an unknown name, a
+                value out of bounds, another report under that number, a number left out, a key that isn't valid.
+            ValueError, TypeError: a value is no number of JSON (NaN, for instance).
+        """
+        try:
+            self._unsent[iteration] = _report(allocation, metrics, features, upcoming)
+            self._outage.deliver(self._send_first)
+        except (StewardError, ValueError, TypeError) as error:
+            if self._raises:
+                raise
+            if isinstance(error, StewardError):
+                self._outage.failed(error)
+            logger.exception("run %s: iteration %d is not reported", self.id, iteration)
+        return self.allocation
+
+    def flush(self) -> None:
+        """Send what is kept, as patiently as ``retry`` says.
 
         Raises:
-            StewardError: the service refused it: an unknown name, a value out of bounds, another report under that
-                number, a number left out.
-            Unreachable: the service did not answer until patience ended; the same report may be tried again.
+            StewardError: the service refused a report.
+            Unreachable: the service did not answer until patience ended; what is left is kept.
         """
-        report: dict[str, Any] = {"allocation": dict(allocation), "metrics": dict(metrics)}
-        report["features"] = dict(features or {})
-        if upcoming is not None:
-            report["upcoming"] = _announced(upcoming)
-        self._report(iteration, report)
-        return self.allocation
+        while self._send_first(self._retry):
+            self._outage.over()
+
+    def _send_first(self, retry: Retry) -> bool:
+        if not self._unsent:
+            return False
+        first = min(self._unsent)
+        try:
+            self._report(first, self._unsent[first], retry)
+        except StewardError as error:
+            error.add_note(f"refused: the report of iteration {first}")
+            if self._raises:
+                del self._unsent[first]
+            raise
+        del self._unsent[first]
+        return True
+
+    def finish(self) -> None:
+        """Send what is kept, and end the run; its iterations become samples of its workload.
+
+        Raises:
+            StewardError: the service refused a report (not with ``refusals="log"``), or the end.
+            Unreachable: the service did not answer until patience ended.
+        """
+        try:
+            self.flush()
+        except StewardError:
+            if self._raises:
+                raise
+            logger.exception("run %s ends without iterations %s", self.id, [*self.unsent])
+        super().finish()
+
+    def fail(self) -> None:
+        """Send what is kept, as far as it can be, and end the run as failed."""
+        try:
+            self.flush()
+        finally:
+            super().fail()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Finish or fail the run; what trained is done, so a service that is away is logged and raises nothing."""
+        try:
+            super().__exit__(kind, error, at)
+        except (StewardError, Unreachable) as failure:
+            if self._raises and isinstance(failure, StewardError):
+                raise
+            logger.exception("run %s was not ended, iterations %s not reported", self.id, [*self.unsent])
+
+
+def _report(
+    allocation: Mapping[str, float],
+    metrics: Mapping[str, float],
+    features: Mapping[str, float] | None,
+    upcoming: Sequence[Mapping[str, float]] | None,
+) -> Report:
+    """A copy that can be sent: what can't would be in the way of all that comes after it."""
+    report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
+    if upcoming is not None:
+        report["upcoming"] = _announced(upcoming)
+    json.dumps(report, allow_nan=False)
+    return report
 
 
 def _announced(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
