@@ -25,6 +25,11 @@ Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 """Several, with commas between them."""
 
 
+def is_confidential(address: str) -> bool:
+    """Whether what is asked for there can't be changed on its way: over https, or on this machine."""
+    return address.startswith("https://") or urlsplit(address).hostname in LOOPBACK
+
+
 class Settings(BaseSettings):
     """Settings of the API, the workers and the command line. Durations are seconds, sizes are bytes."""
 
@@ -120,7 +125,7 @@ class Settings(BaseSettings):
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY go together")
         for address in (self.oidc_issuer, self.oidc_keys_url):
-            if address and not (address.startswith("https://") or urlsplit(address).hostname in LOOPBACK):
+            if address and not is_confidential(address):
                 raise ValueError(f"an identity provider is asked over https alone, not at {address!r}")
         for proxy in self.trusted_proxies:
             ip_network(proxy, strict=False)

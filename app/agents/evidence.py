@@ -6,21 +6,23 @@ A promotion can require either; it is refused, with what is missing, while the e
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
+from app.database.engine import check_deadline
 from app.database.tables import Evaluation, Iteration, Run, Workload
 
 FEWEST_RUNS = 5
 MARGIN = 0.01  # of practical equivalence, where an agent's verdict states none
 LARGEST = 1_000  # shadow runs, the newest
+AT_ONCE = 500  # iterations
 LARGEST_SEARCH = 100  # evaluations, the newest
 NORMAL = 1.959964  # standard errors of a 95 % interval of very many values
 FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157)
@@ -35,26 +37,46 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
         .order_by(Run.created_at.desc())
         .limit(LARGEST)
     )
-    rows = session.scalars(
-        select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
-    )
-    runs = [[one.decision.get("shadow") for one in run] for _, run in groupby(rows, key=lambda row: row.run_id)]
+    statement = select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
+    with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as rows:
+        runs = [_counted(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
     return _summary(workload.name, version, runs)
 
 
-def _summary(workload: str, version: int, runs: Sequence[Sequence[dict[str, Any] | None]]) -> ShadowRead:
-    steps = [step for run in runs for step in run if step is not None]
-    answered = [step for step in steps if step["problem"] is None]
-    known = any(step["gain"] is not None for step in steps)
-    per_run = [sum(step["gain"] or 0.0 for step in run if step is not None) for run in runs] if known else []
+class _Counted(NamedTuple):
+    """A run beside which a shadow decided: how often, and what its steps would have gained, where that is known."""
+
+    decisions: int
+    failures: int
+    agreed: int
+    known: bool
+    gain: float
+
+
+def _counted(run: Iterator[Iteration]) -> _Counted:
+    """Of a run of any length, row by row."""
+    check_deadline()
+    decisions, failures, agreed, known, gain = 0, 0, 0, False, 0.0
+    for step in (row.decision.get("shadow") for row in run):
+        if step is not None:
+            decisions, known = decisions + 1, known or step["gain"] is not None
+            gain += step["gain"] or 0.0
+            failures += step["problem"] is not None
+            agreed += step["problem"] is None and bool(step["agrees"])
+    return _Counted(decisions, failures, agreed, known, gain)
+
+
+def _summary(workload: str, version: int, runs: Sequence[_Counted]) -> ShadowRead:
+    decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
+    answered = decisions - failures
     return ShadowRead(
         workload=workload,
         agent=version,
         runs=len(runs),
-        decisions=len(steps),
-        failures=len(steps) - len(answered),
-        agreement=fmean(step["agrees"] for step in answered) if answered else None,
-        gain=interval(per_run) if per_run else None,
+        decisions=decisions,
+        failures=failures,
+        agreement=sum(run.agreed for run in runs) / answered if answered else None,
+        gain=interval([run.gain for run in runs]) if any(run.known for run in runs) else None,
     )
 
 

@@ -56,6 +56,14 @@ def packed(run: str, report: bytes, decision: bytes) -> bytes:
     return bytes([VERSION]) + _compressor().compress(text)
 
 
+def unpacked_size(pack: bytes) -> int:
+    """Bytes of a report with its decision, but for the run's id; 0 where that isn't told."""
+    try:
+        return max(0, zstandard.frame_content_size(pack[1:]))
+    except zstandard.ZstdError:  # whoever unpacks it says what is wrong
+        return 0
+
+
 def unpacked(run: str, pack: bytes) -> tuple[bytes, bytes]:
     """The report and the decision.
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from app.database.tables import DomainModel, Evaluation, Execution
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 
 NAMES_AT_ONCE = 500
 
@@ -39,7 +39,8 @@ def listed(session: Session, tenant: str, request: PageRequest, workload_id: str
     statement = select(Evaluation).where(Evaluation.tenant == tenant)
     if workload_id is not None:
         statement = statement.where(Evaluation.workload_id == workload_id)
-    return paginate(session, statement, [Evaluation.created_at, Evaluation.id], request, descending=True)
+    keys = [Evaluation.created_at, Evaluation.id]
+    return paginate(session, statement, keys, request, descending=True, weigh=lambda row: json_size(row.request))
 
 
 def stored(session: Session, workload_id: str) -> list[Stored]:

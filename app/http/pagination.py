@@ -24,6 +24,10 @@ from app.errors import FieldError, Invalid
 
 MAXIMUM_LIMIT = 500
 DEFAULT_LIMIT = 50
+HEAVIEST_PAGE = 8 << 20
+"""Bytes of a page whose rows may be large; its first row is there in any case."""
+AT_ONCE = 25
+"""Such rows are read so many at a time."""
 
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=BaseModel)
@@ -105,19 +109,42 @@ def paginate(
     request: PageRequest,
     *,
     descending: bool = False,
+    weigh: Callable[[Row], int] | None = None,
 ) -> Slice[Row]:
-    """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together."""
+    """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together.
+
+    ``weigh`` gives the bytes of a row, where rows may be large: then fewer than ``limit`` may be a page.
+    """
     if request.cursor is not None:
         values = decode_cursor(request.cursor, [_python_type(key) for key in keys])
         position = tuple_(*(literal(value, key.type) for value, key in zip(values, keys, strict=True)))
         here = tuple_(*keys)
         statement = statement.where(here < position if descending else here > position)
     ordered = statement.order_by(*(key.desc() if descending else key.asc() for key in keys))
-    rows: list[Row] = list(session.scalars(ordered.limit(request.limit + 1)))
-    if len(rows) <= request.limit:
+    rows, cut = _read(session, ordered.limit(request.limit + 1), weigh)
+    if len(rows) <= request.limit and not cut:
         return Slice(rows, None)
     rows = rows[: request.limit]
     return Slice(rows, encode_cursor([getattr(rows[-1], key.key) for key in keys]))
+
+
+def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] | None) -> tuple[list[Row], bool]:
+    """The first rows that are light enough together, and whether others are left."""
+    if weigh is None:
+        return list(session.scalars(statement)), False
+    rows, weight = list[Row](), 0
+    with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as found:
+        for row in found:
+            weight += weigh(row)
+            if rows and weight > HEAVIEST_PAGE:
+                return rows, True
+            rows.append(row)
+    return rows, False
+
+
+def json_size(value: object) -> int:
+    """Characters of a value as JSON, as a database gives it."""
+    return len(json.dumps(value))
 
 
 def _python_type(key: InstrumentedAttribute[Any]) -> type:

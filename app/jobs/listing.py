@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.database.tables import Job, JobEvent, Workload
 from app.http.pagination import PageRequest, Slice, paginate
@@ -21,7 +21,8 @@ def listed(
     session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
 ) -> Slice[Job]:
     """A tenant's jobs, newest first; trials are told of by their training."""
-    statement = select(Job).where(Job.tenant == tenant, Job.type != "trial")
+    whole = select(Job).options(defer(Job.request))  # which may name thousands of executions
+    statement = whole.where(Job.tenant == tenant, Job.type != "trial")
     if workload_id is not None:
         statement = statement.where(Job.workload_id == workload_id)
     if state is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qs
 
@@ -103,8 +102,8 @@ class KeyGuard:
             entry = found
             if len(verified) < LARGEST_CACHE and header[:7].lower() == b"bearer ":  # which is good for every method
                 verified[sent] = entry
-        if entry.expires_at is not None and entry.expires_at <= datetime.now(UTC):
-            _refuse(scope, f"the key has expired at {entry.expires_at.isoformat()}", known=True)
+        if entry.has_expired:
+            _refuse(scope, f"the key has expired at {entry.expires_at}", known=True)
         return entry.caller
 
     async def _found(self, scope: Scope, headers: Headers) -> Entry | Caller:
@@ -137,8 +136,8 @@ class KeyGuard:
         token = await self._tokens.get(given.id)
         if not secrets.matches(given.secret, token and token.digest) or token is None:
             _refuse(scope, "no such token of a run", known=True)
-        if token.key is not None and self._keys.get(token.key) is None:
-            _refuse(scope, "the key that this token of a run was made with was revoked", known=True)
+        if not self._keys.holds(token.key):
+            _refuse(scope, "the key that this token of a run was made with was revoked, or has expired", known=True)
         return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, quotas=self._quotas)
 
 

@@ -21,7 +21,7 @@ import jwt
 
 from app.errors import Unauthorised, Unavailable
 from app.http.caller import SCOPES, TENANT, Caller, allowed
-from app.settings import Settings
+from app.settings import Settings, is_confidential
 
 ALGORITHMS = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -129,14 +129,15 @@ class Provider:
         Raises:
             Unavailable: none were ever had.
         """
-        now = time.monotonic()
-        if now - self._tried >= AGAIN_SECONDS:
-            self._tried = now
+        begun = time.monotonic()
+        if begun - self._tried >= AGAIN_SECONDS:
             try:
                 self._keys = _published(self._settings)
-                self._fetched, self._verified = now, OrderedDict()
+                self._fetched, self._verified = begun, OrderedDict()
             except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
                 logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
+            finally:  # all who have waited meanwhile go by what has come of it, however long it took
+                self._tried = time.monotonic()
         if not self._keys:
             raise Unavailable("the identity provider's keys can't be had")
 
@@ -172,12 +173,23 @@ def _published(settings: Settings) -> dict[str, tuple[str, Any]]:
             if told["issuer"] != settings.oidc_issuer:
                 raise ValueError(f"it calls itself {told['issuer']!r}")
             address = told["jwks_uri"]
+            if not is_confidential(address):
+                raise ValueError(f"its keys are asked for over https alone, not at {address!r}")
         published = _document(http, address)["keys"]
     usable = [key for key in published if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
-    keys = {str(key.get("kid", "")): (str(key["kty"]), jwt.PyJWK(key).key) for key in usable}
+    keys = {str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _made(key)) is not None}
     if not keys:
         raise ValueError("there is none that signs")
     return keys
+
+
+def _made(key: Mapping[str, Any]) -> Any:
+    """A key; None where it is of a curve or an algorithm that isn't known: others may sign."""
+    try:
+        return jwt.PyJWK(dict(key)).key
+    except jwt.PyJWTError as error:
+        logger.warning("key %.80r of the identity provider is left out: %s", key.get("kid"), type(error).__name__)
+        return None
 
 
 def _document(http: httpx.Client, address: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -34,6 +34,11 @@ class Entry(NamedTuple):
     caller: Caller
     digest: str
     expires_at: datetime | None
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
 
 
 class KeyRing:
@@ -69,7 +74,8 @@ class KeyRing:
 
     def holds(self, key: str | None) -> bool:
         """Whether a caller who was let in with this key would be again; one without a key was let in otherwise."""
-        return key is None or key in self._entries
+        entry = None if key is None else self._entries.get(key)
+        return key is None or (entry is not None and not entry.has_expired)
 
     def is_older(self, seconds: float) -> bool:
         """Whether what is known is older than that."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, CursorResult, delete, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.database.tables.iteration import Iteration
 from app.database.tables.run import Run
@@ -149,7 +149,7 @@ def listed(
     session: Session, tenant: str, request: PageRequest, workload_id: str | None = None, state: str | None = None
 ) -> Slice[Loaded]:
     """A tenant's runs, newest first, each with its last iteration."""
-    query = select(Run).where(Run.tenant == tenant)
+    query = select(Run).options(defer(Run.state_vector)).where(Run.tenant == tenant)  # of a long queue it is large
     if workload_id is not None:
         query = query.where(Run.workload_id == workload_id)
     if state is not None:
@@ -178,7 +178,8 @@ def iteration(session: Session, run: str, number: int) -> Iteration | None:
 
 def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iteration]:
     """Reported iterations in order."""
-    return paginate(session, select(Iteration).where(Iteration.run_id == run), [Iteration.iteration], request)
+    statement = select(Iteration).where(Iteration.run_id == run)
+    return paginate(session, statement, [Iteration.iteration], request, weigh=lambda row: row.size)
 
 
 def add(session: Session, run: Run) -> None:

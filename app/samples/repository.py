@@ -42,7 +42,9 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
 
 
 def count_of_tenant(session: Session, tenant: str) -> int:
-    """How many executions of all its workloads are stored."""
+    """How many executions of all its workloads are stored; nobody else counts until the transaction ends."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
+        session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"executions of {tenant}"))))
     return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
 
 
@@ -67,7 +69,12 @@ def listed(
         statement = statement.options(undefer(Execution.data))
     if name is not None:
         statement = statement.where(Execution.name == name)
-    return paginate(session, statement, [Execution.created_at, Execution.id], request)
+    weigh = _weight if data else None
+    return paginate(session, statement, [Execution.created_at, Execution.id], request, weigh=weigh)
+
+
+def _weight(row: Execution) -> int:
+    return len(row.data)
 
 
 def data_of(session: Session, identifier: str) -> bytes | None:

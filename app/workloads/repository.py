@@ -8,7 +8,7 @@ from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.database.tables import Workload
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 
 
 def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload | None:
@@ -36,7 +36,8 @@ def keep(session: Session, workload_id: str) -> bool:
 
 def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
     """A tenant's workloads by name."""
-    return paginate(session, select(Workload).where(Workload.tenant == tenant), [Workload.name], request)
+    statement = select(Workload).where(Workload.tenant == tenant)
+    return paginate(session, statement, [Workload.name], request, weigh=lambda row: json_size(row.spec))
 
 
 def remove(session: Session, workload_id: str) -> None:

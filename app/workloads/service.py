@@ -27,7 +27,7 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
     """Register a spec; ``record`` is told whether it is new. The same spec again changes nothing.
 
     Raises:
-        Conflict: another spec is registered under that name.
+        Conflict: another spec is registered under that name, or it is another workload's id.
         Invalid: a workload that it names as a member is not there, or can't be one.
     """
     try:
@@ -40,7 +40,10 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
 
 def _register(session: Session, tenant: str, spec: Any, record: Record) -> WorkloadRead:
     present = repository.find(session, tenant, spec.name)
-    if present is not None and present.name == spec.name:
+    if present is not None and present.name != spec.name:  # whoever names that one by its id would get this one
+        message = "must not be another workload's id"
+        raise Conflict(f"name {spec.name!r} {message}", errors=[FieldError("/name", message, spec.name)])
+    if present is not None:
         answer, status = _same(present, spec), PRESENT
     else:
         members.require(session, tenant, spec)

@@ -10,7 +10,7 @@ from sqlalchemy import ForeignKey, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database.base import DEFAULT_TENANT, Base, Identifier, utc_now
-from app.database.packing import unpacked
+from app.database.packing import unpacked, unpacked_size
 
 
 class Iteration(Base):
@@ -27,6 +27,13 @@ class Iteration(Base):
     """As releases before have them; empty where they are packed."""
     packed: Mapped[bytes | None] = mapped_column(LargeBinary)
     reported_at: Mapped[datetime] = mapped_column(default=utc_now)
+
+    @property
+    def size(self) -> int:
+        """Bytes of both, as JSON."""
+        if self.packed is None:
+            return len(msgspec.json.encode((self.plain_report, self.plain_decision)))
+        return unpacked_size(self.packed)
 
     @property
     def report(self) -> dict[str, Any]:

@@ -120,6 +120,24 @@ def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, ke
     assert without.json()["token"] is None
 
 
+def test_what_was_begun_with_a_key_ends_when_it_expires(
+    client: TestClient, key: MakeKey, settings: Settings, database: Database
+) -> None:
+    from app.kinds.iterative.example import SPEC
+
+    reporter = key("default", "report")
+    client.post("/workloads", json=SPEC, headers=key())
+    run = client.post("/runs", json={"workload": SPEC["name"], "token": True}, headers=reporter).json()
+    token, reporter_id = {"Authorization": f"Bearer {run['token']}"}, reporter["Authorization"].split("_")[1]
+    assert client.get(f"/runs/{run['id']}", headers=token).status_code == 200
+    with database.session() as session:
+        past = datetime.now(UTC) - timedelta(seconds=1)
+        session.execute(update(Key).where(Key.id == reporter_id).values(expires_at=past))
+    fresh = create_app(settings, database)
+    assert TestClient(fresh).get(f"/runs/{run['id']}", headers=token).status_code == 401
+    assert not fresh.state.keys.holds(reporter_id)  # by which event streams end
+
+
 @pytest.mark.parametrize(
     ("header", "status"),
     [

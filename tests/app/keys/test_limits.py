@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
+from app.database.tables import Execution
 from app.errors import TooManyRequests
 from app.http.caller import ALL, Caller
 from app.keys.rates import Rates, RedisCounts, share
 from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.main import create_app
+from app.samples import repository as samples
 from app.settings import Settings
 from tests.app.keys.conftest import Headers, make_key
 
@@ -190,3 +193,21 @@ def test_a_tenant_stores_no_more_executions_than_it_may(limited: Limited, blue: 
     assert len(client.get(f"{home}/samples", headers=blue).json()["items"]) == 2
     assert upload(client, home, blue, ["a", "b"]).is_success  # which are there already
     assert upload(client, registered(client, green), green, ["a", "b", "c"]).is_success
+
+
+def test_uploads_at_the_same_time_are_counted_together(limited: Limited, blue: Headers, any_database: Database) -> None:
+    client = limited(tenant_executions=1)
+    first, second = registered(client, blue), registered(client, blue, "second")
+    answers: list[int] = []
+    uploading = threading.Thread(target=lambda: answers.append(upload(client, second, blue, ["b"]).status_code))
+    workload = client.get(first, headers=blue).json()["id"]
+    with any_database.session() as session:
+        session.add(
+            Execution(tenant="blue", workload_id=workload, name="a", digest="", iterations=1, data=b"", source="upload")
+        )
+        session.flush()
+        assert samples.count_of_tenant(session, "blue") == 1
+        uploading.start()
+        uploading.join(0.5)  # which it must not have come to an end in, however long that is
+    uploading.join()
+    assert answers == [429]

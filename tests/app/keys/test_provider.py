@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -29,13 +30,17 @@ class Issuer:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.calls_itself = ""
+        self.answering = threading.Event()
+        self.answering.set()
+        self.calls_itself = self.keys_at = ""
+        self.more: list[dict[str, Any]] = []
         self.private: dict[str, Any] = {"one": rsa.generate_private_key(65537, 2048)}
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.asked += 1
+                issuer.answering.wait()
                 body = json.dumps(issuer.document(self.path)).encode()
                 self.send_response(200)
                 self.send_header("content-length", str(len(body)))
@@ -51,8 +56,9 @@ class Issuer:
 
     def document(self, path: str) -> dict[str, Any]:
         if path == "/.well-known/openid-configuration":
-            return {"issuer": self.calls_itself or self.url, "jwks_uri": f"{self.url}/keys"}
-        return {"keys": [*(self.jwk(name) for name in self.private), {"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}]}
+            return {"issuer": self.calls_itself or self.url, "jwks_uri": self.keys_at or f"{self.url}/keys"}
+        shared = {"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}
+        return {"keys": [*(self.jwk(name) for name in self.private), shared, *self.more]}
 
     def jwk(self, name: str) -> dict[str, Any]:
         key = self.private[name].public_key()
@@ -69,6 +75,7 @@ class Issuer:
         return jwt.encode(self.claims(**changes), self.private[kid], algorithm, headers={"kid": kid})
 
     def stop(self) -> None:
+        self.answering.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -183,3 +190,32 @@ def test_without_the_issuers_keys_it_is_503(client: TestClient, issuer: Issuer) 
 def test_an_issuer_is_asked_over_https_alone() -> None:
     with pytest.raises(ValueError, match="https"):
         Settings(oidc_issuer="http://issuer.example")
+
+
+def test_an_issuers_keys_are_asked_for_over_https_alone(
+    client: TestClient, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    issuer.keys_at = "http://issuer.example/keys"
+    assert status(client, issuer.token()) == 503
+    assert "over https alone" in caplog.text
+
+
+def test_a_key_of_another_algorithm_leaves_the_others(client: TestClient, issuer: Issuer) -> None:
+    issuer.more = [{**issuer.jwk("one"), "kid": "a", "alg": "RSA-OAEP"}, {"kty": "OKP", "crv": "X25519", "kid": "b"}]
+    assert status(client, issuer.token()) == 200
+
+
+async def test_an_issuer_that_hangs_holds_everybody_up_once(
+    settings: Settings, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "FETCH_SECONDS", 1.2)
+    monkeypatch.setattr(provider, "AGAIN_SECONDS", 0.0)
+    known = provider.Provider(settings.model_copy(update={"oidc_issuer": issuer.url, "oidc_keys_seconds": 0.001}))
+    await known.caller(issuer.token())
+    monkeypatch.setattr(provider, "AGAIN_SECONDS", 1.0)
+    await asyncio.sleep(1.0)
+    issuer.answering.clear()
+    asked = issuer.asked
+    callers = await asyncio.gather(*(known.caller(issuer.token(sub=f"caller-{i}")) for i in range(4)))
+    assert [caller.tenant for caller in callers] == ["blue"] * 4
+    assert issuer.asked == asked + 1

@@ -12,6 +12,8 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database
 from app.kinds.iterative.decisions.report import EncodedReport, IterationReport
 from app.kinds.iterative.decisions.schemas import Decision
+from app.main import create_app
+from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
@@ -264,3 +266,29 @@ def test_runs_are_listed_newest_first_with_their_last_decisions(client: TestClie
     assert [one["id"] for one in client.get("/runs?state=running").json()["items"]] == [made[3], made[2], made[0]]
     assert client.get("/runs?workload=unknown").status_code == 404
     assert client.get("/runs?state=asleep").status_code == 422
+
+
+@on_both
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_page_of_large_reports_is_short(
+    settings: Settings, backend: Database, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    """Small as they are stored, large as they are read: what a page takes in memory is bounded all the same."""
+    client = TestClient(create_app(settings.model_copy(update={"pack_reports": packed}), backend))
+    client.post("/workloads", json=spec)
+    run = client.post("/runs", json={"workload": spec["name"]}).json()["id"]
+    sizes = [
+        len(json.dumps(REPORT)) + len(client.put(f"/runs/{run}/iterations/{number}", json=REPORT).content)
+        for number in range(10)
+    ]
+    monkeypatch.setattr("app.http.pagination.HEAVIEST_PAGE", 2.5 * max(sizes))
+    monkeypatch.setattr("app.http.pagination.AT_ONCE", 3)
+    seen, link = [], f"/runs/{run}/iterations?limit=500"
+    while link:
+        page = client.get(link).json()
+        assert 1 <= len(page["items"]) <= 3
+        seen += [item["iteration"] for item in page["items"]]
+        link = page["next"]
+    assert seen == list(range(10))
+    monkeypatch.setattr("app.http.pagination.HEAVIEST_PAGE", 1)
+    assert len(client.get(f"/runs/{run}/iterations").json()["items"]) == 1

@@ -29,6 +29,8 @@ READS: dict[str, Callable[[Database, str], object]] = {
     "evaluations": lambda database, _: evaluations.listed(database, TENANT, PAGE, None),
     "drifted runs": lambda database, run: _drifted(database, run),
 }
+LEFT_OUT = {**dict.fromkeys(["runs", "runs of a workload", "running runs"], "state_vector"), "jobs": "jobs.request"}
+"""Columns that may be large, and that a list doesn't tell."""
 LARGE = ("SCAN iterations", "SCAN runs", "SCAN jobs", "SCAN evaluations", "SCAN job_events", "SCAN executions")
 
 
@@ -49,6 +51,7 @@ def test_no_large_table_is_walked_through(database: Database, read: str) -> None
             asked.append((statement, parameters))
 
     READS[read](database, run)
+    assert read not in LEFT_OUT or not any(LEFT_OUT[read] in statement for statement, _ in asked)
     event.remove(database.engine, "before_cursor_execute", _note)
     assert asked
     with database.engine.connect() as connection:

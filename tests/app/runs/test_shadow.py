@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from app.database.engine import Database
+from app.agents import service
+from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.database.tables import Agent, Evaluation, Workload
 from app.kinds.iterative.policies import guard
 from app.runs.logs import logged
@@ -162,3 +164,15 @@ def test_ended_runs_become_logs(client: TestClient, agents: str, backend: Databa
     assert len(logs) == 1
     assert [report["metrics"] for report in logs[0].reports] == [{"iteration_seconds": 256.0}] * 2
     assert logs[0].start["targets"] == {"iteration_seconds": 1234.0}
+
+
+def test_shadows_of_long_runs_are_counted_while_there_is_time(
+    client: TestClient, agents: str, backend: Database
+) -> None:
+    tell(client, begin(client, agents, shadow=2), 0)
+    passed = commit_deadline.set(time.monotonic() - 1)
+    try:
+        with pytest.raises(DeadlinePassed):
+            service.shadow(backend, "default", agents, 2)
+    finally:
+        commit_deadline.reset(passed)

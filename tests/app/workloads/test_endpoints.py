@@ -202,3 +202,12 @@ def test_an_unknown_workload_is_404_wherever_it_is_named(client: TestClient, nam
 def test_a_name_that_is_no_slug_is_refused(client: TestClient) -> None:
     answer = client.get("/workloads/Größe")
     assert (answer.status_code, pointers(answer)) == (422, ["/path/workload"])
+
+
+def test_a_name_that_is_another_workloads_id_is_refused(
+    client: TestClient, workload: str, spec: dict[str, Any]
+) -> None:
+    identifier = client.get(f"/workloads/{workload}").json()["id"]
+    answer = client.post("/workloads", json={**spec, "name": identifier})
+    assert (answer.status_code, pointers(answer)) == (409, ["/name"])
+    assert client.get(f"/workloads/{identifier}").json()["name"] == workload
