@@ -10,7 +10,7 @@ from app.policies.base import Published
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers import wrapped
 from workers.inputs import Conditions
-from workers.kinds.cluster.kind import STRAYING
+from workers.kinds.cluster.kind import CLONING_ENTROPY
 from workers.kinds.cluster.world.answering import Ruled
 from workers.kinds.cluster.world.episodes import Source
 from workers.kinds.cluster.world.world import ClusterWorld
@@ -27,7 +27,7 @@ def trained(layout: Layout, source: Source, steps: int, seed: int) -> Published:
     def world(batch: int, of: int) -> Any:
         return wrapped(ClusterWorld(layout, source, Conditions(batch, of, "learning")), Level.TRAIN, of)
 
-    config = configured("ppo", Request("ppo", steps), (), straying=STRAYING)
+    config = configured("ppo", Request("ppo", steps), (), cloning_entropy=CLONING_ENTROPY)
     runner = Serial(config, world(ENVIRONMENTS, 2 * seed), Plan(steps, 1 << 17), seed)
     shown = demonstrate(world(SHOWN, 2 * seed + 1), Ruled("soonest"), layout.spec.episode_intervals)
     runner.agent.imitate(shown, np.random.default_rng(seed))

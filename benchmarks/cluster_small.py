@@ -5,8 +5,8 @@ their speeds on two to four GPUs are drawn, and grow less and less; a change of 
 The optimum is over all allocations at each interval, by what is left of each job and what it has; it may give three
 GPUs, which rules don't. Every job's need and speed is known to all.
 
-Systems are drawn; agents learn on some (ten seeds, PPO after imitating ``soonest``, served greedily) and all are judged
-on others.
+Systems are drawn; agents learn on some (ten seeds, PPO after imitating ``soonest``) and all are judged on others, as
+they are served.
 """
 
 import os

@@ -6,8 +6,9 @@ first (parts ``…-rules``): what the best static and the best rule leave of it,
 means nothing; and how many decisions must be counted ahead, exactly, by value iteration from nothing, before the choice
 that is best by them stays within ``GOAL`` of the optimum.
 
-Ten seeds of each algorithm, alone: no contest, no validation. Settings of algorithms were chosen on ``balanced``;
-recorded are the other systems.
+Ten seeds of each algorithm, alone: no contest, no validation. Settings of algorithms were chosen on ``balanced``, the
+rule that shows learners what waiting requests are worth looking at ``uneven``, too; recorded are the systems other than
+``balanced``.
 """
 
 import os

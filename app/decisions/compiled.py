@@ -60,12 +60,9 @@ class CompiledWorkloads:
         Raises:
             NotFound: no such workload.
         """
-        return self.peek(workload, tenant) or await self._fetched((workload, tenant))
-
-    def peek(self, workload: str, tenant: str) -> CompiledWorkload | None:
-        """The same, where it is at hand."""
         snapshot = self._snapshots.peek(workload, tenant)
-        return self._cache.peek(snapshot) if snapshot is not None else None
+        compiled = self._cache.peek(snapshot) if snapshot is not None else None
+        return compiled if compiled is not None else await self._fetched((workload, tenant))
 
     async def _fetched(self, key: Key) -> CompiledWorkload:
         loop = asyncio.get_running_loop()

@@ -200,9 +200,7 @@ class Reporter:
         return found.digest, decisions.encoded(found.decision)
 
     async def _submit(self, live: Live, iteration: int, report: Any, encoded: bytes, digest: str) -> bytes | Verdict:
-        workloads, engine = self._compiled, KINDS[live.kind].engine
-        named = live.workload_id, live.tenant
-        compiled = workloads.peek(*named) or await workloads.get(*named)
+        compiled, engine = await self._compiled.get(live.workload_id, live.tenant), KINDS[live.kind].engine
         if live.following != iteration:
             return Verdict.CHANGED
         shadow = live.shadow or compiled.snapshot.shadow

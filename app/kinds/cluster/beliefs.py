@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.allocation.neighbours import Neighbours
-from app.kinds.cluster.arrivals import GPUS, HOUR_SECONDS, HOURS, QUEUE
+from app.kinds.cluster.arrivals import APPLICATION, GPUS, HOUR_SECONDS, HOURS, QUEUE
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.lengths import Lengths
 from app.kinds.cluster.model import ClusterModel
@@ -116,8 +116,10 @@ class Beliefs:
 
     @cached_property
     def lengths(self) -> Lengths:
-        """How long jobs of each application train."""
-        return Lengths(self.model.arrivals.jobs, len(self.applications))
+        """How long jobs of each application train; the log's are told by name, for members stand at positions of it."""
+        jobs, names = self.model.arrivals.jobs.copy(), np.array([*self.model.applications, ""], object)
+        jobs[:, APPLICATION] = self.positions(names)[jobs[:, APPLICATION].astype(np.int64)]
+        return Lengths(jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
         """GPUs that are expected to be asked for within an hour, from a time of day on, UTC."""

@@ -1,5 +1,6 @@
-"""What of a ``cluster`` workload may change while it is served: prices, weights, and how urgent queues are."""
+"""What of a ``cluster`` workload may change while it is served: prices, weights, how urgent queues are, members."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -47,19 +48,8 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
     Raises:
         InvalidInput: a class of nodes, weight or queue that the spec hasn't, or a first queue that ages.
     """
-    told: dict[str, dict[str, Any]] = {
-        name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()
-    }
-    issues = [
-        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
-        *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),
-        *unknown_names("queues", told, [queue.name for queue in spec.queues]),
-        *(
-            FieldIssue(f"/queues/{name}/weight", "must be a number greater than 0", None)
-            for name, queue in told.items()
-            if "weight" in queue and queue["weight"] is None
-        ),
-    ]
+    told = {name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()}
+    issues = _issues(spec, patch, told)
     if issues:
         raise InvalidInput(issues)
     fields = spec.model_dump()
@@ -76,3 +66,17 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
         if found["loc"]:
             raise InvalidInput([FieldIssue("/members", message, list(patch.members or ()))]) from error
         raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error
+
+
+def _issues(spec: ClusterSpec, patch: ClusterPatch, told: Mapping[str, Mapping[str, Any]]) -> list[FieldIssue]:
+    """Names that the spec hasn't, and weights that are taken away; ``told``: what is said of each queue."""
+    return [
+        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
+        *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),
+        *unknown_names("queues", told, [queue.name for queue in spec.queues]),
+        *(
+            FieldIssue(f"/queues/{name}/weight", "must be a number greater than 0", None)
+            for name, queue in told.items()
+            if "weight" in queue and queue["weight"] is None
+        ),
+    ]

@@ -11,7 +11,7 @@ from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.observation import ENTRIES, observe
 from app.kinds.cluster.policies import FACTORS, factors
-from app.kinds.cluster.portfolio import WITH_MODEL, WITHOUT_MODEL, rules
+from app.kinds.cluster.portfolio import WITH_MODEL, rules
 from app.kinds.cluster.spec import ClusterSpec
 from app.policies.base import Published
 
@@ -55,11 +55,6 @@ class Layout:
     def rules(self) -> dict[str, Rule]:
         """Who may answer, by name."""
         return rules(self.spec)
-
-    @property
-    def heuristic(self) -> Rule:
-        """Who answers while nothing else does: priorities with ageing."""
-        return self.rules[WITHOUT_MODEL]
 
     @property
     def entries(self) -> tuple[str, ...]:

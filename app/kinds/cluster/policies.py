@@ -26,20 +26,20 @@ TEMPERATURE = 0.3
 """What learners take as the unit of their preferences (``temperature`` of ``ActorCritic``), in hundredths of return."""
 
 
-class Network(NetworkPolicy):
-    """See the module."""
+class AllAtOnce:
+    """Who answers in played clusters as the service does."""
 
     def watch(self, world: Any) -> None:
-        """Answer in ``world`` for all jobs at once, as the service does."""
+        """Answer in ``world`` for all jobs at once."""
         world.answer(self)
 
 
-class Table(TablePolicy):
+class Network(AllAtOnce, NetworkPolicy):
     """See the module."""
 
-    def watch(self, world: Any) -> None:
-        """Answer in ``world`` for all jobs at once, as the service does."""
-        world.answer(self)
+
+class Table(AllAtOnce, TablePolicy):
+    """See the module."""
 
 
 FAMILIES: Families = {"network": Network, "table": Table}

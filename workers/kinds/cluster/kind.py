@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 IMITATING = frozenset({"auto", "ppo", "a2c", "vtrace"})
-STRAYING = 0.5
-"""By which about a third of the weights are changed at first: at the usual weight nothing else is ever tried."""
+CLONING_ENTROPY = 0.5
+"""With it about a third of the weights are changed at first; with the usual one nothing else is ever tried."""
 
 
 class LearnedCluster(SimulatedKind):
     """See ``LearnedKind``."""
 
     name = "cluster"
-    straying = STRAYING
+    cloning_entropy = CLONING_ENTROPY
     validation_episodes, judged_episodes = 32, 64  # each decision of each weighs all jobs of a cluster
     pictured_episodes = 8
 

@@ -39,7 +39,7 @@ class SimulatedKind:
         own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
         validation_episodes: by which the agents of a training are compared.
         judged_episodes: by which the best of them is judged beside the baselines.
-        straying: see ``TrainingProblem``.
+        cloning_entropy: see ``TrainingProblem``.
         continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
         window_episodes: by which what goes on learning is judged on each window.
     """
@@ -48,7 +48,7 @@ class SimulatedKind:
     reads_runs = False
     own: Sequence[str] = ()
     continuing = False
-    straying: float | None = None
+    cloning_entropy: float | None = None
     validation_episodes, judged_episodes, window_episodes = 2_048, 4_096, 128
 
     def fit(self, workload: Workload, seed: int) -> Fitted:

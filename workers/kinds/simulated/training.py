@@ -45,7 +45,7 @@ class SimulatedTraining:
         self.judged_episodes = kind.judged_episodes
         self.layout = kind.layout(workload.spec)
         self.length = kind.length(workload)
-        self.continuing, self.straying = kind.continuing, kind.straying
+        self.continuing, self.cloning_entropy = kind.continuing, kind.cloning_entropy
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:

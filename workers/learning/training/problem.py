@@ -53,13 +53,13 @@ class TrainingProblem(Protocol):
         length: decisions of an episode, about.
         tabular: the entries of an observation that a table is cut by.
         continuing: whether what learners learn in goes on and on, so that rewards are to be centred.
-        straying: weight of the policy's entropy while an expert is imitated; None: as the algorithm has it.
+        cloning_entropy: weight of the policy's entropy while an expert is imitated; None: as the algorithm has it.
     """
 
     length: int
     tabular: tuple[int, ...]
     continuing: bool
-    straying: float | None
+    cloning_entropy: float | None
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """What learners learn in; what it makes also shows its ``situation``, for experts to play."""

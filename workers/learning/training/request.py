@@ -97,11 +97,11 @@ def configured(
     tabular: tuple[int, ...],
     *,
     continuing: bool = False,
-    straying: float | None = None,
+    cloning_entropy: float | None = None,
 ) -> Config:
     """The config that an algorithm's name stands for, on the device that was asked for.
 
-    `tabular`, `continuing` and `straying` are as in `TrainingProblem`.
+    `tabular`, `continuing` and `cloning_entropy` are as in `TrainingProblem`.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -109,8 +109,9 @@ def configured(
     config = _named(algorithm)
     if continuing:
         config = endless(config)
-    if isinstance(config, ActorCritic) and straying is not None:
-        config = msgspec.structs.replace(config, cloning=msgspec.structs.replace(config.cloning, entropy=straying))
+    if isinstance(config, ActorCritic) and cloning_entropy is not None:
+        cloning = msgspec.structs.replace(config.cloning, entropy=cloning_entropy)
+        config = msgspec.structs.replace(config, cloning=cloning)
     if isinstance(config, QTable):
         warm_up = min(config.warm_up, max(FEWEST_OBSERVATIONS, (request.budget or STEPS) // 50))
         return msgspec.structs.replace(config, entries=tabular, warm_up=warm_up)

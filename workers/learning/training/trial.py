@@ -65,7 +65,7 @@ class Trial:
             request,
             problem.tabular,
             continuing=problem.continuing,
-            straying=problem.straying,
+            cloning_entropy=problem.cloning_entropy,
         )
         self.runner = self._runner(clock)
         self.curve: list[tuple[int, float]] = []

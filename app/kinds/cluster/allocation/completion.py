@@ -54,15 +54,13 @@ def completing(
 
     def rule(situation: Situation) -> Wanted:
         jobs, sizes = situation.jobs, grid(situation)
-        factor = 1.0 if situation.factor is None else situation.factor
-        value = values(situation, sizes, weight[jobs.queue] * factor, constants)
-        due = in_time(situation, sizes, weight[jobs.queue] * factor, constants)
+        worth = weight[jobs.queue] * (1.0 if situation.factor is None else situation.factor)
+        value, due = values(situation, sizes, worth, constants), in_time(situation, sizes, worth, constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
         begin = _admitted(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
-        value = np.where(
-            late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value if due is None else value + due
-        )
+        value = value if due is None else value + due
+        value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)
         at = np.maximum(_best(value, sizes, begin, situation.gpus, due), 0)
         gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
         return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)

@@ -1,8 +1,8 @@
 """Jobs that have little left to gain give GPUs back: halved window by window down to a floor, restored if they revive.
 
 A job turns round once at most: what was restored is never shrunk again, so nothing flaps. The state is J columns that
-the service keeps with a run and the simulator with its jobs; what is left to gain comes from learning curves
-(``app.kinds.cluster.learning_curves``), and how much of it is too little is told in parts of what a job has reached.
+the service keeps with a run; what is left to gain comes from learning curves (``app.kinds.cluster.learning_curves``),
+and how much of it is too little is told in parts of what a job has reached.
 """
 
 from __future__ import annotations

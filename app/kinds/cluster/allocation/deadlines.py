@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster.jobs import NEVER, Floats, Integers
+from app.kinds.cluster.jobs import NEVER, Floats
 
 LEAST_SPREAD = 0.05
 LOGISTIC = np.sqrt(3) / np.pi
@@ -26,10 +26,6 @@ class Deadlines(NamedTuple):
     at: Floats
     spread: Floats
     worth: Floats
-
-    def keep(self, rows: Integers) -> Deadlines:
-        """Some of the jobs, in their order."""
-        return Deadlines._make(column[rows] for column in self)
 
     def chance(self, now: float, seconds: Floats) -> Floats:
         """How probably jobs are in time that take so many seconds from now on, [J, K]; about 0 without a deadline.

@@ -87,11 +87,11 @@ def _fewest(situation: Situation) -> Wanted:
 
 
 def _part(situation: Situation, rows: Integers, free: int) -> Situation:
-    """Some of the jobs, and as many of the GPUs as are free: of the first nodes."""
+    """Some of the jobs, and as many of the GPUs as are free: of the first nodes.
+
+    Without weights and deadlines of jobs, which no rule within levels heeds.
+    """
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
-    factor = None if situation.factor is None else situation.factor[rows]
-    due = None if situation.deadlines is None else situation.deadlines.keep(rows)
-    jobs = table.keep(situation.jobs, rows)
-    return situation._replace(capacity=capacity, jobs=jobs, outlook=outlook, factor=factor, deadlines=due)
+    return Situation(situation.now, capacity, table.keep(situation.jobs, rows), outlook, situation.restart_seconds)

@@ -107,31 +107,37 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     """The state with its jobs on the nodes that they are given, and what changes by that."""
     if not state.names:
         return state, []
-    outlook = advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum()))
-    restart = layout.spec.restart_seconds
-    situation = Situation(state.now, state.capacity, state.jobs, outlook, restart)
-    situation = situation._replace(deadlines=advice.deadlines, neighbours=advice.neighbours, factor=advice.factor)
+    situation = _situation(layout, state, advice)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
-    known = advice.outlook is not None
-    changes = _changes(layout, state, held, changed, _left(situation, held, changed) if known else None)
-    if advice.neighbours is not None:
-        notes = dict(advice.notes)
-        for at, said in _beside(state.names, advice.neighbours, held, changed).items():
-            notes[at] = f"{notes[at]}; {said}" if at in notes else said
-        advice = advice._replace(notes=notes)
-    changes = [_noted(one, at, advice, state.now) for at, one in zip(changed.tolist(), changes, strict=True)]
-    jobs = table.move(state.jobs, held, restart)
+    left = None if advice.outlook is None else _left(situation, held, changed)
+    changes = _changes(layout, state, held, changed, left)
+    notes = [advice.notes, {} if advice.neighbours is None else _beside(state.names, advice.neighbours, held, changed)]
+    wanted = None if advice.deadlines is None else advice.deadlines.at - state.now
+    changes = [_noted(one, at, notes, wanted) for at, one in zip(changed.tolist(), changes, strict=True)]
+    jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes
 
 
-def _noted(change: Change, at: int, advice: Advice, now: float) -> Change:
-    """With what is particular with the job at a position, and by when it should be finished."""
-    said = [advice.notes[at]] if at in advice.notes else []
-    wanted = None if advice.deadlines is None else _finite(float(advice.deadlines.at[at]) - now)
-    said += [] if wanted is None else [f"wanted in {number(wanted)} s" if wanted > 0 else "its deadline is over"]
-    return change._replace(text="; ".join([change.text, *said]), wanted=wanted)
+def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation:
+    return Situation(
+        state.now,
+        state.capacity,
+        state.jobs,
+        advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum())),
+        layout.spec.restart_seconds,
+        advice.deadlines,
+        advice.neighbours,
+        advice.factor,
+    )
+
+
+def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
+    """With what is particular with the job at a position, and in how many seconds it should be finished, of [J]."""
+    said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
+    said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
+    return change._replace(text="; ".join([change.text, *said]), wanted=due)
 
 
 def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:

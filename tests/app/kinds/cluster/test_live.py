@@ -32,8 +32,9 @@ LAYOUT = Layout(
         }
     )
 )
+PRIORITY = LAYOUT.rules["priority"]
 RULES = [
-    LAYOUT.heuristic,
+    PRIORITY,
     completing([4.0, 1.0], [np.inf, 600.0]),
     equal_share,
     fifo,
@@ -54,14 +55,14 @@ def decide(layout: Layout, state: ClusterState, rule: Rule) -> tuple[ClusterStat
 
 def started(*gpus: int, at: float = 0.0) -> ClusterState:
     jobs = [{"job": f"j{number}", "gpus": count} for number, count in enumerate(gpus)]
-    return decide(LAYOUT, told(begin(LAYOUT), at=at, submitted=jobs), LAYOUT.heuristic)[0]
+    return decide(LAYOUT, told(begin(LAYOUT), at=at, submitted=jobs), PRIORITY)[0]
 
 
 def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
     state = started(8, 6)
     assert state.jobs.gpus.tolist() == [8, 6]
     state = told(state, at=60, submitted=[{"job": "now", "gpus": 4, "queue": "urgent"}])
-    state, changes = decide(LAYOUT, state, LAYOUT.heuristic)
+    state, changes = decide(LAYOUT, state, PRIORITY)
     assert [(one.job, one.code) for one in changes] == [("j1", "preempted"), ("now", "started")]
     assert changes[0].text == "gives up its 6 GPUs; 4 to now"
     assert changes[1].text == "starts on 4 GPUs at once; 4 from j1"
@@ -73,7 +74,7 @@ def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
 def test_who_loses_a_node_goes_on_elsewhere_or_waits() -> None:
     state = started(4, 2)
     [node] = np.flatnonzero(state.jobs.held[0])
-    state, changes = decide(LAYOUT, told(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), LAYOUT.heuristic)
+    state, changes = decide(LAYOUT, told(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), PRIORITY)
     assert [(one.job, one.code, one.text) for one in changes] == [
         ("j0", "moved", "keeps 4 GPUs on other nodes; a node that it had is lost")
     ]

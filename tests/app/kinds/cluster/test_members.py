@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +55,18 @@ def member_gpus(answers: list[dict[str, Any]]) -> list[int]:
 
 
 SUBMITTED = [{"job": "mine", "application": "resnet18", "gpus": 1}, *OTHERS]
+
+
+def test_a_member_is_not_taken_for_the_application_of_the_log_that_has_its_number() -> None:
+    spec = ClusterSpec.model_validate(
+        {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 1, "gpus": 4}]}
+    )
+    empty = ClusterModel.unfitted(Layout(spec))
+    log = empty.arrivals._replace(jobs=np.array([[0, 0, 1, 5.0, 100.0]]))
+    beliefs = Beliefs(replace(empty, applications=("elsewhere",), arrivals=log), {"resnet18": MEMBER})
+    assert beliefs.positions(np.array(["resnet18", "elsewhere"], object)).tolist() == [0, -1]
+    assert np.isnan(beliefs.lengths.data[0])
+    assert beliefs.lengths.usual.tolist() == [100.0, 100.0]
 
 
 def test_a_run_of_a_member_gets_what_its_target_takes() -> None:

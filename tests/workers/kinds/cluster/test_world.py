@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from app.kinds.cluster.interference import Interference
+from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.policies import FACTORS, Network
 from app.kinds.contract.policy import Policy
 from app.policies.base import Arrays
@@ -33,9 +35,14 @@ def workload() -> Workload:
     return replace(given, model=KIND.fit(given, 0).model)
 
 
-def busy(batch: int = 4, purpose: Literal["learning", "evaluation"] = "evaluation", seed: int = 5) -> ClusterWorld:
+def busy(
+    batch: int = 4,
+    purpose: Literal["learning", "evaluation"] = "evaluation",
+    seed: int = 5,
+    given: Workload | None = None,
+) -> ClusterWorld:
     """Clusters to which ``BUSY`` times as many jobs come, as fast as is believed; each its own."""
-    world = KIND.world(workload(), Conditions(batch, seed, purpose))
+    world = KIND.world(given or workload(), Conditions(batch, seed, purpose))
     world.disturbances.append(Crowding(seed))
     return world
 
@@ -96,6 +103,20 @@ def test_gpus_are_given_as_the_served_rule_gives_them() -> None:
         world.step(np.zeros(4, np.int64))
     assert compared > 100
     assert same > 0.95 * compared  # apart from what a level leaves of a node
+
+
+def test_the_pace_that_was_measured_is_a_jobs_own_whatever_neighbours_do_elsewhere() -> None:
+    """In played clusters nobody slows anybody down, also where the domain model has measured that."""
+    model = ClusterModel.from_bytes(workload().model)
+    beside = Interference(np.ones((model.measured,) * 2), np.zeros((model.measured,) * 2), np.array([1.0, 0.1]))
+    slowed = replace(workload(), model=replace(model, interference=beside).to_bytes())
+    plain, other = busy(), busy(given=slowed)
+    plain.reset(), other.reset()
+    for _ in range(60):
+        one, same = (world.source.moment(world._state, 0) for world in (plain, other))
+        asked = one.jobs.asked[:, None]
+        np.testing.assert_array_equal(one.outlook.seconds_left(asked), same.outlook.seconds_left(asked))
+        plain.step(np.zeros(4, np.int64)), other.step(np.zeros(4, np.int64))
 
 
 def test_weights_that_change_nothing_are_worth_nothing() -> None:

@@ -55,8 +55,7 @@ def decided(rules: Rules, c: Clusters, b: int) -> Integers:
     """GPUs of each job that is there, [J]: see ``allocation.completion.completing``."""
     limit, level = most(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
-    rows, total = np.arange(len(limit)), c.capacity[b].sum()
-    value = values(rules, c, b, limit, rows, total)
+    total, value = c.capacity[b].sum(), values(rules, c, b, limit)
     begin = admitted(rules, level, np.where(level == LATE, -c.time[b][c.there[b, : len(limit)]], value[:, 1]), total)
     at = marginal(value, rules.sizes, limit, begin, total - rules.sizes[np.maximum(begin, 0)].sum())
     return rules.sizes[np.maximum(at, 0)]
@@ -96,25 +95,26 @@ def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
 
 
 @kernel
-def values(rules: Rules, c: Clusters, b: int, limit: Integers, rows: Integers, total: int) -> Floats:
-    """See ``allocation.completion.values``: of some of the jobs, of ``total`` GPUs, [J, R]."""
-    count, sizes = len(rows), rules.sizes
+def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
+    """See ``allocation.completion.values``: of the jobs that are there, up to so many GPUs of each, [J, R]."""
+    count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
+    there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)
     for at in range(count):
-        each[at] = seconds_left(rules, c, b, c.there[b, rows[at]])
+        each[at] = seconds_left(rules, c, b, there[at])
         seconds[at] = usual_seconds(each[at], sizes, max(1, total // count))
     scaling, damping, horizon = rules.constants
     place, power, found = np.empty(count), 1 / (1 - scaling), np.full((count, len(sizes)), -np.inf)
-    ranked = seconds * (1 + STEADY) ** -np.log2(1.0 + c.gpus[b][c.there[b, rows]])
+    ranked = seconds * (1 + STEADY) ** -np.log2(1.0 + c.gpus[b][there])
     place[np.argsort(-ranked, kind="mergesort")] = np.arange(1.0, count + 1)
     for at in range(count):
-        job = c.there[b, rows[at]]
+        job = there[at]
         lost = rules.restart / min(max(seconds[at], rules.restart, TINY), horizon)
         counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
         counts *= rules.weight[c.queue[b, job]] * c.factor[b, job]
         found[at, 0] = 0.0
         for size in range(1, len(sizes)):
-            if sizes[size] <= limit[rows[at]]:
+            if sizes[size] <= limit[at]:
                 kept = 1.0
                 if c.gpus[b, job]:
                     kept = 1.0 + lost if c.gpus[b, job] == sizes[size] else max(1.0 - lost, 0.0)

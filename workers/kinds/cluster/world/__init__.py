@@ -1,1 +1,1 @@
-"""Clusters as learners and the evaluation want them: played launchers report to the book that the service keeps."""
+"""Clusters as learners and the evaluation want them: stepped by the compiled simulator, many at once."""

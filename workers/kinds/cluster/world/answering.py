@@ -23,5 +23,5 @@ class Ruled:
         world.answer(self.name)
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``: the job that is asked for weighs what it did."""
+        """See ``Policy``: the job that is asked for weighs as much as its queue says."""
         return Choice(np.zeros(len(situation.view.mask), np.int64))

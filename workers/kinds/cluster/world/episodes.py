@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from app.kinds.cluster.allocation.situation import Situation
-from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import Layout
-from workers.kinds.cluster.simulator.kernels import CAME, ENDED, Clusters, Rules
+from workers.kinds.cluster.simulator.kernels import CAME, ENDED, THERE, Clusters, Rules
 from workers.kinds.cluster.simulator.stepping import elapse, priced
 
 TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
@@ -57,6 +57,24 @@ class Episodes(NamedTuple):
     demoted: Floats
     weighed: Floats
     asked: Integers
+
+
+def jobs_of(episodes: Episodes, b: int, minimum: int, maximum: int | Integers) -> Jobs:
+    """The jobs that are there in one of the clusters, [J]; ``minimum`` and ``maximum`` are GPUs that each can use."""
+    clusters = episodes.clusters
+    there = clusters.there[b, : clusters.counts[b, THERE]]
+    return Jobs(
+        clusters.time[b, there],
+        clusters.queue[b, there],
+        clusters.asked[b, there],
+        np.full(len(there), minimum, np.int64),
+        np.full(len(there), maximum, np.int64),
+        clusters.held[b, there],
+        clusters.running[b, there],
+        episodes.demoted[b, there],
+        clusters.restarts[b, there],
+        clusters.restarting[b, there],
+    )
 
 
 class Source(Protocol):

@@ -10,7 +10,7 @@ from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.allocation.sizes import thinned
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.beliefs import UNKNOWN, Beliefs
-from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.records import UNKNOWN as UNTOLD
@@ -18,7 +18,7 @@ from app.kinds.cluster.live.records import Records
 from workers.kinds.cluster.simulator.kernels import THERE, Clusters, Rules
 from workers.kinds.cluster.simulator.many import empty
 from workers.kinds.cluster.world.drawing import Coming, draw
-from workers.kinds.cluster.world.episodes import Drawn, Episodes
+from workers.kinds.cluster.world.episodes import Drawn, Episodes, jobs_of
 
 WHOLE = 2.0**30
 """Steps at which all jobs end: one of fewer begins so much nearer to it."""
@@ -97,32 +97,29 @@ class PlayedSource:
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
         """See ``Source``: as if launchers had reported."""
-        clusters, believed = episodes.clusters, self._beliefs[0]
+        clusters, spec = episodes.clusters, self._layout.spec
+        now, capacity = float(clusters.now[b]), clusters.capacity[b]
+        jobs = jobs_of(episodes, b, spec.minimum, self._most)
+        outlook = BelievedOutlook(self._beliefs[0], jobs, self._told(episodes, b), int(capacity.sum()))
+        outlook.neighbours = None  # nobody slows anybody down here: the pace that was measured is a job's own
+        return Situation(now, capacity, jobs, outlook, spec.restart_seconds)
+
+    def _told(self, episodes: Episodes, b: int) -> Records:
+        """Iterations and pace of each job, and nothing else."""
+        clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
-        held, spec, count = clusters.held[b, there], self._layout.spec, len(there)
-        same = np.ones(count, np.int64)
-        jobs = Jobs(
-            *(clusters.time[b, there], clusters.queue[b, there], clusters.asked[b, there]),
-            *(spec.minimum * same, self._most * same, held),
-            *(clusters.running[b, there], episodes.demoted[b, there]),
-            *(clusters.restarts[b, there], clusters.restarting[b, there]),
-        )
-        names = np.array([*believed.applications, ""], object)[episodes.drawn.believed[b, there]]
-        unknown = np.full(count, UNTOLD)
-        told = Records(
-            application=names,
-            batch=0 * same,
+        unknown, none = np.full(len(there), UNTOLD), np.zeros(len(there), np.int64)
+        return Records(
+            application=np.array([*self.applications, ""], object)[episodes.drawn.believed[b, there]],
+            batch=none,
             data=unknown,
             value=unknown,
-            rises=same < 0,
+            rises=none > 0,
             noise_scale=unknown,
             trained=unknown,
-            restarts=0 * same,
+            restarts=none,
             iterations=episodes.drawn.steps[b, there],
             iteration=clusters.done[b, there] - episodes.drawn.start[b, there],
             pace=episodes.pace[b, there],
             paced_on=episodes.paced_on[b, there],
         )
-        outlook = BelievedOutlook(believed, jobs, told, int(clusters.capacity[b].sum()))
-        moment = Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, spec.restart_seconds)
-        return moment._replace(neighbours=outlook.neighbours)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from app.kinds.cluster.allocation.situation import Situation
-from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.jobs import Floats, Integers
 from workers.kinds.cluster.simulator.deciding import most
 from workers.kinds.cluster.simulator.kernels import THERE, Clusters, Rules
-from workers.kinds.cluster.world.episodes import Episodes
+from workers.kinds.cluster.world.episodes import Episodes, jobs_of
 
 
 class TabledOutlook:
@@ -55,18 +55,6 @@ class TabledOutlook:
 def moment(rules: Rules, episodes: Episodes, b: int) -> Situation:
     """What rules see of one of the clusters."""
     clusters = episodes.clusters
-    there = clusters.there[b, : clusters.counts[b, THERE]]
-    jobs = Jobs(
-        clusters.time[b, there],
-        clusters.queue[b, there],
-        clusters.asked[b, there],
-        np.ones(len(there), np.int64),
-        most(rules, clusters, b),
-        clusters.held[b, there],
-        clusters.running[b, there],
-        episodes.demoted[b, there],
-        clusters.restarts[b, there],
-        clusters.restarting[b, there],
-    )
+    jobs = jobs_of(episodes, b, 1, most(rules, clusters, b))
     outlook = TabledOutlook(rules, clusters, b, episodes.drawn.start[b])
     return Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, rules.restart)

@@ -3,8 +3,9 @@
 Most of what a decision leads to is told by how many requests wait after it. What each of them costs later, found once
 in the play of a rule, makes a potential: learners are paid its differences with the rest, by which what is best stays
 best (Ng, Harada and Russell, 1999, for discounts by time, too). And what requests cost that came by chance beyond those
-that were to be expected is taken out: 0 on average whatever was decided, so a control variate. On small systems that
-leaves a quarter of the variance of what is learned from.
+that were to be expected is taken out: 0 on average whatever was decided, so a control variate. On a small system this
+took the standard deviation of a temporal difference from .83 to .40 with a slope that was fitted to play near the
+optimum; with one that is fitted to a plain rule, as learners have it, that was not measured.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class IterativeTraining:
     """
 
     continuing = False
-    straying: float | None = None
+    cloning_entropy: float | None = None
 
     def __init__(self, spec: Spec, table: ModelTable, seed: int, samples: Samples = ()) -> None:
         self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
