@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from app.agents.algorithms import CONTESTS, names, own
 from app.agents.schemas import EXPERTS, TrainRequest
 from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.registry import KINDS
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import NAMED
 from workers.learning.training.request import COMPETING
@@ -29,7 +30,8 @@ def test_every_algorithm_of_the_engine_may_be_asked_for() -> None:
 
 
 def test_every_heuristic_may_be_imitated() -> None:
-    assert set(EXPERTS) == {*HEURISTICS, "planner"}
+    assert {*HEURISTICS, "planner"} <= set(EXPERTS)
+    assert set(EXPERTS) == {name for kind in KINDS.values() for name in kind.training.experts}
 
 
 def test_a_request_that_an_earlier_version_queued_is_still_read() -> None:
