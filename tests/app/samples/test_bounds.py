@@ -129,7 +129,7 @@ async def _post(app: Any, path: str, body: bytes, gone: asyncio.Event, told: thr
     async def send(_: Any) -> None:
         return
 
-    headers = [(b"content-type", b"application/x-swf"), (b"content-encoding", b"gzip")]
+    headers = [(b"host", b"test"), (b"content-type", b"application/x-swf"), (b"content-encoding", b"gzip")]
     scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": path, "raw_path": path.encode(),
              "query_string": b"", "headers": headers, "root_path": "", "scheme": "http", "server": ("test", 80),
              "client": ("test", 1), "state": {}}  # fmt: skip

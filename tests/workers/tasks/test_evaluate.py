@@ -286,7 +286,7 @@ def test_a_deleted_workload_ends_its_evaluation_quietly(database: Database) -> N
     def delete() -> bool:
         if not told.is_set():
             told.set()
-            workloads.delete(database, TENANT, "tiny")
+            workloads.delete(database, TENANT, "tiny", force=True)
         return False
 
     perform(database, SETTINGS, job_id, evaluate, delete)

@@ -28,10 +28,12 @@ def drawn(random: np.random.Generator, count: int, edges: Edges, nodes: int, fix
     running = np.arange(fixed) % 2
     processors = random.integers(1, 3, count)
     processors[:fixed] = running
+    available = random.uniform(0, 5, nodes)
+    available[:fixed][running == 1] = 0.0  # what runs tasks has started
     return Remaining(
         start, parents, data, cost, processors, running * random.uniform(1, 30, fixed),
         np.concatenate([np.arange(fixed), np.full(count - fixed, -1)]), np.arange(count),
-        np.full(nodes, 2), random.uniform(0, 5, nodes), random.uniform(0, 2, nodes),
+        np.full(nodes, 2), available, random.uniform(0, 2, nodes),
     )  # fmt: skip
 
 
