@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import psutil
 import pytest
 
@@ -11,8 +13,9 @@ from tests.servers import StewardServer, wait_until
 def worker_main(server: StewardServer) -> psutil.Process:
     """The worker's main process: the child of `steward serve`."""
     for child in psutil.Process(server.process.pid).children():
-        if "workers" in child.cmdline():
-            return child
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, and waits to be noticed
+            if "workers" in child.cmdline():
+                return child
     pytest.fail("no worker under steward serve")
 
 
