@@ -38,6 +38,7 @@ def register(cli: typer.Typer) -> None:
         output: Output = Path("demo-output"),
         seconds: Annotated[float, typer.Option(min=2, max=120, help="For how long requests come.")] = 20.0,
         compare: Compare = True,
+        budget: Annotated[int, typer.Option(min=10_000, help="Environment steps of each seed.")] = 300_000,
     ) -> None:
         """Serve two users' requests by three real networks under Steward's decisions, in a burst (2 to 3 minutes)."""
         from app.startup import check_learning
@@ -45,7 +46,7 @@ def register(cli: typer.Typer) -> None:
         check_learning("steward demo inference")
         from app.demo.serving.story import Options, run
 
-        raise typer.Exit(run(Options(output, seconds, compare)))
+        raise typer.Exit(run(Options(output, seconds, compare, budget)))
 
     @demo.command()
     def cluster(output: Output = Path("demo-output"), compare: Compare = True) -> None:

@@ -72,7 +72,7 @@ def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_whole_serving_demo(tmp_path: Path) -> None:
-    with start(tmp_path, "demo", "inference", "--seconds", "4", "--no-compare") as demo:
+    with start(tmp_path, "demo", "inference", "--seconds", "4", "--no-compare", "--budget", "50000") as demo:
         try:
             said = read_until(demo, "a request is a page of")
             children = family(demo)

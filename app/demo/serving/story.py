@@ -26,17 +26,24 @@ from app.demo.story import ended
 ROUNDS = 3  # measurements of each batch on each server
 UTILISATION = 0.6  # of the large network's capacity, usually
 BURST_FACTOR = 3.0
-BUDGET = 300_000  # environment steps of each seed: whoever watches waits for it
 Profile = dict[tuple[str, int], list[float]]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line; ``seconds``: for how long requests come."""
+    """What may be said on the command line.
+
+    Attributes:
+        output: folder of what is kept.
+        seconds: for how long requests come.
+        compare: whether the others play too.
+        budget: environment steps of each seed of the training.
+    """
 
     output: Path = Path("demo-output")
     seconds: float = 20.0
     compare: bool = True
+    budget: int = 300_000
 
 
 def run(options: Options, console: Console | None = None) -> int:
@@ -120,7 +127,7 @@ class ServingDemo:
         fitted = self.show.follow("fit  ", steward.follow(steward.fit(NAME)))
         report = steward.model(NAME, fitted["result"]["model"])
         self.show.say(f"domain model: {report['family']}")
-        trained = self.show.follow("train", steward.follow(steward.train(NAME, budget=BUDGET)))
+        trained = self.show.follow("train", steward.follow(steward.train(NAME, budget=self.options.budget)))
         self.show.say(f"[dim]{steward.agent(NAME, trained['result']['agent'])['reason']}[/]")
 
     def play(
