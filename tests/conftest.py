@@ -23,9 +23,7 @@ from migrations.runner import upgrade
 from tests.servers import PostgresServer, StewardServer, missing, postgres_server, redis_server, start_steward
 
 # Machines are shared: time says nothing, neither of an example nor of how it was made.
-hypothesis_settings.register_profile(
-    "untimed", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("untimed")
 
 os.environ["STEWARD_ALLOWED_HOSTS"] = "testserver,steward,test"  # as clients inside this process call the service
