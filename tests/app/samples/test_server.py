@@ -54,10 +54,9 @@ def test_an_upload_that_is_cut_off_keeps_whole_executions_only(server: StewardSe
     with begin(server, len(body)) as connection:
         connection.sendall(body[: len(body) * 3 // 4])
         wait_until(lambda: len(stored(server)) >= 500, what="the first batch to be stored")
-    wait_until(lambda: len(stored(server)) > 700, what="the rest to be stored")
-    kept = stored(server)
+    kept = stored(server)  # or more of them: what the server had not read is lost with the connection
     assert {item["iterations"] for item in kept} == {90}
-    assert len(kept) < 755
+    assert 500 <= len(kept) < 755
     assert server.alive()
 
 
