@@ -11,10 +11,11 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -99,11 +100,21 @@ def tune_garbage_collection() -> None:
     gc.set_threshold(20_000, 50, 100)
 
 
+@cache
+def nouns() -> APIRouter:
+    """All routes but the hot ones: made once a process, of which many applications may come, as it takes long."""
+    router = APIRouter(responses=documented(), dependencies=[Depends(known_query), Depends(storable)])
+    for part in (health, dashboard, *NOUNS):
+        router.include_router(part.router)
+    return router
+
+
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """From the end of start-up to the beginning of the shutdown."""
     tune_garbage_collection()
-    yield
+    async with nouns().lifespan_context(app):
+        yield
     gc.unfreeze()
     app.state.database.dispose()
 
@@ -147,15 +158,6 @@ def _guard(app: FastAPI) -> KeyGuard:
     return KeyGuard(Access(app.router.routes), state.keys, tokens, provider, state.rates, state.settings)
 
 
-def _include(app: FastAPI) -> None:
-    app.include_router(health.router)
-    app.include_router(dashboard.router)
-    for noun in NOUNS:
-        app.include_router(noun.router)
-    for noun in reversed(NOUNS):
-        app.router.routes[:0] = getattr(noun, "hot_routes", [])
-
-
 def create_app(settings: Settings | None = None, database: Database | None = None) -> Application:
     """The service as an ASGI application. The database must have been migrated (`steward db upgrade`)."""
     settings = settings or get_settings()
@@ -166,8 +168,6 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         version="0.1.0",
         description=DESCRIPTION,
         lifespan=lifespan,
-        responses=documented(),
-        dependencies=[Depends(known_query), Depends(storable)],
         docs_url="/docs",
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
@@ -181,9 +181,9 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.rates = Rates(*limits) if any(limits) else None
     app.state.registry = _registry(database)
     app.state.drift_meter = DriftMeter()
-    _include(app)
-    problems.install(app)
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
+    app.router.routes += [*hot_routes, *nouns().routes]
+    problems.install(app)
     app.gateway = Gateway(app, app.gateway, hot_routes, _guard(app), RequestMeter(app.state.registry), settings)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
