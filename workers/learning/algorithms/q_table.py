@@ -30,6 +30,7 @@ from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear,
 from workers.learning.components.value import FORBIDDEN
 
 MOST_BINS = 64  # for few distinct values
+MOST_CELLS = 1 << 19  # a table is copied at each update, and published whole
 EVEN = 1e-3  # by which spaces may differ that are counted as equal
 
 
@@ -42,13 +43,21 @@ class Discretiser:
 
     @classmethod
     def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> "Discretiser":
-        """Cut what was seen; few distinct values get a bin each. Without `entries`, take those that vary most."""
+        """Cut what was seen; few distinct values get a bin each, while there are not too many cells.
+
+        Without `entries`, take those that vary most.
+        """
         if not entries:
             spread = observations.std(axis=0)
             entries = tuple(sorted(int(d) for d in np.argsort(-spread, kind="stable")[:at_most] if spread[d] > 0)) or (
                 0,
             )
         cuts = [_cut(observations[:, entry], bins) for entry in entries]
+        while math.prod(count for *_, count in cuts) > MOST_CELLS:
+            most = max(range(len(cuts)), key=lambda place: cuts[place][2])
+            if cuts[most][2] <= bins:
+                break
+            cuts[most] = (*_ends(observations[:, entries[most]]), bins)
         low, high, counts = (list(column) for column in zip(*cuts, strict=True))
         return cls({"entries": list(entries), "low": low, "high": high, "bins": counts})
 
@@ -57,12 +66,16 @@ class Discretiser:
         return cell(observations, self.config)
 
 
+def _ends(values: NDArray[np.float32]) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
 def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
     """Return low, high and number of bins; where few distinct values were seen, no two of them share one."""
     distinct = np.unique(values)
     if len(distinct) == 1:
         return float(distinct[0]) - 0.5, float(distinct[0]) + 0.5, 1
-    low, high = float(distinct[0]), float(distinct[-1])
+    low, high = _ends(distinct)
     if len(distinct) > bins:
         return low, high, bins
     spaces = (high - low) / float(np.diff(distinct).min())  # of the narrowest: unevenly spaced values need more bins
@@ -140,12 +153,11 @@ class TableLearner:
             return self._watched(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
         slab, places, error = batch.arrays, *self._errors(state, batch.arrays)
         table, visits = state.arrays["table"].reshape(-1).copy(), state.arrays["visits"].reshape(-1).copy()
-        counts = np.bincount(places, minlength=len(table))
-        hit = np.flatnonzero(counts)
-        mean = np.bincount(places, weights=error, minlength=len(table))[hit] / counts[hit]
-        visits[hit] += counts[hit]
+        hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be millions long
+        mean = np.bincount(example, weights=error) / counts
+        visits[hit] += counts
         rate = max(self.config.rate * (1.0 - batch.progress), 1e-4)
-        step = np.maximum(1.0 - (1.0 - rate) ** counts[hit], counts[hit] / visits[hit])
+        step = np.maximum(1.0 - (1.0 - rate) ** counts, counts / visits[hit])
         table[hit] += (step * mean).astype(np.float32)
         explored = float(self.schedule.epsilon(batch.progress, len(slab["reward"])).mean())
         learned = {"table": table.reshape(-1, self.actions), "visits": visits.reshape(-1, self.actions)}
