@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -20,6 +23,7 @@ from app.jobs import listing as jobs
 from app.settings import Settings
 
 router = APIRouter(tags=["service"])
+EXCLUDED = "excluded"
 
 
 class Health(BaseModel):
@@ -29,7 +33,7 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether everything that the service needs is there; each check is `ok` or says what is missing."""
+    """Whether everything that the service needs is there; each check is `ok`, `excluded`, or says what is missing."""
 
     ready: bool
     database: str
@@ -37,27 +41,40 @@ class Readiness(BaseModel):
     worker: str = Field(description="Whether a worker was seen lately.")
 
 
-class JobsCollector(Collector):
-    """Number of jobs by type and state, counted when it is asked for."""
+class ServiceCollector(Collector):
+    """What the whole service does, asked for when it is read: jobs, workers, database, and this host's disk."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.database, self.settings = database, settings
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Names the metrics without asking the database."""
-        return [GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"])]
+        return [
+            GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"]),
+            GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
+            GaugeMetricFamily("steward_workers", "Workers that were seen lately."),
+            GaugeMetricFamily("steward_database_up", "Whether the database answers."),
+            GaugeMetricFamily("steward_disk_free_bytes", "Room on the disk of the data folder."),
+            GaugeMetricFamily("steward_disk_size_bytes", "Size of that disk."),
+        ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Counts the jobs; without a database there is nothing to tell."""
-        family = GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"])
+        """Asks; without a database there is little to tell."""
+        counted, waiting, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
-                counts = jobs.counts(session)
+                for labels, number in jobs.counts(session).items():
+                    counted.add_metric(labels, number)
+                waiting.add_metric((), jobs.waiting_seconds(session))
+                workers.add_metric((), seen.alive(session, self.settings.worker_seen_seconds))
+            up.add_metric((), 1)
         except SQLAlchemyError:
-            return []
-        for labels, number in counts.items():
-            family.add_metric(labels, number)
-        return [family]
+            up.add_metric((), 0)
+        with suppress(OSError):  # the folder is not there
+            total, _, left = shutil.disk_usage(self.settings.data_dir)
+            free.add_metric((), left)
+            size.add_metric((), total)
+        return [counted, waiting, workers, up, free, size]
 
 
 @router.get("/healthz", operation_id="health")
@@ -66,23 +83,42 @@ async def health() -> Health:
     return Health()
 
 
+Check = Literal["database", "broker", "worker"]
+Excluded = Annotated[
+    list[Check] | None,
+    Query(alias="exclude", description="What is not looked at: decisions need neither broker nor worker."),
+]
+
+
 @router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
-def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
-    """Readiness: database, broker, and a worker seen lately."""
-    checks = {"database": "ok", "broker": queue.broker_problem() or "ok"}
+def readiness(database: FromDatabase, settings: FromSettings, exclude: Excluded = None) -> JSONResponse:
+    """Readiness: database, broker, and a worker seen lately; 503 where one is not, and which."""
+    checks = {"database": _database, "broker": _broker, "worker": _worker}
+    left_out = exclude or ()
+    found = {name: EXCLUDED if name in left_out else look(database, settings) for name, look in checks.items()}
+    ready = all(said in ("ok", EXCLUDED) for said in found.values())
+    return JSONResponse(Readiness(ready=ready, **found).model_dump(), 200 if ready else 503)
+
+
+def _database(database: Database, _: Settings) -> str:
     try:
-        checks["worker"] = _worker(database, settings)
+        with database.reading() as session:
+            session.connection()
     except SQLAlchemyError as error:
-        checks |= {"database": f"does not answer: {type(error).__name__}", "worker": "unknown"}
-    if checks["database"] == "ok" and database.disk_is_full:
-        checks["database"] = "its disk is full"
-    ready = all(found == "ok" for found in checks.values())
-    return JSONResponse(Readiness(ready=ready, **checks).model_dump(), 200 if ready else 503)
+        return f"does not answer: {type(error).__name__}"
+    return "its disk is full" if database.disk_is_full else "ok"
+
+
+def _broker(_: Database, __: Settings) -> str:
+    return queue.broker_problem() or "ok"
 
 
 def _worker(database: Database, settings: Settings) -> str:
-    with database.reading() as session:
-        found = seen.seen_lately(session, settings.worker_seen_seconds)
+    try:
+        with database.reading() as session:
+            found = seen.seen_lately(session, settings.worker_seen_seconds)
+    except SQLAlchemyError:
+        return "unknown"
     return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
 
 
