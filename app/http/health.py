@@ -85,17 +85,16 @@ async def health() -> Health:
 
 Check = Literal["database", "broker", "worker"]
 Excluded = Annotated[
-    list[Check] | None,
-    Query(alias="exclude", description="What is not looked at: decisions need neither broker nor worker."),
+    list[Check],
+    Query(default_factory=list, description="What is not looked at: decisions need neither broker nor worker."),
 ]
 
 
 @router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
-def readiness(database: FromDatabase, settings: FromSettings, exclude: Excluded = None) -> JSONResponse:
+def readiness(database: FromDatabase, settings: FromSettings, exclude: Excluded) -> JSONResponse:
     """Readiness: database, broker, and a worker seen lately; 503 where one is not, and which."""
     checks = {"database": _database, "broker": _broker, "worker": _worker}
-    left_out = exclude or ()
-    found = {name: EXCLUDED if name in left_out else look(database, settings) for name, look in checks.items()}
+    found = {name: EXCLUDED if name in exclude else look(database, settings) for name, look in checks.items()}
     ready = all(said in ("ok", EXCLUDED) for said in found.values())
     return JSONResponse(Readiness(ready=ready, **found).model_dump(), 200 if ready else 503)
 

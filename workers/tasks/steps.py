@@ -50,16 +50,13 @@ def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
 def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str) -> None:
     from app.telemetry.spans import SpanKind, of_this_process
 
-    told: dict[str, str | int | float] = {"steward.job": lease.job_id, "steward.tenant": lease.tenant, "steward.attempt": lease.attempts}
+    told: dict[str, str | int | float] = {
+        "steward.job": lease.job_id,
+        "steward.tenant": lease.tenant,
+        "steward.attempt": lease.attempts,
+        "steward.outcome": outcome,
+    }
     spans = of_this_process(os.getpid())
     failed = outcome in ("failed", "lost", BROKEN)
-    spans.add(
-        f"job {lease.type}",
-        trace,
-        ended,
-        seconds,
-        {**told, "steward.outcome": outcome},
-        kind=SpanKind.CONSUMER,
-        failed=failed,
-    )
+    spans.add(f"job {lease.type}", trace, ended, seconds, told, kind=SpanKind.CONSUMER, failed=failed)
     spans.flush()

@@ -179,7 +179,7 @@ from .queue_report import QueueReport
 from .queue_shadow import QueueShadow
 from .queued_task import QueuedTask
 from .readiness import Readiness
-from .readiness_exclude_type_0_item import ReadinessExcludeType0Item
+from .readiness_exclude_item import ReadinessExcludeItem
 from .reason import Reason
 from .rejection import Rejection
 from .remark import Remark
@@ -472,7 +472,7 @@ __all__ = (
     "QueueReport",
     "QueueShadow",
     "Readiness",
-    "ReadinessExcludeType0Item",
+    "ReadinessExcludeItem",
     "Reason",
     "Rejection",
     "Remark",

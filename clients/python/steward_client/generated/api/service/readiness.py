@@ -7,28 +7,24 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.readiness import Readiness
-from ...models.readiness_exclude_type_0_item import ReadinessExcludeType0Item
+from ...models.readiness_exclude_item import ReadinessExcludeItem
 from ...types import UNSET, Response, Unset
 
 
 def _get_kwargs(
     *,
-    exclude: list[ReadinessExcludeType0Item] | None | Unset = UNSET,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> dict[str, Any]:
 
     params: dict[str, Any] = {}
 
-    json_exclude: list[str] | None | Unset
-    if isinstance(exclude, Unset):
-        json_exclude = UNSET
-    elif isinstance(exclude, list):
+    json_exclude: list[str] | Unset = UNSET
+    if not isinstance(exclude, Unset):
         json_exclude = []
-        for exclude_type_0_item_data in exclude:
-            exclude_type_0_item = exclude_type_0_item_data.value
-            json_exclude.append(exclude_type_0_item)
+        for exclude_item_data in exclude:
+            exclude_item = exclude_item_data.value
+            json_exclude.append(exclude_item)
 
-    else:
-        json_exclude = exclude
     params["exclude"] = json_exclude
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
@@ -84,15 +80,15 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
-    exclude: list[ReadinessExcludeType0Item] | None | Unset = UNSET,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
      Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
 
     Args:
-        exclude (list[ReadinessExcludeType0Item] | None | Unset): What is not looked at: decisions
-            need neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,15 +112,15 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
-    exclude: list[ReadinessExcludeType0Item] | None | Unset = UNSET,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
      Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
 
     Args:
-        exclude (list[ReadinessExcludeType0Item] | None | Unset): What is not looked at: decisions
-            need neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -143,15 +139,15 @@ def sync(
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
-    exclude: list[ReadinessExcludeType0Item] | None | Unset = UNSET,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
      Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
 
     Args:
-        exclude (list[ReadinessExcludeType0Item] | None | Unset): What is not looked at: decisions
-            need neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -173,15 +169,15 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
-    exclude: list[ReadinessExcludeType0Item] | None | Unset = UNSET,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
      Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
 
     Args:
-        exclude (list[ReadinessExcludeType0Item] | None | Unset): What is not looked at: decisions
-            need neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -1,7 +1,7 @@
 from enum import StrEnum
 
 
-class ReadinessExcludeType0Item(StrEnum):
+class ReadinessExcludeItem(StrEnum):
     BROKER = "broker"
     DATABASE = "database"
     WORKER = "worker"
