@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterable
 
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -16,8 +19,12 @@ from app import queue
 from app.database import seen
 from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings, Tenant
+from app.http.exchange import LoopLocal
 from app.jobs import listing as jobs
 from app.settings import Settings
+
+KNOWN_SECONDS = 0.25
+"""For which it is not asked again whether the service is ready."""
 
 router = APIRouter(tags=["service"])
 
@@ -66,9 +73,40 @@ async def health() -> Health:
     return Health()
 
 
+class ReadinessCheck:
+    """Finds out whether the service is ready: once at a time, and no more often than is worth knowing.
+
+    Anybody may ask, as often as they like: neither the database nor the broker is asked so often, and no more than one
+    thread waits for one that does not answer. Lives on one event loop.
+    """
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database, self._settings = database, settings
+        self._found: asyncio.Task[Readiness] | None = None
+        self._until = 0.0
+
+    async def __call__(self) -> Readiness:
+        """What was found a moment ago, or is found now."""
+        if self._found is None or (self._found.done() and time.monotonic() > self._until):
+            self._found = asyncio.create_task(self._find())
+        return await asyncio.shield(self._found)  # others wait for it, whoever of them gives up
+
+    async def _find(self) -> Readiness:
+        try:
+            return await run_in_threadpool(_checked, self._database, self._settings)
+        finally:
+            self._until = time.monotonic() + KNOWN_SECONDS
+
+
 @router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
-def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
-    """Readiness: database, broker, and a worker seen lately."""
+async def readiness(request: Request, database: FromDatabase, settings: FromSettings) -> JSONResponse:
+    """Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most."""
+    local: LoopLocal = request.app.gateway.local
+    found = await local.get(ReadinessCheck, database, settings)()
+    return JSONResponse(found.model_dump(), 200 if found.ready else 503)
+
+
+def _checked(database: Database, settings: Settings) -> Readiness:
     checks = {"database": "ok", "broker": queue.broker_problem() or "ok"}
     try:
         checks["worker"] = _worker(database, settings)
@@ -76,8 +114,7 @@ def readiness(database: FromDatabase, settings: FromSettings) -> JSONResponse:
         checks |= {"database": f"does not answer: {type(error).__name__}", "worker": "unknown"}
     if checks["database"] == "ok" and database.disk_is_full:
         checks["database"] = "its disk is full"
-    ready = all(found == "ok" for found in checks.values())
-    return JSONResponse(Readiness(ready=ready, **checks).model_dump(), 200 if ready else 503)
+    return Readiness(ready=all(found == "ok" for found in checks.values()), **checks)
 
 
 def _worker(database: Database, settings: Settings) -> str:

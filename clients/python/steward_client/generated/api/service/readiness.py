@@ -65,7 +65,7 @@ def sync_detailed(
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately.
+     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -90,7 +90,7 @@ def sync(
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately.
+     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -111,7 +111,7 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately.
+     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -134,7 +134,7 @@ async def asyncio(
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately.
+     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
