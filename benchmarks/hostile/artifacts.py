@@ -17,6 +17,7 @@ from app.kinds.registry import KINDS, layout_of, parse_spec
 from app.kinds.workflow.policies.artifact import SHIPPED
 from app.kinds.workflow.predictor import Predictor
 from app.policies.artifact import save, save_roles
+from app.policies.base import Published
 from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy
 
@@ -43,11 +44,11 @@ def policies() -> Sequence[bytes]:
     names, actions = layout.observation_names, len(layout.deltas)
     config = {"algorithm": "q_table", "entries": [0, 2], "low": [0.0, -1.0], "high": [1.0, 1.0], "bins": [4, 3]}
     table = TablePolicy.build(config, {"q": np.zeros((12, actions))})
-    networks = [_network(len(names), actions, units) for units in (0, 4)]
+    single: list[Published] = [*(_network(len(names), actions, units) for units in (0, 4)), table]
     shared: InferenceLayout = _layout("inference")
     role = save(_network(len(shared.entries), shared.actions, 0), "inference", shared.entries, shared.actions, {})
     return [
-        *(save(one, "iterative", names, actions, {}) for one in (*networks, table)),
+        *(save(one, "iterative", names, actions, {}) for one in single),
         save_roles({"shop": role, "archive": role}),
         SHIPPED.read_bytes(),
     ]

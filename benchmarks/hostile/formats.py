@@ -19,6 +19,7 @@ from benchmarks.hostile.mutations import MUTATIONS, ZIPPED, Mutation
 from benchmarks.hostile.service import Service
 
 ACCEPTED, REFUSED, FAILED = "accepted", "refused", "failed"
+NUMBERS = count()
 FRESH = re.compile(rb'("execution": "|^run-)', re.MULTILINE)
 JSON = {"content-type": "application/json"}
 ISSUE = {
@@ -75,10 +76,10 @@ def _samples(service: Service, kind: str, media: str) -> Format:
     if KINDS[kind].samples.formats[media].named and media == "text/csv" and lines in example.samples:
         service.call("POST", f"{address}?execution=all", example.samples[lines], {"content-type": lines})
         seeds.append(service.call("GET", f"{address}?execution=all", headers={"accept": media}).body)
-    numbers, named = count(), KINDS[kind].samples.formats[media].named
+    named = KINDS[kind].samples.formats[media].named
 
     def take(content: bytes) -> tuple[str, str]:
-        number = next(numbers)  # under names of its own, whatever else is stored
+        number = next(NUMBERS)  # under names of its own, whatever else is stored
         content = FRESH.sub(rb"\g<1>%d-" % number, content)
         own = f"?execution=e{number}" if named else ""
         packed = {"content-encoding": "gzip"} if content[:2] == b"\x1f\x8b" else {}

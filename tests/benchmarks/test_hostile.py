@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED, Format, every
+from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, every
 from benchmarks.hostile.run import tried
 from benchmarks.hostile.service import Service
 
@@ -27,10 +27,9 @@ def formats(service: Service) -> list[Format]:
     return list(every(service, Path(service.settings.data_dir)))
 
 
-def test_sound_files_are_accepted_and_nothing_fails(formats: list[Format]) -> None:
+def test_sound_files_are_taken_and_whatever_becomes_of_them_nothing_fails(formats: list[Format]) -> None:
     assert len({form.name for form in formats}) == len(formats) >= 25
     for form in formats:
-        outcomes = {form.take(seed)[0] for seed in form.seeds}
-        assert outcomes == {REFUSED if form.name.endswith("spec") else ACCEPTED}, form.name  # the name is taken
+        assert {form.take(seed)[0] for seed in form.seeds} == {ACCEPTED}, form.name
         found = tried(form, CASES)
         assert (found.outcomes[FAILED], found.failures) == (0, []), form.name
