@@ -38,7 +38,7 @@ def steps(reports: Sequence[Report]) -> list[Row]:
         batch = one.get("batch") or job.get("batch")
         if not (job.get("application") and batch and one.get("seconds") and one.get("gpus")):
             continue
-        told = {name: one.get(name) for name in ("gpus", "nodes", "seconds", "computing")}
+        told = {name: one.get(name) for name in ("gpus", "nodes", "seconds", "computing", "beside")}
         rows.append({"application": job["application"], "batch": batch, **told})
     return rows
 

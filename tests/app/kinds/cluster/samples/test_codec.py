@@ -203,6 +203,7 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
         {"at": 9.0, "submitted": [{"job": "b", "gpus": 1, "at": 4.0}]},
         {"at": 60.0, "progressed": [{"job": "a", "iteration": 10, "loss": 2.0, "seconds": 0.5, "gpus": 4}]},
         {"at": 120.0, "progressed": [{"job": "a", "iteration": 5, "loss": 9.0}, {"job": "b", "iteration": 2}]},
+        {"at": 150.0, "progressed": [{"job": "a", "iteration": 9, "seconds": 0.8, "gpus": 4, "beside": ["s", "r"]}]},
         {"at": 180.0, "progressed": [{"job": "a", "iteration": 20, "loss": 1.0}]},
     ]
     codec = ClusterSamples(layout())
@@ -211,7 +212,8 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
     told = codec.unpacked(sample.data)
     assert_array_equal(told.arrivals[:, :2], [[4, 1], [5, 0]])
     assert_array_equal(told.curves[:, [ITERATION, VALUE]], [[10, 2], [20, 1]])
-    assert len(told.steps) == 1
+    assert told.applications == ("r", "s")
+    assert_array_equal(told.steps[:, BESIDE : BESIDE + 2], [[-1, -1], [1, 0]])
     assert codec.of_run("run", [{"at": 1.0}]) is None
 
 
