@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
+from app.policies.functions import namespace_of
 
 Array = Any
 Parameters = Mapping[str, Array]
@@ -39,14 +39,14 @@ def predicted(parameters: Parameters, inputs: Array) -> Array:
 
 
 def _passed(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
-    xp = array_namespace(inputs)
+    xp = namespace_of(inputs)
     hidden = xp.tanh(inputs @ parameters["hidden.weight"] + parameters["hidden.bias"])
     return hidden, hidden @ parameters["out.weight"] + parameters["out.bias"]
 
 
 def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
     """Of Σ weight · (prediction − target)² / K, by each row's parameters, [R, …] each."""
-    xp, (inputs, target, weight) = array_namespace(examples.inputs), examples
+    xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
     hidden, out = _passed(parameters, inputs)
     error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]
     before = (error @ xp.matrix_transpose(parameters["out.weight"])) * (1.0 - hidden * hidden)  # [R, K, H]

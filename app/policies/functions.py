@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-import array_api_compat.numpy  # noqa: F401 - else the first decision of a process would wait for it
-from array_api_compat import array_namespace
+import array_api_compat
+import numpy as np
 
 Array = Any
+
+
+def namespace_of(x: Array) -> Any:
+    """The array API of ``x``: NumPy's own, which needs no wrapper, or another library's wrapped."""
+    return np if isinstance(x, np.ndarray) else array_api_compat.array_namespace(x)
 
 
 def linear(x: Array, weight: Array, bias: Array) -> Array:
@@ -21,7 +26,7 @@ def relu(x: Array) -> Array:
 
 def tanh(x: Array) -> Array:
     """Hyperbolic tangent, elementwise."""
-    return array_namespace(x).tanh(x)
+    return namespace_of(x).tanh(x)
 
 
 def dueling(value: Array, advantage: Array, mask: Array) -> Array:
@@ -33,7 +38,7 @@ def dueling(value: Array, advantage: Array, mask: Array) -> Array:
 
 def masked(values: Array, mask: Array) -> Array:
     """``values`` [B, N] with −∞ where ``mask`` [B, N] forbids."""
-    xp = array_namespace(values)
+    xp = namespace_of(values)
     return xp.where(mask, values, -xp.inf)
 
 
@@ -42,7 +47,7 @@ ACTIVATIONS = {"relu": relu, "tanh": tanh}
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(−x)), elementwise, without overflow."""
-    return 0.5 * array_namespace(x).tanh(0.5 * x) + 0.5
+    return 0.5 * namespace_of(x).tanh(0.5 * x) + 0.5
 
 
 def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
@@ -60,13 +65,13 @@ def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
     kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(given[:, :wide] + kept[:, :wide])
     update = sigmoid(given[:, wide : 2 * wide] + kept[:, wide : 2 * wide])
-    new = array_namespace(given).tanh(given[:, 2 * wide :] + reset * kept[:, 2 * wide :])
+    new = namespace_of(given).tanh(given[:, 2 * wide :] + reset * kept[:, 2 * wide :])
     return new + update * (memory - new)
 
 
 def pooled(hidden: Array, mask: Array) -> Array:
     """Mean of ``hidden`` [B, K, H] over the candidates that ``mask`` [B, K] has: [B, 1, H]; zeros where it has none."""
-    xp = array_namespace(hidden)
+    xp = namespace_of(hidden)
     legal = xp.astype(mask, hidden.dtype)[:, :, None]
     return xp.sum(hidden * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True).clip(1.0)
 
@@ -76,7 +81,7 @@ def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array)
 
     ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head).
     """
-    xp = array_namespace(hidden)
+    xp = namespace_of(hidden)
     scores = (hidden @ query.T) @ xp.matrix_transpose(hidden @ key.T) / hidden.shape[2] ** 0.5
     scores = xp.where(mask[:, None, :], scores, xp.full_like(scores, -1e30))
     weights = xp.exp(scores - xp.max(scores, axis=2, keepdims=True))

@@ -30,7 +30,7 @@ class LearnedCluster(SimulatedKind):
 
     name = "cluster"
     cloning_entropy = CLONING_ENTROPY
-    validation_episodes, judged_episodes = 32, 64  # each decision of each weighs all jobs of a cluster
+    judged_episodes = 64  # each decision of each weighs all jobs of a cluster
     pictured_episodes = 8
 
     def fit(self, workload: Workload, seed: int) -> Fitted:

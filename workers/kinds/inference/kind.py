@@ -28,7 +28,7 @@ class LearnedInference(SimulatedKind):
     name = "inference"
     own = (ALGORITHM,)
     continuing = True
-    validation_episodes, judged_episodes = 128, 256  # of hundreds of decisions each, often thousands
+    judged_episodes, judged_decisions = 256, 1 << 18  # an episode has hundreds of decisions, often thousands
     pictured_episodes = 16
 
     def fit(self, workload: Workload, seed: int) -> Fitted:

@@ -37,8 +37,9 @@ class SimulatedKind:
 
     Attributes:
         own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
-        validation_episodes: by which the agents of a training are compared.
-        judged_episodes: by which the best of them is judged beside the baselines.
+        judged_episodes: at most, by which the best agent of a training is judged beside the baselines; agents are
+            compared by half as many.
+        judged_decisions: at most, in all of these together.
         cloning_entropy: see ``TrainingProblem``.
         continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
         window_episodes: by which what goes on learning is judged on each window.
@@ -49,7 +50,7 @@ class SimulatedKind:
     own: Sequence[str] = ()
     continuing = False
     cloning_entropy: float | None = None
-    validation_episodes, judged_episodes, window_episodes = 2_048, 4_096, 128
+    judged_episodes, judged_decisions, window_episodes = 4_096, 1 << 22, 128
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""

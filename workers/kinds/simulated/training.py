@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workers.kinds.simulated.kind import SimulatedKind
 
 LARGEST_TABLE = 6  # entries
+FEWEST_JUDGED = 32  # episodes, however long they are: intervals are of their returns
 AGENT, CHAMPION = "agent", "champion"
 
 
@@ -42,9 +43,10 @@ class SimulatedTraining:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind, self.workload, self.seed, self.options = kind, workload, seed, dict(options or {})
-        self.judged_episodes = kind.judged_episodes
         self.layout = kind.layout(workload.spec)
         self.length = kind.length(workload)
+        enough = max(kind.judged_decisions // self.length, FEWEST_JUDGED)
+        self.judged_episodes = min(kind.judged_episodes, enough)
         self.continuing, self.cloning_entropy = kind.continuing, kind.cloning_entropy
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
@@ -71,7 +73,7 @@ class SimulatedTraining:
 
     def score(self, artifact: bytes) -> float:
         """See ``TrainingProblem``."""
-        return float(self._played(self.load(artifact), self.seed + 1, self.kind.validation_episodes).returns.mean())
+        return float(self._played(self.load(artifact), self.seed + 1, self.judged_episodes // 2).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
         """See ``TrainingProblem``: as it is."""

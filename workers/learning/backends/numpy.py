@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import array_api_compat.numpy as namespace
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +12,7 @@ class NumpyBackend(Backend):
     """Plain arrays, no gradients."""
 
     name = "numpy"
-    xp = namespace
+    xp = np
 
     def asarray(self, array: NDArray[Any]) -> Array:
         """Return the array itself."""

@@ -170,7 +170,7 @@ def test_what_users_count_tells_of_each_and_of_fairness() -> None:
 class Brief(LearnedInference):
     """The kind, judged on few episodes."""
 
-    validation_episodes, judged_episodes = 8, 16
+    judged_episodes = 16
 
 
 def test_a_training_gives_a_policy_for_each_user_and_judges_them_together() -> None:

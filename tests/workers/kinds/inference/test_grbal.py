@@ -64,7 +64,7 @@ def trained() -> Any:
 
 
 class _Few(type(KIND)):  # type: ignore[misc]
-    validation_episodes, judged_episodes = 16, 32
+    judged_episodes = 32
 
 
 @pytest.fixture(scope="module")

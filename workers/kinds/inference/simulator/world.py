@@ -176,7 +176,7 @@ class InferenceWorld(Disturbed):
         ticks: Any = Ticks(self)
         for disturbance in self.disturbances:
             disturbance.begin(ticks)
-        self.given, self.load = self._given(ticks), self._load()
+        self.given, self.load = _owned(self._given(ticks)), _owned(self._load())
         self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
@@ -394,17 +394,17 @@ class InferenceWorld(Disturbed):
     def get_state(self) -> dict[str, Any]:
         """Everything that the future depends on."""
         parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
-        arrays = {name: {k: _copied(v) for k, v in part._asdict().items()} for name, part in parts.items()}
+        arrays = {name: _owned(part)._asdict() for name, part in parts.items()}
         worth = None if self.potential is None else self.potential._asdict()
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from what ``get_state`` gave."""
-        self.given = kernels.Given(**{k: _copied(v) for k, v in state["given"].items()})
-        self.load = Load(**{k: _copied(v) for k, v in state["load"].items()})
-        self.worlds = kernels.Worlds(**{k: _copied(v) for k, v in state["worlds"].items()})
+        self.given = _owned(kernels.Given(**state["given"]))
+        self.load = _owned(Load(**state["load"]))
+        self.worlds = _owned(kernels.Worlds(**state["worlds"]))
         worth = state["potential"]
-        self.potential = None if worth is None else Potential(**{name: _copied(one) for name, one in worth.items()})
+        self.potential = None if worth is None else _owned(Potential(**worth))
         self.same = state["same"]
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -436,8 +436,9 @@ def standing(worlds: kernels.Worlds, until: float) -> Standing:
     return Standing(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
 
 
-def _copied(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+def _owned(parts: Any) -> Any:
+    """A copy of named parts, each array in one piece: wherever it came from, loops are then compiled once."""
+    return parts._make(value.copy() if isinstance(value, np.ndarray) else value for value in parts)
 
 
 def _rules(layout: Layout, projector: Projector) -> kernels.Rules:
