@@ -132,12 +132,13 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
     """See ``allocation.neighbours.slowdowns``: of the jobs that are there, [J]."""
     there = c.there[b, : c.counts[b, THERE]]
+    if not len(rules.log_slowdown):
+        return np.ones(len(there))
     found = np.zeros(len(there))
-    if len(rules.log_slowdown):
-        for at in range(len(there)):
-            for other in there:
-                if other != there[at] and _share_a_node(c.held[b, there[at]], c.held[b, other]):
-                    found[at] += rules.log_slowdown[c.application[b, there[at]], c.application[b, other]]
+    for at in range(len(there)):
+        for other in there:
+            if other != there[at] and _share_a_node(c.held[b, there[at]], c.held[b, other]):
+                found[at] += rules.log_slowdown[c.application[b, there[at]], c.application[b, other]]
     return np.exp(found)
 
 
