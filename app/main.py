@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app import queue
 from app.agents import endpoints as agents
 from app.audit import endpoints as audit
+from app.dashboard import api_docs
 from app.dashboard import endpoints as dashboard
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
@@ -105,7 +106,7 @@ def tune_garbage_collection() -> None:
 def nouns() -> APIRouter:
     """All routes but the hot ones: made once a process, of which many applications may come, as it takes long."""
     router = APIRouter(responses=documented(), dependencies=[Depends(known_query), Depends(storable)])
-    for part in (health, dashboard, *NOUNS):
+    for part in (health, dashboard, api_docs, *NOUNS):
         router.include_router(part.router)
     return router
 
@@ -174,7 +175,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         version="0.1.0",
         description=DESCRIPTION,
         lifespan=lifespan,
-        docs_url="/docs",
+        docs_url=None,
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )

@@ -37,6 +37,7 @@ BENCHMARKS = (
     "api_speed",
     "authentication",
     "request_log",
+    "hostile",
     "years",
     "report_path",
     "workflow_speed",

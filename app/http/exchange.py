@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import StewardError, Timeout
+from app.http.browsers import NO_GUESSING, Headers, guarded
 from app.http.caller import Caller
 from app.http.characters import check_json
 from app.http.limits import JSON, Limits, too_large
@@ -30,8 +31,6 @@ BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 UNKNOWN = "unknown"
 REQUEST_ID = b"x-request-id"
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 Made = TypeVar("Made")
@@ -130,7 +129,7 @@ class Exchange:
         """Answer with JSON that is encoded already."""
         if not self._silent:
             self.status, self.decision = status, body
-            pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), *headers]
+            pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
             if self.request_id:
                 pairs.append((REQUEST_ID, self.request_id))
             await self._send({"type": "http.response.start", "status": status, "headers": pairs})
@@ -183,6 +182,7 @@ class Exchange:
             headers, self._end = message.get("headers", ()), b""
             if self.status not in BODILESS:
                 headers, self._end = _lined(headers)
+            headers = guarded(headers)
             if self.request_id:
                 headers = [*headers, (REQUEST_ID, self.request_id)]
             await self._send({**message, "headers": headers})

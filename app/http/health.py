@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -19,8 +22,12 @@ from app import queue
 from app.database import seen
 from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings, Tenant
+from app.http.exchange import LoopLocal
 from app.jobs import listing as jobs
 from app.settings import Settings
+
+KNOWN_SECONDS = 0.25
+"""For which it is not asked again whether the service is ready."""
 
 router = APIRouter(tags=["service"])
 EXCLUDED = "excluded"
@@ -90,13 +97,48 @@ Excluded = Annotated[
 ]
 
 
+class ReadinessChecks:
+    """Finds out whether the service is ready: each check once at a time, and no more often than is worth knowing.
+
+    Anybody may ask, as often as they like: neither the database nor the broker is asked so often, and no more than one
+    thread waits for one that does not answer. Lives on one event loop.
+    """
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database, self._settings = database, settings
+        self._found: dict[Check, asyncio.Task[str]] = {}
+        self._until: dict[Check, float] = {}
+
+    async def __call__(self, exclude: Collection[Check]) -> Readiness:
+        """What was found a moment ago, or is found now."""
+        looked_at = [name for name in CHECKS if name not in exclude]
+        said = await asyncio.gather(*map(self._said, looked_at))
+        found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, said, strict=True))
+        return Readiness(ready=all(one == "ok" for one in said), **found)
+
+    async def _said(self, name: Check) -> str:
+        found = self._found.get(name)
+        if found is None or (found.done() and time.monotonic() > self._until[name]):
+            found = self._found[name] = asyncio.create_task(self._look(name))
+        return await asyncio.shield(found)  # others wait for it, whoever of them gives up
+
+    async def _look(self, name: Check) -> str:
+        try:
+            return await run_in_threadpool(CHECKS[name], self._database, self._settings)
+        finally:
+            self._until[name] = time.monotonic() + KNOWN_SECONDS
+
+
 @router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
-def readiness(database: FromDatabase, settings: FromSettings, exclude: Excluded) -> JSONResponse:
-    """Readiness: database, broker, and a worker seen lately; 503 where one is not, and which."""
-    checks = {"database": _database, "broker": _broker, "worker": _worker}
-    found = {name: EXCLUDED if name in exclude else look(database, settings) for name, look in checks.items()}
-    ready = all(said in ("ok", EXCLUDED) for said in found.values())
-    return JSONResponse(Readiness(ready=ready, **found).model_dump(), 200 if ready else 503)
+async def readiness(
+    request: Request, database: FromDatabase, settings: FromSettings, exclude: Excluded
+) -> JSONResponse:
+    """Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503 where one is
+    not, and which.
+    """
+    local: LoopLocal = request.app.gateway.local
+    found = await local.get(ReadinessChecks, database, settings)(exclude)
+    return JSONResponse(found.model_dump(), 200 if found.ready else 503)
 
 
 def _database(database: Database, _: Settings) -> str:
@@ -119,6 +161,13 @@ def _worker(database: Database, settings: Settings) -> str:
     except SQLAlchemyError:
         return "unknown"
     return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
+
+
+CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
+    "database": _database,
+    "broker": _broker,
+    "worker": _worker,
+}
 
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)

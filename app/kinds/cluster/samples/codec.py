@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,7 +9,7 @@ from typing import Any, ClassVar
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples import content
 from app.kinds.cluster.samples import run as reported
-from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP, Collector
+from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP
 from app.kinds.cluster.samples.content import BESIDE, Content
 from app.kinds.cluster.samples.reading import BODIES
 from app.kinds.cluster.samples.schemas import (
@@ -24,8 +22,8 @@ from app.kinds.cluster.samples.schemas import (
     StepsRead,
 )
 from app.kinds.cluster.samples.summary import summary
+from app.kinds.contract.csv_cells import line
 from app.kinds.contract.reading import Sample
-from app.kinds.contract.rows import Rows
 from app.kinds.contract.samples import Export, Format, Stored
 
 JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
@@ -72,26 +70,14 @@ class ClusterSamples:
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """What it says of steps, learning and arrivals: see ``app.kinds.cluster.samples.run``."""
-        collector = Collector(self.layout)
-        for part, names, rows in (
-            ("progressed", STEP, reported.steps(reports)),
-            ("progressed", CURVE, reported.curves(reports)),
-            ("submitted", ARRIVAL, reported.arrivals(reports)),
-        ):
-            columns = {name: [row.get(name) for row in rows] for name in names}
-            collector.take(Rows(columns, lambda row, part=part: f"/{part}/{row}"))  # type: ignore[misc]
+        collector = reported.collected(self.layout, reports)
         return collector.sample(run) if collector.count else None
 
     def as_csv(self, execution: Stored) -> Iterator[str]:
         """An execution's rows, under a header of all columns."""
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
         for row in self._rows(content.unpacked(execution.data)):
             cells = row | {"beside": BETWEEN.join(row.get("beside", ()))}
-            lines.writerow([cells.get(name, "") for name in COLUMNS])
-            yield text.getvalue()
-            text.seek(0)
-            text.truncate()
+            yield line(cells.get(name) for name in COLUMNS)
 
     def as_ndjson(self, execution: Stored) -> Iterator[str]:
         """An execution's rows as objects."""

@@ -84,7 +84,9 @@ def sync_detailed(
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
 
     Args:
         exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
@@ -116,7 +118,9 @@ def sync(
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
 
     Args:
         exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
@@ -143,7 +147,9 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
 
     Args:
         exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
@@ -173,7 +179,9 @@ async def asyncio(
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; 503 where one is not, and which.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
 
     Args:
         exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
