@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from fastapi.testclient import TestClient
-from promql_parser import parse  # type: ignore[import-untyped]
+from promql_parser import parse
 from typer.testing import CliRunner
 
 from app.cli.main import cli
