@@ -97,6 +97,14 @@ def test_every_runbook_is_for_an_alert() -> None:
     assert set(re.findall(r"\]\((#[^)]*)\)", DOCUMENT)) <= anchors
 
 
+def test_the_threat_model_names_tests_that_are_there() -> None:
+    model = (ROOT / "docs/security.md").read_text().partition("## Threat model")[2]
+    named = set(re.findall(r"`((?:tests/)?[\w/]*(?:test_\w+\.py|/))`", model))
+    assert len(named) > 10
+    places = [ROOT, ROOT / "tests/app/keys"]
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_prometheus_takes_the_rules() -> None:
     subprocess.run(["promtool", "check", "rules", DEPLOY / "prometheus/alerts.yml"], check=True)
