@@ -68,7 +68,7 @@ def test_what_was_issued_later_is_left_out(any_database: Database, workload: Wor
 @pytest.mark.parametrize("with_samples", [False, True])
 def test_what_members_tell_of_themselves_is_read(database: Database, *, with_samples: bool) -> None:
     with database.session() as session:
-        rows = []
+        rows = list[Workload]()
         for name in ("iterative", "cluster"):
             spec = dict(KINDS[name].example.spec)
             members = {"members": [row.name for row in rows]} if rows else {}
