@@ -36,6 +36,7 @@ BENCHMARKS = (
     "sample_upload",
     "api_speed",
     "authentication",
+    "hostile",
     "years",
     "report_path",
     "workflow_speed",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -17,11 +15,10 @@ from app.database.engine import Database
 from app.database.tables import AuditEntry
 from app.http.caller import current_caller
 from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice
+from app.kinds.contract.csv_cells import line
 
 OWN = "steward"
 LONGEST_TARGET = 255
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes for the beginning of a formula."""
 
 
 def add(session: Session, tenant: str, action: str, target: str, detail: dict[str, Any] | None = None) -> None:
@@ -79,20 +76,9 @@ def as_ndjson(entries: Iterator[AuditRead]) -> Iterator[str]:
 
 
 def as_csv(entries: Iterator[AuditRead]) -> Iterator[str]:
-    """CSV whose cells no spreadsheet takes for formulas: such a cell begins with an apostrophe."""
-    yield _line(list(AuditRead.model_fields))
+    """CSV whose cells no spreadsheet takes for formulas."""
+    yield line(AuditRead.model_fields)
     for entry in entries:
         values = entry.model_dump(mode="json")
-        values["detail"] = "" if entry.detail is None else json.dumps(entry.detail, ensure_ascii=False)
-        yield _line([_safe(values[name]) for name in AuditRead.model_fields])
-
-
-def _safe(value: object) -> str:
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def _line(cells: list[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerow(cells)
-    return text.getvalue()
+        values["detail"] = None if entry.detail is None else json.dumps(entry.detail, ensure_ascii=False)
+        yield line(values[name] for name in AuditRead.model_fields)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from app.dashboard.page import overview
+from app.dashboard.page import STYLE, overview
 from app.evaluations import service as evaluations
+from app.http.browsers import policy
 from app.http.dependencies import FromDatabase, Tenant
 from app.http.pagination import PageRequest
 from app.jobs import service as jobs
@@ -29,4 +30,4 @@ def dashboard(database: FromDatabase, tenant: Tenant) -> HTMLResponse:
         [evaluations.read(evaluation, judged_names[evaluation.workload_id]) for evaluation in judged.rows],
         [jobs.read(job, names[job.workload_id]) for job in found_jobs.rows],
     )
-    return HTMLResponse(page, headers={"Cache-Control": "no-store"})
+    return HTMLResponse(page, headers={"Cache-Control": "no-store", **policy(style=STYLE)})

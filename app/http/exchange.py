@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -14,10 +14,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import StewardError, Timeout
+from app.http.browsers import NO_GUESSING, Headers, guarded
 from app.http.caller import Caller
 from app.http.characters import check_json
 from app.http.limits import JSON, Limits, too_large
 from app.http.problems import MEDIA_TYPE, respond
+from app.telemetry.trace import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +30,7 @@ LINED = (JSON, MEDIA_TYPE.encode())
 BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 UNKNOWN = "unknown"
-
-Headers = Sequence[tuple[bytes, bytes]]
+REQUEST_ID = b"x-request-id"
 
 
 Made = TypeVar("Made")
@@ -63,6 +64,8 @@ class Exchange:
         route: the template of its path, once it is known.
         status: of its answer; 0 before it has begun.
         reply: what tells that its time is over, while it does.
+        trace: the span that it is, where somebody follows it; `request_id` is what it is called then.
+        decision: the JSON that a hot route has answered with.
     """
 
     caller: Caller
@@ -70,6 +73,8 @@ class Exchange:
     route = UNKNOWN
     status = 0
     reply: asyncio.Task[None] | None = None
+    trace: Trace | None = None
+    request_id = decision = b""
     _size = 0
     _refusal: StewardError | None = None
     _silent = False
@@ -122,8 +127,10 @@ class Exchange:
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Answer with JSON that is encoded already."""
         if not self._silent:
-            self.status = status
-            pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), *headers]
+            self.status, self.decision = status, body
+            pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
+            if self.request_id:
+                pairs.append((REQUEST_ID, self.request_id))
             await self._send({"type": "http.response.start", "status": status, "headers": pairs})
             shown = b"" if self.scope["method"] == "HEAD" else body + b"\n"
             await self._send({"type": "http.response.body", "body": shown})
@@ -174,6 +181,9 @@ class Exchange:
             headers, self._end = message.get("headers", ()), b""
             if self.status not in BODILESS:
                 headers, self._end = _lined(headers)
+            headers = guarded(headers)
+            if self.request_id:
+                headers = [*headers, (REQUEST_ID, self.request_id)]
             await self._send({**message, "headers": headers})
             if head:
                 await self._send({"type": "http.response.body", "body": b""})

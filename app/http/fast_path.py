@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.http.exchange import Exchange, Headers
+from app.http.browsers import Headers
+from app.http.exchange import Exchange
 
 
 class Answer(NamedTuple):

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors import numpy as safetensors_numpy
 
 LENGTH = 8  # bytes of the header's length, which come first
@@ -20,6 +22,19 @@ def written(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, st
     return len(text).to_bytes(LENGTH, "little") + text + data[end:]
 
 
+def read_tensors(data: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+    """Metadata and arrays of a safetensors file; no more memory is taken than it has bytes.
+
+    Raises:
+        ValueError: the bytes are no safetensors file with metadata.
+    """
+    try:
+        arrays = safetensors_numpy.load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a safetensors file: {error}") from error
+    return read_header(data), arrays
+
+
 def read_header(data: bytes) -> dict[str, str]:
     """The string metadata of a safetensors file.
 
@@ -29,7 +44,20 @@ def read_header(data: bytes) -> dict[str, str]:
     length = int.from_bytes(data[:LENGTH], "little")
     if length > len(data) - LENGTH:
         raise ValueError("not a safetensors file: its header is longer than the file")
-    metadata = json.loads(data[LENGTH : LENGTH + length]).get("__metadata__")
+    header = read_json(data[LENGTH : LENGTH + length])
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
     if not isinstance(metadata, dict):
         raise ValueError("the safetensors file carries no metadata")
     return metadata
+
+
+def read_json(text: str | bytes) -> Any:
+    """JSON of a file.
+
+    Raises:
+        ValueError: it is none, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("not JSON: nested too deeply") from error

@@ -3,14 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors import numpy as safetensors_numpy
 
-from app.kinds.tensors import read_header, written
-from app.policies.base import IncompatibleArtifact, Published
+from app.kinds.tensors import read_json, read_tensors, written
+from app.policies.base import Arrays, IncompatibleArtifact, Published
 from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy
 
@@ -54,6 +52,14 @@ class Artifact:
             )
 
 
+class Parts(NamedTuple):
+    """Version of the format, header, and arrays by name."""
+
+    version: str | None
+    header: dict[str, Any]
+    arrays: Arrays
+
+
 def save(
     policy: Published,
     kind: str,
@@ -94,9 +100,10 @@ def by_role(data: bytes) -> dict[str, bytes]:
     Raises:
         IncompatibleArtifact: the bytes are no artifact.
     """
-    if parts(data)[1].get("policy") != BY_ROLE:
+    found = parts(data)
+    if found.header.get("policy") != BY_ROLE:
         return {}
-    return {role: array.tobytes() for role, array in sorted(safetensors_numpy.load(data).items())}
+    return {role: array.tobytes() for role, array in sorted(found.arrays.items())}
 
 
 def kind_of(data: bytes) -> str:
@@ -105,7 +112,7 @@ def kind_of(data: bytes) -> str:
     Raises:
         IncompatibleArtifact: the bytes are no artifact.
     """
-    return str(parts(data)[1].get("kind", ""))
+    return str(parts(data).header.get("kind", ""))
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
@@ -114,29 +121,38 @@ def load(data: bytes, families: Families = SHARED) -> Artifact:
     Raises:
         IncompatibleArtifact: another format, an unknown family of policies, or bytes that are no artifact.
     """
-    version, header = parts(data)
-    if version == str(FORMAT) and header.get("policy") == BY_ROLE:
-        each = {role: load(part, families) for role, part in by_role(data).items()}
-        return Artifact(None, (), 0, {}, header["kind"], each)
-    if version != str(FORMAT) or header.get("policy") not in families:
+    each = {role: _single(parts(part), families) for role, part in by_role(data).items()}
+    found = parts(data)
+    return Artifact(None, (), 0, {}, str(found.header.get("kind", "")), each) if each else _single(found, families)
+
+
+def _single(found: Parts, families: Families) -> Artifact:
+    version, header, arrays = found
+    if version != str(FORMAT) or str(header.get("policy")) not in families:
         raise IncompatibleArtifact(
             f"format {version}, policy {header.get('policy')!r}; this version reads format {FORMAT} and "
             f"{', '.join(families)}"
         )
-    arrays: dict[str, Any] = safetensors_numpy.load(data)
-    policy = families[header["policy"]].build(header["config"], arrays)
-    return Artifact(policy, tuple(header["observation"]), header["actions"], header["experience"], header["kind"])
+    try:
+        policy = families[header["policy"]].build(header["config"], dict(arrays))
+        return Artifact(policy, tuple(header["observation"]), header["actions"], header["experience"], header["kind"])
+    except IncompatibleArtifact:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # whatever a header may say instead
+        raise IncompatibleArtifact(f"its parts don't fit: {type(error).__name__}: {error}") from error
 
 
-def parts(data: bytes) -> tuple[str | None, dict[str, Any]]:
-    """Version of the format, and the header.
+def parts(data: bytes) -> Parts:
+    """What an artifact holds.
 
     Raises:
         IncompatibleArtifact: the bytes are no artifact.
     """
     try:
-        metadata = read_header(data)
-        safetensors_numpy.load(data)
-        return metadata.get("format"), json.loads(metadata["header"])
-    except (ValueError, KeyError, SafetensorError) as error:
+        metadata, arrays = read_tensors(data)
+        header = read_json(metadata["header"])
+    except (ValueError, KeyError) as error:
         raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
+    if not isinstance(header, dict):
+        raise IncompatibleArtifact("not a policy artifact: its header is no object")
+    return Parts(metadata.get("format"), header, arrays)

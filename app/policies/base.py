@@ -21,6 +21,20 @@ class IncompatibleArtifact(ValueError):
     """An artifact that can't be read here, or that belongs to another layout; the message says which."""
 
 
+def check_layers(arrays: Arrays) -> None:
+    """Make sure that each layer's ``weight`` is [out, in] and its ``bias`` [out], so that no sum has other shapes.
+
+    Raises:
+        IncompatibleArtifact: one is otherwise.
+    """
+    for name, array in arrays.items():
+        layer, _, part = name.rpartition(".")
+        weight = arrays.get(f"{layer}.weight", array)
+        fits = array.ndim == 2 if part == "weight" else array.shape == weight.shape[:1]
+        if part in ("weight", "bias") and not fits:
+            raise IncompatibleArtifact(f"{name} is {array.shape}, of a weight {weight.shape}: not [out] of [out, in]")
+
+
 class Published(Policy, Protocol):
     """A policy that can be written to an artifact and read back."""
 

@@ -1,14 +1,16 @@
 """A network of values, acting in NumPy; a recurrent one remembers what it has seen of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact
+from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
 from app.policies.functions import ACTIVATIONS, dueling, gated, linear, tanh
 
 CORE, PARTS = "core.", ("weight", "bias")
@@ -19,6 +21,14 @@ GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
 def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
     """``functions.relu`` of a fresh array, in its place: of one row it takes a third of the time."""
     return np.maximum(x, 0.0, out=x)
+
+
+def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> None:
+    """Each layer reads what the one before gives, and the heads what the last does."""
+    for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
+        given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
+        if given != read:
+            raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {given}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +65,8 @@ class NetworkPolicy:
         missing = [name for name in names if name not in arrays]
         if missing:
             raise IncompatibleArtifact(f"the network lacks {', '.join(missing)}")
+        check_layers(arrays)
+        _check_chain(arrays, layers[: len(config["layers"])], heads)
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.policies.base import Arrays, IncompatibleArtifact
+from app.policies.base import Arrays, IncompatibleArtifact, check_layers
 from app.policies.functions import masked, scores
 
 
@@ -43,6 +43,7 @@ class ScorerPolicy:
         missing = [name for name in names if name not in arrays]
         if missing:
             raise IncompatibleArtifact(f"the scorer lacks {', '.join(missing)}")
+        check_layers(arrays)
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:

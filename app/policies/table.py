@@ -1,6 +1,7 @@
 """A table of Q values over a discretised observation."""
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -35,9 +36,11 @@ class TablePolicy:
         Raises:
             IncompatibleArtifact: the table is missing or has another number of cells.
         """
-        cells = int(np.prod(config["bins"]))
-        if "q" not in arrays or len(arrays["q"]) != cells:
+        cells = prod(config["bins"])
+        if "q" not in arrays or arrays["q"].shape[:-1] != (cells,):
             raise IncompatibleArtifact(f"the table should have {cells} rows named q")
+        if len({len(config[name]) for name in ("entries", "low", "high", "bins")}) != 1:
+            raise IncompatibleArtifact("entries, low, high and bins should be as many as each other")
         return cls(config, arrays)
 
     def cell(self, observation: NDArray[np.floating]) -> NDArray[np.intp]:

@@ -261,8 +261,8 @@ class Reporter:
     def _write(self, writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
         """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
         try:
-            entries = [item.entry(pack=self._pack) for item in ready]
-            return _outcome(writer, entries, now)
+            entries, faults = _entries(ready, pack=self._pack)
+            return faults | (_outcome(writer, entries, now) if entries else {})
         finally:
             if len(ready) == 1 and not self._pending:  # where several came at once, more will come
                 writer.close()
@@ -304,6 +304,19 @@ class Reporter:
             item.future.set_exception(failure)
         else:
             item.future.set_result(decision if written else Verdict.OUTRUN)
+
+
+def _entries(ready: Sequence[Item], *, pack: bool) -> tuple[list[Entry], dict[str, Exception | None]]:
+    """What is written of them; and, by run, why nothing can be of one."""
+    entries: list[Entry] = []
+    faults: dict[str, Exception | None] = {}
+    for item in ready:
+        try:
+            entries.append(item.entry(pack=pack))
+        except Exception as error:
+            logger.exception("run %s: iteration %d can't be written", item.live.id, item.pending.iteration)
+            faults[item.live.id] = error
+    return entries, faults
 
 
 def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[str, Exception | None]:
@@ -358,20 +371,38 @@ def _decided(items: Sequence[Item], now: datetime) -> list[Item]:
 
 def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
     """Advance each run of a workload by its report, and decide, unless that is done already."""
-    engine, waiting = KINDS[items[0].live.kind].engine, [item for item in items if item.answered is UNDECIDED]
+    waiting = [item for item in items if item.answered is UNDECIDED]
     try:
-        answers = engine.answer(items[0].compiled, [item.pending for item in waiting], now) if waiting else ()
-    except Exception as error:
+        if waiting:
+            _decide(waiting, now)
+    except Exception as error:  # noqa: BLE001 - handed to whoever awaits it
         if len(items) > 1:
             return [one for item in items for one in _group([item], now)]
-        logger.exception("run %s: iteration %d can't be decided", items[0].live.id, items[0].pending.iteration)
-        items[0].future.set_exception(error)
+        _fail(items[0], error)
         return []
+    return [item for item in items if _is_watched(item, now)]
+
+
+def _decide(waiting: Sequence[Item], now: datetime) -> None:
+    first = waiting[0]
+    answers = KINDS[first.live.kind].engine.answer(first.compiled, [item.pending for item in waiting], now)
     for item, answered in zip(waiting, answers, strict=True):
         item.answered = answered
-    for item in items:
+
+
+def _is_watched(item: Item, now: datetime) -> bool:
+    try:
         _watch(item, now)
-    return items
+    except Exception as error:  # noqa: BLE001 - handed to whoever awaits it
+        _fail(item, error)
+        return False
+    return True
+
+
+def _fail(item: Item, error: Exception) -> None:
+    """Answer one report with what went wrong with it, whatever its neighbours are answered."""
+    logger.error("run %s: iteration %d can't be decided", item.live.id, item.pending.iteration, exc_info=error)
+    item.future.set_exception(error)
 
 
 def _watch(item: Item, now: datetime) -> None:

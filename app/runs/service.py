@@ -190,6 +190,7 @@ def end(database: Database, tenant: str, run: str, patch: RunPatch, now: Clock =
     Raises:
         NotFound: no such run.
         Conflict: it has ended otherwise.
+        TooManyRequests: the tenant would have more executions than it may; the run goes on.
     """
     with database.session() as session:
         if repository.close(session, tenant, run, patch.state, now()):

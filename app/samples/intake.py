@@ -52,6 +52,18 @@ def row(target: Target, identifier: str, sound: Sample, source: str, now: dateti
     }
 
 
+def check_quota(session: Session, tenant: str) -> None:
+    """Called in the transaction that has stored executions, which ends with it.
+
+    Raises:
+        TooManyRequests: the tenant has more of them than it may.
+    """
+    most = current_quotas().executions
+    if most and repository.count_of_tenant(session, tenant) > most:
+        message = f"tenant {tenant} may have {most:,} executions stored, and would have more"
+        raise TooManyRequests(f"{message}; delete some first", retry_after=QUOTA_SECONDS)
+
+
 class Intake:
     """Takes the executions of one upload, and counts what became of them.
 
@@ -102,17 +114,11 @@ class Intake:
             outcome = self._settle(session, batch)
             repository.remove(session, [known.id for known in outcome.taken_back])
             repository.add(session, list(outcome.rows.values()))
-            self._check_quota(session)
+            check_quota(session, self._target.tenant)
         self._count(outcome)
         if self.counts.rejected > MAXIMUM_REJECTIONS:
             message = f"stopped after {self.counts.rejected:,} refused executions"
             raise Invalid(message, errors=rejection_errors(self.counts.rejections[:20]))
-
-    def _check_quota(self, session: Session) -> None:
-        most = current_quotas().executions
-        if most and repository.count_of_tenant(session, self._target.tenant) > most:
-            message = f"tenant {self._target.tenant} may have {most:,} executions stored, and would have more"
-            raise TooManyRequests(f"{message}; delete some first", retry_after=QUOTA_SECONDS)
 
     def _settle(self, session: Session, batch: list[Sample | Refused]) -> _Outcome:
         workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)

@@ -36,7 +36,7 @@ from app.kinds.registry import layout_of as layout_of_spec
 from app.retention import held
 from app.samples import repository
 from app.samples.codecs import FORMATS, codec_of
-from app.samples.intake import Intake, Target, rejection_errors, row
+from app.samples.intake import Intake, Target, check_quota, rejection_errors, row
 from app.samples.memory import returning
 from app.samples.schemas import StoredExecution, UploadRead
 from app.samples.stream import blocks, limited, sniffed, unzipped, watched
@@ -323,6 +323,9 @@ def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -
     """Turn what a run reported into a sample of its workload, in the caller's transaction; its number of reports.
 
     A run that leaves nothing to learn from leaves no sample, and a second call changes nothing.
+
+    Raises:
+        TooManyRequests: the tenant would have more executions than it may.
     """
     workload = session.get_one(Workload, run.workload_id)
     reports = repository.reports_of_run(session, run.id)
@@ -332,6 +335,7 @@ def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -
     sample = codec_of(workload).of_run(run.id, reports)
     if sample is not None:
         repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now())])
+        check_quota(session, workload.tenant)
     return len(reports)
 
 

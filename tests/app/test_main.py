@@ -1,21 +1,30 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
+from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from app import queue
 from app.database import seen
 from app.database.engine import Database
+from app.http import health
 
 
 def test_liveness(client: TestClient) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
 
 
-def test_readiness_asks_for_database_broker_and_a_worker(client: TestClient, database: Database) -> None:
+def test_readiness_asks_for_database_broker_and_a_worker(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "KNOWN_SECONDS", 0.0)
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert (answer.json()["database"], answer.json()["broker"]) == ("ok", "ok")
@@ -26,6 +35,34 @@ def test_readiness_asks_for_database_broker_and_a_worker(client: TestClient, dat
     with database.session() as session:
         seen.leave(session, "host/1/2")
     assert client.get("/readyz").status_code == 503
+
+
+def test_however_many_ask_whether_it_is_ready_the_broker_is_asked_once(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "KNOWN_SECONDS", 600.0)
+    asked, let_go = [], threading.Event()
+
+    def away() -> str:
+        asked.append(threading.get_ident())
+        let_go.wait(60)
+        return "it does not answer"
+
+    monkeypatch.setattr(queue, "broker_problem", away)
+
+    async def many() -> list[Any]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as caller:
+            waiting = [asyncio.create_task(caller.get("/readyz")) for _ in range(100)]
+            waiting[0].cancel()  # who asked first gives up
+            assert (await caller.get("/workloads", timeout=60)).status_code == 200  # no threads are held up
+            let_go.set()
+            answers = await asyncio.gather(*waiting[1:])
+            return [*answers, *[await caller.get("/readyz") for _ in range(10)]]
+
+    answers = asyncio.run(many())
+    assert {answer.json()["broker"] for answer in answers} == {"it does not answer"}
+    assert len(asked) == 1
 
 
 def test_metrics_are_prometheus_text(client: TestClient) -> None:

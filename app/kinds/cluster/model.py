@@ -13,8 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors import numpy as safetensors_numpy
 
 from app.kinds.cluster import arrivals, interference
 from app.kinds.cluster.arrivals import Arrivals
@@ -25,7 +23,7 @@ from app.kinds.cluster.learning_curves import LearningCurves
 from app.kinds.cluster.throughput import LAYOUTS, Throughput
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.forecaster import Forecaster, read
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_json, read_tensors, written
 
 FORMAT = "cluster-1"
 PARTS: Mapping[str, Any] = {
@@ -132,13 +130,12 @@ class ClusterModel:
             IncompatibleModel: ``data`` is no such model, or one of another version.
         """
         try:
-            header = read_header(data)
+            header, arrays = read_tensors(data)
             version = header.get("format")
             if version != FORMAT:
                 raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
-            arrays = safetensors_numpy.load(data)
             parts = {name: kind(*(arrays[f"{name}.{field}"] for field in kind._fields)) for name, kind in PARTS.items()}
             own: dict[str, Any] = {name: arrays[name] for name in OWN if name in arrays}
-            return cls(applications=tuple(json.loads(header["applications"])), **parts, **own)
-        except (SafetensorError, ValueError, TypeError, KeyError) as error:
+            return cls(applications=tuple(read_json(header["applications"])), **parts, **own)
+        except (ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error

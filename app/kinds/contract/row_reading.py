@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from app.kinds.contract.csv_cells import unescaped
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.json_samples import MALFORMED, JsonReader, malformed
 from app.kinds.contract.reading import Refused, Sample
@@ -89,6 +90,8 @@ class CsvReader(RowReader):
             lines = block.decode("utf-8", "replace").replace("\r", "").split("\n")
             filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
             cells = [_cells(lines[i]) for i in filled]
+            if b"'" in block:
+                cells = [[*map(unescaped, row)] for row in cells]
             _check_widths(cells, len(names), [before + 1 + i for i in filled])
             columns = zip(*cells, strict=True) if cells else [()] * len(names)
             yield Rows(dict(zip(names, columns, strict=True)), _line(filled, before))

@@ -13,12 +13,10 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.inference.layout import Layout
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_tensors, written
 
 Floats = NDArray[np.float64]
 FORMAT = "inference-2"
@@ -96,9 +94,10 @@ class ServiceModel:
             IncompatibleModel: ``data`` is no such model, or one of another version.
         """
         try:
-            version = read_header(data).get("format")
+            header, arrays = read_tensors(data)
+            version = header.get("format")
             if version != FORMAT:
                 raise IncompatibleModel(f"the model has format {version}, this version reads {FORMAT}")
-            return cls(**safetensors_numpy.load(data))
-        except (SafetensorError, ValueError, TypeError, KeyError) as error:
+            return cls(**arrays)
+        except (ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind inference: {error}") from error

@@ -3,17 +3,15 @@
 import json
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.iterative.feature_grid import Point, locate
 from app.kinds.iterative.layout import Layout
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_json, read_tensors, written
 
 Floats = NDArray[np.float64]
 UNINFORMED_EFFECT_SD = 2.0
@@ -85,13 +83,12 @@ class ModelTable:
             IncompatibleModel: ``data`` is no such table, or one of another version.
         """
         try:
-            metadata = read_header(data)
-            header = json.loads(metadata["header"])
-            arrays: dict[str, Any] = safetensors_numpy.load(data)
+            metadata, arrays = read_tensors(data)
+            header = read_json(metadata["header"])
             count = sum(name.startswith("feature_nodes.") for name in arrays)
             nodes = [arrays.pop(f"feature_nodes.{i}") for i in range(count)]
             table = cls(feature_nodes=tuple(nodes), **arrays, **header)
-        except (KeyError, TypeError, ValueError, SafetensorError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise IncompatibleModel(f"its table can't be read: {type(error).__name__}: {error}") from error
         if metadata.get("format") != FORMAT:
             raise IncompatibleModel(f"its table has format {metadata.get('format')}; this version reads {FORMAT}")

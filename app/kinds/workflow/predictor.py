@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.tensors import read_json
 from app.kinds.workflow.run_times import Finished
 
 Floats = NDArray[np.float64]
@@ -76,7 +77,7 @@ class Predictor:
             IncompatibleModel: ``data`` is no such predictor, or one of another version.
         """
         try:
-            known = json.loads(data)
+            known = read_json(data)
             mean = float("nan") if known["mean"] is None else float(known["mean"])
             return cls(known["family"], mean, known["ratio"], known["ratios"])
         except (KeyError, TypeError, ValueError) as error:

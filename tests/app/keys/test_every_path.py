@@ -31,7 +31,13 @@ SAMPLE = {"execution": "e", "reports": [REPORT]}
 NOTICE = Notice("iteration_seconds", "up", 1.3, 9, 4, "2026-01-01T00:00:00Z", 21.0, 20.0, 1, "slower")
 OTHERS = "others"
 PUBLIC = {"GET /healthz", "GET /readyz"}
-UNLISTED = {"GET /", "GET /docs", "GET /docs/oauth2-redirect", "GET /openapi.json"}
+UNLISTED = {
+    "GET /",
+    "GET /docs",
+    "GET /docs/swagger-ui.css",
+    "GET /docs/swagger-ui-bundle.js",
+    "GET /openapi.json",
+}
 """Pages, which the schema doesn't tell of."""
 
 BODIES: dict[str, Any] = {

@@ -195,6 +195,24 @@ def test_a_tenant_stores_no_more_executions_than_it_may(limited: Limited, blue: 
     assert upload(client, registered(client, green), green, ["a", "b", "c"]).is_success
 
 
+def test_the_samples_of_runs_count_and_a_run_that_would_be_one_too_many_goes_on(
+    limited: Limited, blue: Headers
+) -> None:
+    client = limited(tenant_executions=1)
+    home = registered(client, blue)
+    assert upload(client, home, blue, ["a"]).is_success
+    named = client.get(home, headers=blue).json()["name"]
+    run = client.post("/runs", json={"workload": named}, headers=blue).json()["id"]
+    assert client.put(f"/runs/{run}/iterations/0", json=SAMPLE["reports"][0], headers=blue).is_success
+    for state in ("finished", "failed"):
+        refused = client.patch(f"/runs/{run}", json={"state": state}, headers=blue)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "3600")
+    assert client.get(f"/runs/{run}", headers=blue).json()["state"] == "running"
+    assert client.delete(f"{home}/samples?execution=a", headers=blue).is_success
+    assert client.patch(f"/runs/{run}", json={"state": "finished"}, headers=blue).is_success
+    assert len(client.get(f"{home}/samples", headers=blue).json()["items"]) == 1
+
+
 def test_uploads_at_the_same_time_are_counted_together(limited: Limited, blue: Headers, any_database: Database) -> None:
     client = limited(tenant_executions=1)
     first, second = registered(client, blue), registered(client, blue, "second")

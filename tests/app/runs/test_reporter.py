@@ -19,6 +19,7 @@ from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.decisions import engine as engine
 from app.kinds.iterative.state import State, advance
+from app.runs import reporter as module
 from app.runs import repository, service
 from app.runs.reporter import Reporter
 from app.runs.schemas import RunPatch
@@ -200,6 +201,31 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
     answers = asyncio.run(go())
     assert isinstance(answers[1], FloatingPointError)
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
+
+
+@pytest.mark.parametrize("at_fault", ["_watch", "packed"])
+def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch, at_fault: str
+) -> None:
+    register(database)
+    runs = [start(database) for _ in range(3)]
+    taker, whole, at_fault_is = reporter(database), getattr(module, at_fault), [False, True, False]
+
+    def choosy(*given: Any) -> Any:
+        if at_fault_is.pop():
+            raise FloatingPointError("thirteen")
+        return whole(*given)
+
+    monkeypatch.setattr(module, at_fault, choosy)
+
+    async def go() -> Sequence[object]:
+        reports = (taker.report(TENANT, run, 0, report()) for run in runs)
+        return await asyncio.wait_for(asyncio.gather(*reports, return_exceptions=True), 60)
+
+    answers = asyncio.run(go())
+    failed = [isinstance(answer, FloatingPointError) for answer in answers]
+    assert sorted(failed) == [False, False, True]
+    assert [kept(database, run) for run in runs] == [[] if one else [0] for one in failed]
 
 
 class Undone(Exception):

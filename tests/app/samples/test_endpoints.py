@@ -365,12 +365,17 @@ def test_samples_page_through_in_order(client: TestClient, workload: str) -> Non
 
 @on_both
 def test_an_export_can_be_uploaded_again(client: TestClient, workload: str, spec: dict[str, Any]) -> None:
-    awkward = {"plain": 3, "with, comma": 2, "Größe": 1, **{f"run-{i}": 1 for i in range(250)}}
+    awkward = {"plain": 3, "with, comma": 2, "Größe": 1, **{f"run-{i}": 1 for i in range(247)}}
     body = "".join(f'"{name}",{i},4,{0.1 + i / 3},128\n' for name, n in awkward.items() for i in range(n))
-    assert counts(upload_csv(client, workload, HEADER + body))[0] == 253
+    assert counts(upload_csv(client, workload, HEADER + body))[0] == 250
+    formulas = ["=1+1", "a;@b", "'-1"]
+    samples = [sample(name, report(metrics={"iteration_seconds": 3})) for name in formulas]
+    assert client.post(f"/workloads/{workload}/samples", json={"samples": samples}).json()["accepted"] == 3
     answer = client.get(f"/workloads/{workload}/samples", headers={"Accept": "text/csv"})
     assert answer.headers["content-type"].startswith("text/csv")
     assert answer.text.count("\n") == 257
+    assert [line for line in answer.text.split("\n") if line.startswith(("=", "+", "-", "@"))] == []
+    assert "\n'=1+1,0,4,3,128\na;'@b,0,4,3,128\n''-1,0,4,3,128\n" in answer.text
     assert counts(upload_csv(client, workload, answer.text)) == (0, 253, 0, 0)
     client.post("/workloads", json={**spec, "name": "copy"})
     assert counts(upload_csv(client, "copy", answer.text))[0] == 253

@@ -14,7 +14,17 @@ from pydantic import Field, model_validator
 
 from app.kinds.cluster.samples.content import MOST_BESIDE
 from app.kinds.contract.report_reading import decoded
-from app.kinds.fields import Finite, NonNegative, Positive, Strict
+from app.kinds.fields import (
+    Amount,
+    Finite,
+    Moment,
+    NonNegative,
+    Number,
+    Positive,
+    PositiveNumber,
+    Strict,
+    Time,
+)
 
 LARGEST_REPORT = 10_000
 Id = Annotated[str, Field(min_length=1, max_length=255)]
@@ -30,7 +40,7 @@ class Submitted(Strict):
     queue: Id | None = Field(default=None, description="null: the least urgent")
     minimum: Gpus | None = Field(default=None, description="null: the spec's, or what was asked for where that is less")
     maximum: Gpus | None = Field(default=None, description="null: the spec's, or what was asked for where that is more")
-    at: NonNegative | None = Field(default=None, description="when it came; null: the moment of the report")
+    at: Moment | None = Field(default=None, description="when it came; null: the moment of the report")
     application: Id | None = Field(
         default=None, description="what it trains: jobs of one application are expected to be as fast as each other"
     )
@@ -83,7 +93,7 @@ class ClusterReport(Strict):
     """What has happened since the last report, or, where it is ``whole``, all that is there."""
 
     kind: Literal["cluster"] = "cluster"
-    at: NonNegative = Field(description="The moment of the report.")
+    at: Moment = Field(description="The moment of the report.")
     whole: bool = Field(
         default=False,
         description="Whether `submitted` and `nodes` tell all: jobs that are not in it have left, nodes that are not "
@@ -96,8 +106,6 @@ class ClusterReport(Strict):
 
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
-Moment = Annotated[float, Meta(ge=0)]
-Number = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
@@ -109,27 +117,27 @@ class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, f
     queue: Text | None = None
     minimum: Count | None = None
     maximum: Count | None = None
-    at: Moment | None = None
+    at: Time | None = None
     application: Text | None = None
     batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
-    data: Number | None = None
-    iterations: Number | None = None
+    data: PositiveNumber | None = None
+    iterations: PositiveNumber | None = None
 
 
 class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
     """`Progressed`."""
 
     job: Text
-    iteration: Moment
-    loss: float | None = None
-    metric: float | None = None
-    seconds: Number | None = None
-    computing: Number | None = None
+    iteration: Amount
+    loss: Number | None = None
+    metric: Number | None = None
+    seconds: PositiveNumber | None = None
+    computing: PositiveNumber | None = None
     gpus: Count | None = None
     nodes: Count | None = None
     beside: Annotated[tuple[Text, ...], Meta(max_length=MOST_BESIDE)] = ()
     batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
-    noise_scale: Moment | None = None
+    noise_scale: Amount | None = None
 
     def __post_init__(self) -> None:
         """Refuse what Pydantic's model refuses, which says why."""
@@ -154,7 +162,7 @@ class EncodedNode(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
 class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """`ClusterReport`."""
 
-    at: Moment
+    at: Time
     kind: Literal["cluster"] = "cluster"
     whole: bool = False
     submitted: Annotated[tuple[EncodedSubmitted, ...], Meta(max_length=LARGEST_REPORT)] = ()

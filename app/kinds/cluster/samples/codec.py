@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -24,6 +22,7 @@ from app.kinds.cluster.samples.schemas import (
     StepsRead,
 )
 from app.kinds.cluster.samples.summary import summary
+from app.kinds.contract.csv_cells import line
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import Export, Format, Stored
 
@@ -76,14 +75,9 @@ class ClusterSamples:
 
     def as_csv(self, execution: Stored) -> Iterator[str]:
         """An execution's rows, under a header of all columns."""
-        text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
         for row in self._rows(content.unpacked(execution.data)):
             cells = row | {"beside": BETWEEN.join(row.get("beside", ()))}
-            lines.writerow([cells.get(name, "") for name in COLUMNS])
-            yield text.getvalue()
-            text.seek(0)
-            text.truncate()
+            yield line(cells.get(name) for name in COLUMNS)
 
     def as_ndjson(self, execution: Stored) -> Iterator[str]:
         """An execution's rows as objects."""

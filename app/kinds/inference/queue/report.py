@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from pydantic import Field
 
 from app.kinds.contract.report_reading import decoded
-from app.kinds.fields import NonNegative, Positive, Strict
+from app.kinds.fields import Moment, Positive, PositiveNumber, Strict, Time
 
 LARGEST_REPORT = 10_000
 Id = Annotated[str, Field(min_length=1, max_length=255)]
@@ -26,7 +26,7 @@ class Arrived(Strict):
     """A request that came."""
 
     user: Id
-    at: NonNegative
+    at: Moment
     id: RequestId | None = Field(default=None, description="null: it is given a number; a name must not begin with `#`")
 
 
@@ -34,7 +34,7 @@ class Finished(Strict):
     """The end of a batch; what it was is told for the samples of the run, which know reports alone."""
 
     server: Id = Field(description="A class and a number from 0.", examples=["cpu-0"])
-    at: NonNegative
+    at: Moment
     variant: Id | None = None
     batch: BatchSize | None = None
     seconds: Positive | None = Field(default=None, description="that the batch took, as measured")
@@ -45,7 +45,7 @@ class ServerChange(Strict):
 
     server: Id
     state: ServerState
-    at: NonNegative | None = Field(default=None, description="null: the moment of the report")
+    at: Moment | None = Field(default=None, description="null: the moment of the report")
 
 
 class Started(Strict):
@@ -55,14 +55,14 @@ class Started(Strict):
     user: Id
     variant: Id
     batch: BatchSize
-    at: NonNegative
+    at: Moment
 
 
 class InferenceReport(Strict):
     """What has happened since the last report, in order of time within each list."""
 
     kind: Literal["inference"] = "inference"
-    at: NonNegative = Field(description="The moment of the report.")
+    at: Moment = Field(description="The moment of the report.")
     arrived: Annotated[tuple[Arrived, ...], Field(max_length=LARGEST_REPORT)] = ()
     finished: Annotated[tuple[Finished, ...], Field(max_length=LARGEST_REPORT)] = ()
     servers: Annotated[tuple[ServerChange, ...], Field(max_length=LARGEST_REPORT)] = ()
@@ -71,7 +71,6 @@ class InferenceReport(Strict):
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Given = Annotated[str, Meta(pattern="^[^#]", max_length=255)]
-Moment = Annotated[float, Meta(ge=0)]
 Size = Annotated[int, Meta(ge=1, le=1_024)]
 
 
@@ -79,7 +78,7 @@ class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, fro
     """`Arrived`."""
 
     user: Text
-    at: Moment
+    at: Time
     id: Given | None = None
 
 
@@ -87,10 +86,10 @@ class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, fr
     """`Finished`."""
 
     server: Text
-    at: Moment
+    at: Time
     variant: Text | None = None
     batch: Size | None = None
-    seconds: Annotated[float, Meta(gt=0)] | None = None
+    seconds: PositiveNumber | None = None
 
 
 class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
@@ -98,7 +97,7 @@ class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
 
     server: Text
     state: ServerState
-    at: Moment | None = None
+    at: Time | None = None
 
 
 class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
@@ -108,13 +107,13 @@ class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     user: Text
     variant: Text
     batch: Size
-    at: Moment
+    at: Time
 
 
 class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """`InferenceReport`."""
 
-    at: Moment
+    at: Time
     kind: Literal["inference"] = "inference"
     arrived: Annotated[tuple[EncodedArrived, ...], Meta(max_length=LARGEST_REPORT)] = ()
     finished: Annotated[tuple[EncodedFinished, ...], Meta(max_length=LARGEST_REPORT)] = ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.csv_cells import line
 from app.kinds.contract.json_samples import JsonReader, NdjsonReader
 from app.kinds.contract.reading import Sample, tabular
 from app.kinds.contract.samples import Export, Format, Stored
@@ -94,16 +93,9 @@ class IterationSamples:
 
     def csv_rows(self, execution: Stored) -> Iterator[str]:
         """The rows of an execution."""
-        name = _cell(execution.name)
+        name = line([execution.name]).removesuffix("\n")
         for values in self.unpacked(execution.data).tolist():
             yield f"{name},{','.join(map(_number, values))}\n"
-
-
-def _cell(text: str) -> str:
-    """A cell, quoted where need be."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([text])
-    return out.getvalue()
 
 
 def _number(value: float) -> str:

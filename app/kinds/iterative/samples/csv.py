@@ -13,6 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from app.kinds.contract.csv_cells import unescaped
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.reading import Refused, Sample, tabular
 from app.kinds.contract.text import name_issue, printable
@@ -52,8 +53,8 @@ class CsvReader:
         current: _Open | None = None
         for number, line in _numbered(chain([rest], blocks) if rest else blocks):
             cells = _quoted(line) if '"' in line else line.rstrip("\r").split(",")
-            name = cells[name_at] if name_at < len(cells) else (current.name if current else "")
-            if current is None or name != current.name:
+            name = cells[name_at] if name_at < len(cells) else (current.cell if current else "")
+            if current is None or name != current.cell:
                 if current is not None:
                     yield self._close(current)
                 current = _Open(name, number)
@@ -110,8 +111,8 @@ class CsvReader:
 class _Open:
     """The execution whose rows are being read."""
 
-    def __init__(self, name: str, first: int) -> None:
-        self.name = name
+    def __init__(self, cell: str, first: int) -> None:
+        self.cell, self.name = cell, unescaped(cell)
         self.first = first
         self.rows: list[tuple[str, ...]] = []
         self.lines: list[int] = []

@@ -8,19 +8,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from app.kinds.contract.report_reading import decoded, named
+from app.kinds.fields import Amount, Number, PositiveNumber, Time
 from app.kinds.workflow.queue.report import QueueReport
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 Text = Annotated[str, Meta(max_length=255)]
-Moment = Annotated[float, Meta(ge=0)]
-Length = Annotated[float, Meta(gt=0)]
 
 
 class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """`Parent`."""
 
     task: Id
-    bytes: Moment = 0.0
+    bytes: Amount = 0.0
 
 
 class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -28,11 +27,11 @@ class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
 
     id: Id
     processors: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    submit: Moment | None = None
-    estimate: Length | None = None
-    memory_gb: Moment | None = None
+    submit: Time | None = None
+    estimate: PositiveNumber | None = None
+    memory_gb: Amount | None = None
     user: Text | None = None
-    deadline: float | None = None
+    deadline: Number | None = None
     workflow: Text | None = None
     parents: tuple[Id | EncodedParent, ...] = ()
 
@@ -41,16 +40,16 @@ class EncodedRunning(EncodedQueued, forbid_unknown_fields=True, omit_defaults=Tr
     """`RunningTask`."""
 
     node: Id | None = None
-    start: Moment | None = None
+    start: Time | None = None
 
 
 class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """`FinishedTask`."""
 
     id: Id
-    end: Moment
+    end: Time
     node: Id | None = None
-    start: Moment | None = None
+    start: Time | None = None
 
 
 class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -58,13 +57,13 @@ class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen
 
     name: Id
     state: str
-    since: Moment | None = None
+    since: Time | None = None
 
 
 class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """`QueueReport`."""
 
-    now: Moment
+    now: Time
     kind: Literal["workflow"] = "workflow"
     delta: bool = False
     queued: tuple[EncodedQueued, ...] = ()

@@ -2,9 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
-
-from safetensors import numpy as safetensors_numpy
 
 from app.kinds.tensors import written
 from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
@@ -33,14 +30,16 @@ def load(data: bytes) -> Scheduler:
     Raises:
         IncompatibleArtifact: bytes that are no artifact, of another kind or format, or whose parts do not fit.
     """
-    version, header = parts(data)
-    if version != str(FORMAT) or header.get("kind") != KIND or header.get("policy") not in SCHEDULERS:
+    version, header, arrays = parts(data)
+    if version != str(FORMAT) or header.get("kind") != KIND or str(header.get("policy")) not in SCHEDULERS:
         raise IncompatibleArtifact(
             f"format {version}, kind {header.get('kind')!r}, policy {header.get('policy')!r}; read here are format "
             f"{FORMAT}, kind {KIND} and {', '.join(SCHEDULERS)}"
         )
-    arrays: dict[str, Any] = safetensors_numpy.load(data)
-    return SCHEDULERS[header["policy"]].build(header["config"], arrays)
+    config = header.get("config")
+    if not isinstance(config, dict):
+        raise IncompatibleArtifact("its parts don't fit: it has no config")
+    return SCHEDULERS[header["policy"]].build(config, arrays)
 
 
 def artifact(data: bytes) -> Artifact:

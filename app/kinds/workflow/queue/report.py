@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.kinds.fields import Finite, NonNegative, Positive, Strict
+from app.kinds.fields import Finite, Moment, NonNegative, Positive, Strict
 
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 NodeState = Literal["off", "starting", "up", "failed"]
@@ -30,7 +30,7 @@ class QueuedTask(Strict):
     processors: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
         default=None, description="needed when the task is named for the first time"
     )
-    submit: NonNegative | None = Field(default=None, description="when it was submitted; null: now, or when it started")
+    submit: Moment | None = Field(default=None, description="when it was submitted; null: now, or when it started")
     estimate: Positive | None = Field(default=None, description="seconds that its user asked for, at speed 1")
     memory_gb: NonNegative | None = None
     user: Annotated[str, Field(max_length=255)] | None = None
@@ -45,16 +45,16 @@ class RunningTask(QueuedTask):
     """A task that runs; node and start are needed when it is first reported as running."""
 
     node: Id | None = Field(default=None, description="as placed: a type's name and a number from 0", examples=["a-0"])
-    start: NonNegative | None = None
+    start: Moment | None = None
 
 
 class FinishedTask(Strict):
     """A task that has ended; one that started since the last report says when and where, too."""
 
     id: Id
-    end: NonNegative
+    end: Moment
     node: Id | None = None
-    start: NonNegative | None = None
+    start: Moment | None = None
 
 
 class NodeReport(Strict):
@@ -62,14 +62,14 @@ class NodeReport(Strict):
 
     name: Id
     state: NodeState
-    since: NonNegative | None = Field(default=None, description="when it was ordered, or is rented from; null: now")
+    since: Moment | None = Field(default=None, description="when it was ordered, or is rented from; null: now")
 
 
 class QueueReport(Strict):
     """A queue at a moment."""
 
     kind: Literal["workflow"] = "workflow"
-    now: NonNegative
+    now: Moment
     delta: bool = Field(default=False, description="whether only what has changed is listed")
     queued: Annotated[tuple[QueuedTask, ...], Field(max_length=LARGEST_REPORT)] = ()
     running: Annotated[tuple[RunningTask, ...], Field(max_length=LARGEST_REPORT)] = ()

@@ -115,12 +115,12 @@ class TestWhatIsKept:
         numbers = st.floats(1e-6, 1e6)
         steps = st.fixed_dictionaries(
             {
-                "application": st.sampled_from(["a", 'b"', "c,d", "é"]),
+                "application": st.sampled_from(["a", 'b"', "c,d", "é", "=1+1", "'@a"]),
                 "gpus": st.integers(4, 16),
                 "nodes": st.integers(1, 4),
                 "batch": numbers,
                 "seconds": numbers,
-                "beside": st.lists(st.sampled_from(["a", "c,d"]), max_size=4),
+                "beside": st.lists(st.sampled_from(["a", "c,d", "-d"]), max_size=4),
             }
         )
         points = st.lists(numbers, max_size=5).map(

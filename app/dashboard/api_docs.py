@@ -1,0 +1,69 @@
+"""``GET /docs``: the API to try out, with all that the page needs: a browser asks nobody else for anything."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import fastapi_offline
+from fastapi import APIRouter
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, Response
+
+from app.http.browsers import inline, policy
+
+STATIC = files(fastapi_offline) / "static"
+FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+PARAMETERS: dict[str, Any] = {"validatorUrl": None}
+"""By default the page would send the schema's address to a service that validates schemas."""
+
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def _page() -> tuple[str, dict[str, str]]:
+    """The page that the framework makes, with its one inline script and the data URLs of its icons let through.
+
+    It sets styles of elements one by one, which can't be named by digests.
+    """
+    made = get_swagger_ui_html(
+        openapi_url="/openapi.json",
+        title="Steward",
+        swagger_js_url="/docs/swagger-ui-bundle.js",
+        swagger_css_url="/docs/swagger-ui.css",
+        swagger_favicon_url="data:,",
+        swagger_ui_parameters=PARAMETERS,
+    )
+    text = bytes(made.body).decode()
+    headers = policy(
+        script=inline(text, "script"),
+        script_src="'self'",
+        style_src="'self' 'unsafe-inline'",
+        img_src="'self' data:",
+        connect_src="'self'",
+    )
+    return text, headers
+
+
+@router.get("/docs")
+async def docs() -> Response:
+    """The page."""
+    text, headers = _page()
+    return HTMLResponse(text, headers=headers)
+
+
+@router.get("/docs/swagger-ui.css")
+def style() -> Response:
+    """Its style."""
+    return _file("swagger-ui.css")
+
+
+@router.get("/docs/swagger-ui-bundle.js")
+def script() -> Response:
+    """Its script."""
+    return _file("swagger-ui-bundle.js")
+
+
+def _file(name: str) -> Response:
+    return Response((STATIC / name).read_bytes(), media_type=FILES[name], headers={"Cache-Control": "max-age=86400"})

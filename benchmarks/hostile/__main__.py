@@ -1,0 +1,53 @@
+"""See ``benchmarks.hostile``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.hostile import CASES
+from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED, every
+from benchmarks.hostile.run import Found, tried
+from benchmarks.hostile.service import Service
+
+
+def all_tried(cases: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, Found]]:
+    """What becomes of so many files of each format, or of those whose names hold one of these."""
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder:
+        service = Service(Path(folder))
+        for form in every(service, Path(folder)):
+            if not names or any(name in form.name for name in names):
+                yield form.name, tried(form, cases, seed)
+        service.close()
+
+
+def main() -> None:
+    """Send them, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hostile")
+    parser.add_argument("names", nargs="*", help="formats whose names hold one of these; all without any")
+    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    print(f"{'format':42}{'cases':>8}{'refused':>9}{'accepted':>9}{'5xx':>5}{'ms/kB':>8}  {'slowest':18}{'MB more':>8}")
+    for name, found in all_tried(given.cases, given.seed, given.names):
+        _show(name, found)
+
+
+def _show(name: str, found: Found) -> None:
+    counts = found.outcomes
+    slowest, way, place = found.slowest
+    print(
+        f"{name:42}{counts.total():8,}{counts[REFUSED]:9,}{counts[ACCEPTED]:9,}{counts[FAILED]:5}{slowest:8.1f}  "
+        f"{f'{way} {place}':18}{found.grown / 1e6:8.1f}",
+        flush=True,
+    )
+    for failure in found.failures:
+        print(f"    {failure}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Mutated files of every format, some of each; ``python -m benchmarks.hostile`` sends ten thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, every
+from benchmarks.hostile.run import tried
+from benchmarks.hostile.service import Service
+
+CASES = 30
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    made = Service(tmp_path_factory.mktemp("hostile"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def formats(service: Service) -> list[Format]:
+    assert service.settings.data_dir is not None
+    return list(every(service, Path(service.settings.data_dir)))
+
+
+def test_sound_files_are_taken_and_whatever_becomes_of_them_nothing_fails(formats: list[Format]) -> None:
+    assert len({form.name for form in formats}) == len(formats) >= 25
+    for form in formats:
+        assert {form.take(seed)[0] for seed in form.seeds} == {ACCEPTED}, form.name
+        found = tried(form, CASES)
+        assert (found.outcomes[FAILED], found.failures) == (0, []), form.name
