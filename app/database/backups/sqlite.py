@@ -84,4 +84,4 @@ def _revision(connection: sqlite3.Connection, file: Path) -> str:
 def _rows(connection: sqlite3.Connection) -> dict[str, int]:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     names = [row[0] for row in tables if row[0] != "alembic_version"]
-    return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in sorted(names)}  # noqa: S608 - names of its own tables
+    return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in sorted(names)}  # noqa: S608 - names of its own tables # nosec B608
