@@ -162,7 +162,7 @@ def check_broker_url(settings: Settings) -> None:
     except (KombuError, KeyError, ImportError, ValueError, AttributeError) as error:
         said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
         remedy = "use redis://host:port/0, or leave it out for files in the data folder"
-        raise StartupError(f"{said}: is no broker URL ({first_line(error)}); {remedy}") from error
+        raise StartupError(f"{said}: is no broker URL; {remedy}") from error  # its own words may hold the password
 
 
 def broker_problem(settings: Settings) -> str | None:
@@ -190,8 +190,8 @@ def check_learning(command: str, otherwise: str = "") -> None:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be shown."""
-    return re.sub(r"(?<=:)[^:@/]+(?=@)", "***", url)
+    """A URL that may be shown, also one that can't be read because of what stands in its password."""
+    return re.sub(r"(?<=password=)[^&]+", "***", re.sub(r"(://[^:@/]*:).+(?=@)", r"\1***", url, flags=re.DOTALL))
 
 
 def first_line(error: object) -> str:
