@@ -39,9 +39,10 @@ from app.http.characters import storable
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
 from app.http.gateway import Gateway
-from app.http.health import JobsCollector
+from app.http.health import ServiceCollector
 from app.http.known_query import known_query
-from app.http.metering import RequestMeter
+from app.http.metering import LogMeter, RequestMeter
+from app.http.observing import observer
 from app.http.schema import SERVERS, document_keys, only_unions
 from app.jobs import endpoints as jobs
 from app.keys import endpoints as keys
@@ -114,17 +115,22 @@ def nouns() -> APIRouter:
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """From the end of start-up to the beginning of the shutdown."""
     tune_garbage_collection()
+    logging.getLogger().addHandler(app.state.log_meter)
     async with nouns().lifespan_context(app):
         yield
+    logging.getLogger().removeHandler(app.state.log_meter)
+    if app.state.observer is not None:
+        await app.state.observer.close()
     gc.unfreeze()
     app.state.database.dispose()
 
 
-def _registry(database: Database) -> CollectorRegistry:
+def _registry(database: Database, settings: Settings, log_meter: LogMeter) -> CollectorRegistry:
     registry = CollectorRegistry()
+    registry.register(log_meter)
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
-    registry.register(JobsCollector(database))
+    registry.register(ServiceCollector(database, settings))
     return registry
 
 
@@ -180,11 +186,13 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.keys = KeyRing(database, Quotas(settings.tenant_jobs, settings.tenant_executions))
     limits = settings.key_requests_per_second, settings.tenant_requests_per_second
     app.state.rates = Rates(*limits) if any(limits) else None
-    app.state.registry = _registry(database)
+    app.state.log_meter, app.state.observer = LogMeter(), observer(settings)
+    app.state.registry = _registry(database, settings, app.state.log_meter)
     app.state.drift_meter = DriftMeter()
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
     app.router.routes += [*hot_routes, *nouns().routes]
     problems.install(app)
-    app.gateway = Gateway(app, app.gateway, hot_routes, _guard(app), RequestMeter(app.state.registry), settings)
+    meter = RequestMeter(app.state.registry)
+    app.gateway = Gateway(app, app.gateway, hot_routes, _guard(app), meter, settings, app.state.observer)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app

@@ -43,6 +43,12 @@ class Settings(BaseSettings):
     workers: int = Field(1, ge=0, description="Worker processes that `serve` starts; 0 for none.")
     log_level: LogLevel = Field("info", description="debug, info, warning or error.")
 
+    log_format: Literal["text", "json"] = Field("text", description="Lines for people, or one JSON object a line.")
+    log_requests: bool = Field(False, description="Whether each answered request is a line, with its decision.")
+    traces: bool = Field(
+        False, description="Whether spans go to OpenTelemetry (extra `otel`; `OTEL_EXPORTER_OTLP_ENDPOINT`)."
+    )
+
     authentication: Literal["auto", "required"] = Field(
         "auto", description="Whether keys are asked for: from the first one on, or in any case."
     )

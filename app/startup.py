@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUS = 2
 BACKENDS = ("sqlite", "postgresql")
+EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 LEARNING = ("altair", "gymnasium", "numba", "optuna", "scipy", "sklearn", "statsmodels", "torch")
 """What workers import beyond the service's own dependencies: the extra `worker`."""
 
@@ -67,11 +68,32 @@ def check(settings: Settings, *, creates: bool) -> None:
         StartupError: one is not.
     """
     check_kinds()
+    check_traces(settings)
     check_folder(settings.data_dir)
     check_database(settings, creates=creates)
     check_broker_url(settings)
     if settings.files_as_broker:
         check_folder(settings.broker_dir)
+
+
+def check_traces(settings: Settings) -> None:
+    """What exports spans is installed, where they are wanted.
+
+    Raises:
+        StartupError: it is not.
+    """
+    if settings.traces and not has_opentelemetry():
+        raise StartupError(
+            "STEWARD_TRACES=true: what exports spans is not installed; pip install 'steward[otel]', or leave it out"
+        )
+
+
+def has_opentelemetry() -> bool:
+    """Whether the extra `otel` is installed."""
+    try:
+        return find_spec("opentelemetry.sdk") is not None and find_spec(EXPORTER) is not None
+    except ModuleNotFoundError:  # not even what is around it
+        return False
 
 
 def check_kinds() -> None:
@@ -190,8 +212,9 @@ def check_learning(command: str, otherwise: str = "") -> None:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be shown, also one that can't be read because of what stands in its password."""
-    return re.sub(r"(?<=password=)[^&]+", "***", re.sub(r"(://[^:@/]*:).+(?=@)", r"\1***", url, flags=re.DOTALL))
+    """A URL that may be shown."""
+    hidden = re.sub(r"//([^:/@\s]*):\S+@", r"//\1:***@", url)
+    return re.sub(r"([?&]\w*password=)[^&\s']+", r"\1***", hidden)
 
 
 def first_line(error: object) -> str:

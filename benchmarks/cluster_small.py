@@ -34,6 +34,7 @@ from workers.inputs import Conditions
 from workers.kinds.cluster.simulator.kernels import Clusters, Rules
 from workers.kinds.cluster.simulator.many import empty
 from workers.kinds.cluster.world.answering import Ruled
+from workers.kinds.cluster.world.courses import usual
 from workers.kinds.cluster.world.episodes import Drawn, Episodes
 from workers.kinds.cluster.world.tabled import moment
 from workers.kinds.cluster.world.world import ClusterWorld
@@ -144,7 +145,8 @@ class SmallSource:
         found = empty(np.full((count, JOBS), INTERVAL), np.array([GPUS]))
         found.application[:] = which[:, None] * JOBS + np.arange(JOBS)
         zeros, steps = np.zeros((count, JOBS)), self.need[which].astype(np.float64)
-        return found, Drawn(zeros, steps, zeros + INTERVAL, found.application, zeros[:, 0])
+        unknown, none = zeros + np.nan, np.full(zeros.shape, -1)
+        return found, Drawn(zeros, steps, zeros + INTERVAL, found.application, zeros[:, 0], unknown, none)
 
     def coming(self, second_of_day: Floats) -> Floats:
         """See ``Source``: nobody is."""
@@ -153,6 +155,14 @@ class SmallSource:
     def moment(self, episodes: Episodes, b: int) -> Situation:
         """See ``Source``: nothing is hidden."""
         return moment(self.rules, episodes, b)
+
+    def ahead(self, drawn: Drawn, part: Floats) -> None:
+        """See ``Source``: nobody tells how well it learns."""
+
+    def lacking(self, application: Integers, part: Floats) -> Floats:
+        """See ``Source``: as of any job."""
+        del application
+        return usual(part)
 
 
 class Systems:

@@ -36,6 +36,11 @@ def check(url: str) -> None:
     command.check(configuration(url))
 
 
+def head() -> str | None:
+    """The revision that these migrations lead to."""
+    return ScriptDirectory.from_config(configuration("")).get_current_head()
+
+
 def is_known(revision: str) -> bool:
     """Whether these migrations lead to a revision."""
     return any(

@@ -11,7 +11,6 @@ import logging
 import mmap
 import os
 import signal
-import sys
 import threading
 import warnings
 from importlib import import_module
@@ -22,6 +21,7 @@ from celery import signals
 from app.processes import die_with_parent, process_name
 from app.queue import create_celery
 from app.settings import get_settings
+from app.telemetry import logs
 from workers.housekeeping import Housekeeper
 
 TASKS_PER_CHILD = 100
@@ -66,7 +66,7 @@ def _warm_up() -> None:
 def work(concurrency: int) -> None:
     """Work until SIGTERM. Blocks."""
     settings = get_settings()
-    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT, stream=sys.stderr)
+    logs.configure(settings, LOG_FORMAT)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
     os.nice(max(0, settings.worker_nice - os.nice(0)))

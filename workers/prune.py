@@ -15,6 +15,7 @@ from app.processes import process_name
 from app.retention.prune import Archive, HeldElsewhere, NoArchive, Pruning
 from app.settings import Settings, get_settings
 from app.startup import EXIT_STATUS, first_line
+from app.telemetry import logs
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ def archive(settings: Settings) -> Archive:
 def main() -> int:
     """One round; the exit status."""
     settings = get_settings()
-    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr)
+    logs.configure(settings)
     database = Database(settings.database_url, settings)
     try:
         gone = Pruning(database, settings, archive(settings), process_name()).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -94,18 +95,14 @@ def _worker_is_alive(settings: Settings) -> bool:
 
 def health() -> None:
     """Tell, by exit status, whether the API of these settings answers on this machine."""
-    import ssl
-    from urllib.error import URLError
-    from urllib.request import urlopen
-
     from app import startup
+    from app.cli.server import probe
 
-    settings = startup.load_settings()
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    scheme = "https" if settings.tls_certificate else "http"
-    unnamed = ssl._create_unverified_context()  # noqa: S323, SLF001 - none names 127.0.0.1 # nosec B323
     try:
-        urlopen(f"{scheme}://{host}:{settings.port}/healthz", timeout=4, context=unnamed).close()  # noqa: S310 - its own address # nosec B310
-    except (URLError, TimeoutError, ConnectionError) as error:
+        answer = probe.get(startup.load_settings(), "/healthz")
+    except OSError as error:
         typer.echo(f"steward health: {error}", err=True)
         raise typer.Exit(1) from error
+    if answer.status != HTTPStatus.OK:
+        typer.echo(f"steward health: {answer.status}", err=True)
+        raise typer.Exit(1)

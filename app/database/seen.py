@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.database.base import DEFAULT_TENANT
@@ -27,6 +28,17 @@ def beat(session: Session, name: str, clock: Clock = database_time) -> None:
 def leave(session: Session, name: str) -> None:
     """Note that a worker has gone."""
     session.execute(delete(Worker).where(Worker.name == name))
+
+
+def known(session: Session) -> Sequence[Worker]:
+    """All workers that have not signed off; the one that was seen last comes first."""
+    return session.scalars(select(Worker).order_by(Worker.seen_at.desc())).all()
+
+
+def alive(session: Session, seconds: float, clock: Clock = database_time) -> int:
+    """How many workers were seen within the last so many seconds."""
+    since = clock(session) - timedelta(seconds=seconds)
+    return session.scalar(select(func.count()).where(Worker.seen_at > since)) or 0
 
 
 def seen_lately(session: Session, seconds: float, prefix: str = "", clock: Clock = database_time) -> str | None:

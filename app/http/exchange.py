@@ -19,6 +19,7 @@ from app.http.caller import Caller
 from app.http.characters import check_json
 from app.http.limits import JSON, Limits, too_large
 from app.http.problems import MEDIA_TYPE, respond
+from app.telemetry.trace import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ LINED = (JSON, MEDIA_TYPE.encode())
 BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 UNKNOWN = "unknown"
+REQUEST_ID = b"x-request-id"
 
 
 Made = TypeVar("Made")
@@ -62,6 +64,8 @@ class Exchange:
         route: the template of its path, once it is known.
         status: of its answer; 0 before it has begun.
         reply: what tells that its time is over, while it does.
+        trace: the span that it is, where somebody follows it; `request_id` is what it is called then.
+        decision: the JSON that a hot route has answered with.
     """
 
     caller: Caller
@@ -69,6 +73,8 @@ class Exchange:
     route = UNKNOWN
     status = 0
     reply: asyncio.Task[None] | None = None
+    trace: Trace | None = None
+    request_id = decision = b""
     _size = 0
     _refusal: StewardError | None = None
     _silent = False
@@ -121,8 +127,10 @@ class Exchange:
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Answer with JSON that is encoded already."""
         if not self._silent:
-            self.status = status
+            self.status, self.decision = status, body
             pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
+            if self.request_id:
+                pairs.append((REQUEST_ID, self.request_id))
             await self._send({"type": "http.response.start", "status": status, "headers": pairs})
             shown = b"" if self.scope["method"] == "HEAD" else body + b"\n"
             await self._send({"type": "http.response.body", "body": shown})
@@ -173,7 +181,10 @@ class Exchange:
             headers, self._end = message.get("headers", ()), b""
             if self.status not in BODILESS:
                 headers, self._end = _lined(headers)
-            await self._send({**message, "headers": guarded(headers)})
+            headers = guarded(headers)
+            if self.request_id:
+                headers = [*headers, (REQUEST_ID, self.request_id)]
+            await self._send({**message, "headers": headers})
             if head:
                 await self._send({"type": "http.response.body", "body": b""})
         elif not head:

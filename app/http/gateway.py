@@ -16,7 +16,9 @@ from app.http.characters import check_address
 from app.http.exchange import UNKNOWN, Exchange, LoopLocal
 from app.http.fast_path import HotRoute
 from app.http.metering import RequestMeter
+from app.http.observing import Observer, begun
 from app.settings import Settings
+from app.telemetry.trace import working
 
 LONGEST_PERIOD = 1.0
 
@@ -30,6 +32,7 @@ class Gateway:
         routes: the hot ones.
         guard: says who asks, and whether they may.
         meter: counts each request.
+        observer: tells of each request, if that is wanted.
         settings: the limits.
     """
 
@@ -41,8 +44,9 @@ class Gateway:
         guard: Guard,
         meter: RequestMeter,
         settings: Settings,
+        observer: Observer | None = None,
     ) -> None:
-        self.app, self.inner, self.guard, self.meter = app, inner, guard, meter
+        self.app, self.inner, self.guard, self.meter, self.observer = app, inner, guard, meter, observer
         self.local = LoopLocal()
         self.hot = [(route.method, route.path_regex.match, route) for route in routes]
         self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
@@ -55,6 +59,8 @@ class Gateway:
             return
         limit = self.upload if limits.is_upload(scope) else self.json
         exchange = Exchange(self.app, self.local, scope, receive, send, limit)
+        if self.observer is not None:
+            self.observer.begin(exchange)
         deadlines = self.local.get(Deadlines, self.shortest)
         deadlines.watch(exchange)
         try:
@@ -94,7 +100,8 @@ class Gateway:
         address = scope["client"][0] if scope.get("client") else None
         named = current_caller.set(exchange.caller._replace(address=address))
         try:
-            await self.inner(scope, exchange.receive, exchange.send)
+            with working(exchange.trace or begun(scope)):
+                await self.inner(scope, exchange.receive, exchange.send)
         finally:
             current_caller.reset(named)
             commit_deadline.reset(token)
@@ -103,7 +110,10 @@ class Gateway:
     def _count(self, exchange: Exchange) -> None:
         route = exchange.route
         method = exchange.scope["method"] if route != UNKNOWN else "any"
-        self.meter.count(method, route, exchange.status or 500, time.monotonic() - exchange.started)
+        seconds = time.monotonic() - exchange.started
+        self.meter.count(method, route, exchange.status or 500, seconds)
+        if self.observer is not None and exchange.trace is not None:
+            self.observer.end(exchange, exchange.trace, seconds)
 
 
 class Deadlines:

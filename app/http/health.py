@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -27,6 +30,7 @@ KNOWN_SECONDS = 0.25
 """For which it is not asked again whether the service is ready."""
 
 router = APIRouter(tags=["service"])
+EXCLUDED = "excluded"
 
 
 class Health(BaseModel):
@@ -36,7 +40,7 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether everything that the service needs is there; each check is `ok` or says what is missing."""
+    """Whether everything that the service needs is there; each check is `ok`, `excluded`, or says what is missing."""
 
     ready: bool
     database: str
@@ -44,27 +48,40 @@ class Readiness(BaseModel):
     worker: str = Field(description="Whether a worker was seen lately.")
 
 
-class JobsCollector(Collector):
-    """Number of jobs by type and state, counted when it is asked for."""
+class ServiceCollector(Collector):
+    """What the whole service does, asked for when it is read: jobs, workers, database, and this host's disk."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.database, self.settings = database, settings
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Names the metrics without asking the database."""
-        return [GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"])]
+        return [
+            GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"]),
+            GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
+            GaugeMetricFamily("steward_workers", "Workers that were seen lately."),
+            GaugeMetricFamily("steward_database_up", "Whether the database answers."),
+            GaugeMetricFamily("steward_disk_free_bytes", "Room on the disk of the data folder."),
+            GaugeMetricFamily("steward_disk_size_bytes", "Size of that disk."),
+        ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Counts the jobs; without a database there is nothing to tell."""
-        family = GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"])
+        """Asks; without a database there is little to tell."""
+        counted, waiting, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
-                counts = jobs.counts(session)
+                for labels, number in jobs.counts(session).items():
+                    counted.add_metric(labels, number)
+                waiting.add_metric((), jobs.waiting_seconds(session))
+                workers.add_metric((), seen.alive(session, self.settings.worker_seen_seconds))
+            up.add_metric((), 1)
         except SQLAlchemyError:
-            return []
-        for labels, number in counts.items():
-            family.add_metric(labels, number)
-        return [family]
+            up.add_metric((), 0)
+        with suppress(OSError):  # the folder is not there
+            total, _, left = shutil.disk_usage(self.settings.data_dir)
+            free.add_metric((), left)
+            size.add_metric((), total)
+        return [counted, waiting, workers, up, free, size]
 
 
 @router.get("/healthz", operation_id="health")
@@ -73,8 +90,15 @@ async def health() -> Health:
     return Health()
 
 
-class ReadinessCheck:
-    """Finds out whether the service is ready: once at a time, and no more often than is worth knowing.
+Check = Literal["database", "broker", "worker"]
+Excluded = Annotated[
+    list[Check],
+    Query(default_factory=list, description="What is not looked at: decisions need neither broker nor worker."),
+]
+
+
+class ReadinessChecks:
+    """Finds out whether the service is ready: each check once at a time, and no more often than is worth knowing.
 
     Anybody may ask, as often as they like: neither the database nor the broker is asked so often, and no more than one
     thread waits for one that does not answer. Lives on one event loop.
@@ -82,45 +106,68 @@ class ReadinessCheck:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database, self._settings = database, settings
-        self._found: asyncio.Task[Readiness] | None = None
-        self._until = 0.0
+        self._found: dict[Check, asyncio.Task[str]] = {}
+        self._until: dict[Check, float] = {}
 
-    async def __call__(self) -> Readiness:
+    async def __call__(self, exclude: Collection[Check]) -> Readiness:
         """What was found a moment ago, or is found now."""
-        if self._found is None or (self._found.done() and time.monotonic() > self._until):
-            self._found = asyncio.create_task(self._find())
-        return await asyncio.shield(self._found)  # others wait for it, whoever of them gives up
+        looked_at = [name for name in CHECKS if name not in exclude]
+        said = await asyncio.gather(*map(self._said, looked_at))
+        found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, said, strict=True))
+        return Readiness(ready=all(one == "ok" for one in said), **found)
 
-    async def _find(self) -> Readiness:
+    async def _said(self, name: Check) -> str:
+        found = self._found.get(name)
+        if found is None or (found.done() and time.monotonic() > self._until[name]):
+            found = self._found[name] = asyncio.create_task(self._look(name))
+        return await asyncio.shield(found)  # others wait for it, whoever of them gives up
+
+    async def _look(self, name: Check) -> str:
         try:
-            return await run_in_threadpool(_checked, self._database, self._settings)
+            return await run_in_threadpool(CHECKS[name], self._database, self._settings)
         finally:
-            self._until = time.monotonic() + KNOWN_SECONDS
+            self._until[name] = time.monotonic() + KNOWN_SECONDS
 
 
 @router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
-async def readiness(request: Request, database: FromDatabase, settings: FromSettings) -> JSONResponse:
-    """Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most."""
+async def readiness(
+    request: Request, database: FromDatabase, settings: FromSettings, exclude: Excluded
+) -> JSONResponse:
+    """Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503 where one is
+    not, and which.
+    """
     local: LoopLocal = request.app.gateway.local
-    found = await local.get(ReadinessCheck, database, settings)()
+    found = await local.get(ReadinessChecks, database, settings)(exclude)
     return JSONResponse(found.model_dump(), 200 if found.ready else 503)
 
 
-def _checked(database: Database, settings: Settings) -> Readiness:
-    checks = {"database": "ok", "broker": queue.broker_problem() or "ok"}
+def _database(database: Database, _: Settings) -> str:
     try:
-        checks["worker"] = _worker(database, settings)
+        with database.reading() as session:
+            session.connection()
     except SQLAlchemyError as error:
-        checks |= {"database": f"does not answer: {type(error).__name__}", "worker": "unknown"}
-    if checks["database"] == "ok" and database.disk_is_full:
-        checks["database"] = "its disk is full"
-    return Readiness(ready=all(found == "ok" for found in checks.values()), **checks)
+        return f"does not answer: {type(error).__name__}"
+    return "its disk is full" if database.disk_is_full else "ok"
+
+
+def _broker(_: Database, __: Settings) -> str:
+    return queue.broker_problem() or "ok"
 
 
 def _worker(database: Database, settings: Settings) -> str:
-    with database.reading() as session:
-        found = seen.seen_lately(session, settings.worker_seen_seconds)
+    try:
+        with database.reading() as session:
+            found = seen.seen_lately(session, settings.worker_seen_seconds)
+    except SQLAlchemyError:
+        return "unknown"
     return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
+
+
+CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
+    "database": _database,
+    "broker": _broker,
+    "worker": _worker,
+}
 
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)

@@ -1,8 +1,10 @@
-"""Requests and their seconds, by route: counted in plain numbers, which the registry asks for when it is read."""
+"""Requests and their seconds by route, and errors logged: plain numbers, until the registry asks for them."""
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -54,3 +56,24 @@ class RequestMeter(Collector):
         for labels, seconds in list(self._seconds.items()):
             taken.add_metric(labels, list(seconds.cumulative()), seconds.sum)
         return [requests, taken]
+
+
+class LogMeter(logging.Handler, Collector):
+    """Counts warnings and errors of this process; nothing else tells of a policy that fails and is answered for."""
+
+    LEVELS = ("warning", "error", "critical")
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._counts = Counter[str](dict.fromkeys(self.LEVELS, 0))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count one."""
+        self._counts[record.levelname.lower()] += 1
+
+    def collect(self) -> Iterable[Metric]:
+        """What was counted so far."""
+        family = CounterMetricFamily("steward_log_records", "Warnings and errors logged.", labels=["level"])
+        for level, number in self._counts.items():
+            family.add_metric([level], number)
+        return [family]

@@ -46,6 +46,9 @@ class Lease:
     progress: float
     seconds: float
     """How long it lasts without being renewed."""
+    type: str
+    traceparent: str | None
+    """The span of whoever asked for the job."""
 
 
 def claim(
@@ -79,6 +82,8 @@ def claim(
             attempts=job.attempts,
             progress=job.progress,
             seconds=settings.lease_seconds,
+            type=job.type,
+            traceparent=job.traceparent,
         )
 
 

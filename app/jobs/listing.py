@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
+from app.database.base import UtcDateTime
+from app.database.clock import Clock, database_time
 from app.database.tables import Job, JobEvent, Workload
 from app.http.pagination import PageRequest, Slice, paginate
 from app.jobs.states import WAITING
@@ -40,6 +42,14 @@ def events(session: Session, job_id: str, after: int, limit: int) -> list[JobEve
     """Events after a sequence number, in order."""
     statement = select(JobEvent).where(JobEvent.job_id == job_id, JobEvent.sequence > after)
     return list(session.scalars(statement.order_by(JobEvent.sequence).limit(limit)))
+
+
+def waiting_seconds(session: Session, clock: Clock = database_time) -> float:
+    """For how long the first in line has waited since it last told anything; 0 where no job waits for a worker."""
+    last = select(func.max(JobEvent.created_at).label("at")).join(Job, Job.id == JobEvent.job_id)
+    told = last.where(Job.state == "queued").group_by(Job.id).subquery()
+    since = session.scalar(select(func.min(told.c.at, type_=UtcDateTime())))
+    return 0.0 if since is None else max(0.0, (clock(session) - since).total_seconds())
 
 
 def counts(session: Session) -> dict[tuple[str, str], int]:

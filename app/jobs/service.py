@@ -20,6 +20,7 @@ from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
 from app.jobs.states import TASKS, WAITING, cancelled
 from app.kinds.contract.stored import stored
 from app.retention import held
+from app.telemetry.trace import current_traceparent
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200
@@ -45,7 +46,14 @@ def create(
     """
     _check_quota(session, tenant)
     now = clock(session)
-    job = Job(tenant=tenant, type=job_type, workload_id=workload_id, request=request, enqueued_at=now)
+    job = Job(
+        tenant=tenant,
+        type=job_type,
+        workload_id=workload_id,
+        request=request,
+        enqueued_at=now,
+        traceparent=current_traceparent(),
+    )
     session.add(job)
     session.flush()
     repository.add_event(session, tenant, job.id, _event("queued", 0.0), now)

@@ -22,6 +22,7 @@ from app.database.tables import Job, Trial
 from app.jobs import family, lease, repository
 from app.jobs.lease import Lease, LeaseLost
 from app.jobs.states import TASKS, WAITING, cancelled, ended, waiting
+from app.telemetry.trace import current_traceparent
 
 LONGEST_REASON = 1024
 
@@ -100,7 +101,15 @@ def open_trials(
 def _begin(session: Session, held: Lease, number: int, opening: Opening, until: float, now: datetime) -> str:
     job_id, given = new_id(), {"parent": held.job_id, "number": number}
     common = {"tenant": held.tenant, "created_at": now}
-    job = Job(id=job_id, type="trial", workload_id=held.workload_id, request=given, enqueued_at=now, **common)
+    job = Job(
+        id=job_id,
+        type="trial",
+        workload_id=held.workload_id,
+        request=given,
+        enqueued_at=now,
+        traceparent=current_traceparent(),
+        **common,
+    )
     session.add(job)
     session.flush()
     session.add(

@@ -17,7 +17,8 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from contextvars import copy_context
+from functools import lru_cache, partial
 from typing import Any, Self
 
 from sqlalchemy.exc import NoResultFound, SQLAlchemyError
@@ -29,6 +30,7 @@ from app.jobs import lease as leases
 from app.jobs.lease import Lease, LeaseLost
 from app.processes import process_name
 from app.settings import Settings, get_settings
+from workers.tasks.steps import step
 
 PUBLISH_ATTEMPTS = 5
 
@@ -61,7 +63,8 @@ class RunningJob:
         self._cancelled = threading.Event()
         self._lost = threading.Event()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name=f"lease-{lease.job_id}", daemon=True)
+        beat = partial(copy_context().run, self._beat)  # its lines bear this job's ids, too
+        self._thread = threading.Thread(target=beat, name=f"lease-{lease.job_id}", daemon=True)
         self._written_at = -1e9
         self._kept_at = time.monotonic()
 
@@ -131,6 +134,7 @@ class RunningJob:
                 raise
             logger.warning("job %s: progress not written: %s", self.lease.job_id, error)
             return
+        logger.debug("job %s: progress written", self.lease.job_id)
         self._written_at = now
         self._kept_at = now if kept is not None else self._kept_at
         self.check()
@@ -198,25 +202,34 @@ def perform(
     if lease is None:
         logger.info("job %s: nothing to take", job_id)
         return
-    logger.info("job %s: attempt %d, fence %d", job_id, lease.attempts, lease.fence)
+    with step(lease, traces=settings.traces) as done:
+        done.outcome = _outcome(RunningJob(database, settings, lease, is_stopping), work)
+
+
+def _outcome(held: RunningJob, work: Callable[[RunningJob], None]) -> str:
+    """Do the work; what became of it, in a word."""
+    job_id = held.lease.job_id
     try:
-        with RunningJob(database, settings, lease, is_stopping) as job:
-            _conclude(job, work)
+        with held as job:
+            return _conclude(job, work)
     except WorkerStopping:
-        logger.info("job %s: given back", job_id)
+        return "released"
     except LeaseLost as error:
         logger.warning("%s", error)
+        return "lost"
     except SQLAlchemyError:
         logger.exception("job %s: the database is away; the sweeper will bring the job back", job_id)
+        return "lost"
 
 
-def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
+def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> str:
     try:
         work(job)
     except (WorkerStopping, LeaseLost):
         raise
     except Cancelled:
         leases.cancel(job.database, job.lease)
+        return "cancelled"
     except Exception as error:
         if is_lost(error):
             raise
@@ -224,6 +237,8 @@ def _conclude(job: RunningJob, work: Callable[[RunningJob], None]) -> None:
         expected = problem["status"] < 500
         logger.warning("job %s failed: %s", job.lease.job_id, problem["detail"], exc_info=not expected)
         leases.fail(job.database, job.lease, problem)
+        return "failed"
+    return "done"
 
 
 def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.registry import KINDS
 
 Json = dict[str, Any]
+VAIN = ("failed", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def run(what: Import, options: Options, output: Console | None = None, notes: Co
             with Service(options.url) as service:
                 _hand_over(what, service, spec, files, output, notes)
     except KeyboardInterrupt:
-        notes.print("interrupted: what was uploaded is kept")
+        notes.print("interrupted: what was uploaded is kept, and a fit goes on; the same command goes on from there")
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"), soft_wrap=True)
@@ -115,24 +117,47 @@ def _complain(notes: Console, path: Path, issues: Sequence[FieldIssue]) -> None:
 def _hand_over(
     what: Import, service: Service, spec: Any, files: Sequence[SampleFile], output: Console, notes: Console
 ) -> None:
-    """Register the workload where it isn't yet, upload, and have a model fitted where anything is new.
+    """Register the workload where it isn't yet, upload, and have a model fitted where none has learned from the files.
+
+    What is done already is told by the service alone: so whoever is stopped in the middle says the same again.
 
     Raises:
         RefusedError, UnreachableError: see there.
     """
     path = f"/workloads/{spec.name}"
     output.print(Text(_registered(service, spec, path)), soft_wrap=True)
-    news = [_upload(service, path, file, output) for file in files]
-    models = service.call("GET", f"{path}/models?limit=1")["items"]
-    if not any(news) and models:
+    stored = max(_upload(service, path, file, output) for file in files)
+    job, models = _last_fit(service, spec.name), service.call("GET", f"{path}/models?limit=1")["items"]
+    known = job or next(iter(models), None)  # jobs are forgotten in time, models are not
+    current = known is not None and _moment(known) >= stored
+    goes_on = current and job is not None and job["state"] != "succeeded"
+    if current and models and not goes_on:
         output.print(Text(f"nothing new: model {models[0]['version']} stands"))
         return
-    job = service.call("POST", f"{path}/models", json={})
+    if job is None or not goes_on:
+        job = service.call("POST", f"{path}/models", json={})
     ended = bar.follow(notes, "fit", service.follow(job["id"]), bar.remaining)
     model = service.call("GET", f"{path}/models/{ended['result']['model']}")
     output.print(Text(f"model {model['version']} of {spec.name}", "bold"))
     for sentence in what.model(model):
         output.print(Text(f"  {sentence}"))
+
+
+def _last_fit(service: Service, workload: str) -> Json | None:
+    """The last fit that was asked for, unless it was in vain."""
+    link: str | None = f"/jobs?workload={workload}&limit=100"
+    while link:
+        page = service.call("GET", link)
+        for job in page["items"]:
+            if job["type"] == "fit" and job["state"] not in VAIN:
+                found: Json = job
+                return found
+        link = page["next"]
+    return None
+
+
+def _moment(made: Json) -> datetime:
+    return datetime.fromisoformat(made["created_at"])
 
 
 def _registered(service: Service, spec: Any, path: str) -> str:
@@ -148,12 +173,12 @@ def _registered(service: Service, spec: Any, path: str) -> str:
     return f"workload {spec.name} is there already" + ("" if same else ", with another spec: that one is kept")
 
 
-def _upload(service: Service, path: str, file: SampleFile, output: Console) -> bool:
-    """Whether it was new."""
+def _upload(service: Service, path: str, file: SampleFile, output: Console) -> datetime:
+    """When the execution was stored: now, or by a call before."""
     headers = {"Content-Type": file.media_type} | ({"Content-Encoding": "gzip"} if file.packed else {})
-    reply = service.call(
-        "POST", f"{path}/samples", params={"execution": file.name}, content=file.pieces(), headers=headers
-    )
-    new: bool = reply["accepted"] > 0
-    output.print(Text(f"{'uploaded' if new else 'there already'}: execution {file.name}"), soft_wrap=True)
-    return new
+    named = {"execution": file.name}
+    reply = service.call("POST", f"{path}/samples", params=named, content=file.pieces(), headers=headers)
+    done = "uploaded" if reply["accepted"] else "there already"
+    output.print(Text(f"{done}: execution {file.name}"), soft_wrap=True)
+    (kept,) = service.call("GET", f"{path}/samples", params=named)["items"]
+    return _moment(kept)

@@ -85,6 +85,7 @@ def configuration(settings: Settings, database: Database) -> uvicorn.Config:
         http=protocol(settings.header_timeout_seconds),
         ws="none",
         access_log=False,
+        log_config=None,  # its lines go where ours do
         log_level="warning",
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),

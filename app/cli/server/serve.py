@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import logging
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from app import startup
 from app.cli.server import lock
 from app.cli.server.listen import bind, check_address, is_loopback
 from app.settings import Settings
+from app.telemetry import logs
 
 MALLOC_ARENA_MAX = -8  # glibc's M_ARENA_MAX
 
@@ -34,7 +34,7 @@ def serve(settings: Settings) -> None:
     settings = check_address(settings)
     if settings.workers:
         startup.check_learning("a worker", ", or leave workers to others: steward serve --workers 0")
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.configure(settings)
     with ExitStack() as stack:
         sockets = bind(settings)
         for one in sockets:

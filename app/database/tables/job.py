@@ -41,5 +41,7 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     """When it was last announced to the broker."""
     not_before: Mapped[datetime | None]
     """When a job that waits for a time goes on."""
+    traceparent: Mapped[str | None] = mapped_column(String(55))
+    """The span of whoever asked for it (W3C Trace Context), which the worker's goes on from."""
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]

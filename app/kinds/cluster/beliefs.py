@@ -50,11 +50,16 @@ class Beliefs:
         """Where applications stand, by name, [J]."""
         return np.array([self._index.get(name, UNKNOWN) for name in names.tolist()], np.int64)
 
-    def neighbours(self, application: Integers) -> Neighbours | None:
-        """What jobs of these applications [J] do to one another; None where no such steps were measured."""
+    def neighbours(self, names: NDArray[np.object_]) -> Neighbours | None:
+        """What jobs of these applications [J] do to one another; None where no such steps were measured.
+
+        They are told by name: pairs are known of some that have no position, and of members.
+        """
         if not self._pairs.any():
             return None
-        return Neighbours(np.where(application < len(self._pairs) - 1, application, UNKNOWN), self._pairs)
+        known = self.model.positions
+        kind = np.array([known.get(name, UNKNOWN) for name in names.tolist()], np.int64)
+        return Neighbours(np.where(kind < len(self._pairs) - 1, kind, UNKNOWN), self._pairs)
 
     @cached_property
     def _pairs(self) -> Floats:

@@ -12,7 +12,7 @@ from app.kinds.cluster.throughput import NORMAL_90
 
 
 class Interference(NamedTuple):
-    """B applications; those of whom nothing is known are as others are.
+    """B applications, the first of the model's; those of whom nothing is known are as others are.
 
     Attributes:
         log_slowdown: natural log of what the seconds of a step of the one (row) are multiplied by beside a job of the

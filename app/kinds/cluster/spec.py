@@ -35,7 +35,7 @@ class ClusterWeights(Strict):
 
     completion: NonNegative = Field(default=1.0, description="completion times over those on a cluster of one's own")
     occupied: NonNegative = Field(default=0.0, description="GPU-hours")
-    accuracy: NonNegative = Field(default=0.0, description="what a job's metric loses by ending early")
+    accuracy: NonNegative = Field(default=0.0, description="what jobs' metrics lack of their last ones, over time")
     fairness: NonNegative = Field(default=0.0, description="Jain's index of the jobs' slow-downs, less 1")
     deadlines: NonNegative = Field(
         default=1.0,

@@ -84,8 +84,8 @@ def join(converging: Converging, jobs: int) -> Converging:
     return Converging._make(np.concatenate(pair) for pair in zip(converging, none(jobs), strict=True))
 
 
-def judged(converging: Converging, progress: Progress, now: float, tolerance: Tolerance) -> Converging:
-    """Ceilings after what is known now.
+def judged(converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance) -> Converging:
+    """Ceilings after what is known now; all arrays may have any other shape, and ``now`` one that goes with it.
 
     A job is halved where what is left to gain, with its doubt, is below the tolerance, and a window has passed since it
     was halved last. It is restored for good where more is left than ``REVIVED`` tolerances, or where it has come

@@ -32,7 +32,7 @@ class BelievedOutlook:
     def __init__(self, beliefs: Beliefs, jobs: Jobs, records: Records, gpus: int) -> None:
         self._beliefs, self._jobs, self._records, self._gpus = beliefs, jobs, records, gpus
         self._application = beliefs.positions(records.application)
-        self.neighbours = beliefs.neighbours(self._application)
+        self.neighbours = beliefs.neighbours(records.application)
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:

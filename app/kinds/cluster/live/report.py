@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 from pydantic import Field, model_validator
 
+from app.kinds.cluster.samples.content import MOST_BESIDE
 from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import (
     Amount,
@@ -61,6 +62,9 @@ class Progressed(Strict):
     computing: Positive | None = Field(default=None, description="of those, what is no waiting for other GPUs")
     gpus: Gpus | None = Field(default=None, description="on which that was measured; null: on what it has")
     nodes: Gpus | None = Field(default=None, description="over which these were spread; null: as few as they fill")
+    beside: Annotated[tuple[Id, ...], Field(max_length=MOST_BESIDE)] = Field(
+        default=(), description="applications of jobs that shared its nodes then; none: it had them alone"
+    )
     batch: Samples | None = Field(default=None, description="samples of a step then, over all GPUs; null: as submitted")
     noise_scale: NonNegative | None = Field(default=None, description="of its gradient, in samples")
 
@@ -131,6 +135,7 @@ class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, 
     computing: PositiveNumber | None = None
     gpus: Count | None = None
     nodes: Count | None = None
+    beside: Annotated[tuple[Text, ...], Meta(max_length=MOST_BESIDE)] = ()
     batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
     noise_scale: Amount | None = None
 

@@ -68,9 +68,12 @@ class Names:
         found = self.positions.get(value) if isinstance(value, str) else -1
         if found is not None:
             return found
-        if not 0 < len(value) <= LONGEST_NAME or not value.isprintable() or BETWEEN in value:
-            return -1
-        return self.positions.setdefault(value, len(self.positions))
+        return self.positions.setdefault(value, len(self.positions)) if is_name(value) else -1
+
+
+def is_name(value: str) -> bool:
+    """Whether it can be the name of a job or an application."""
+    return 0 < len(value) <= LONGEST_NAME and value.isprintable() and BETWEEN not in value
 
 
 A_NAME = f"must be 1 to {LONGEST_NAME} printable characters without {BETWEEN!r}"
@@ -93,13 +96,21 @@ class Collector:
         self._curves: dict[int, tuple[float, float, float]] = {}
         self._last = 0
 
+    def add(self, rows: Rows, form: str) -> None:
+        """Take rows of one of ``FORMS`` in, or nothing of them.
+
+        Raises:
+            InvalidInput: some can't be right.
+        """
+        taken = {"seconds": self._take_steps, "iteration": self._take_curves, "time": self._take_arrivals}
+        taken[form](rows)
+
     def take(self, rows: Rows) -> None:
         """See ``app.kinds.contract.row_reading.Collector``."""
         if not rows.rows:
             return
-        taken = {"seconds": self._take_steps, "iteration": self._take_curves, "time": self._take_arrivals}
         for form, part in _parted(rows).items():
-            taken[form](part)
+            self.add(part, form)
         if self.count > MOST_ROWS:
             message = f"an execution holds at most {MOST_ROWS:,} rows: upload it in parts"
             raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
@@ -186,10 +197,10 @@ class Collector:
 
     def _follow(self, rows: Rows, table: Floats) -> None:
         """Make sure that each row goes on with the curve of its job."""
-        issues = list[FieldIssue]()
+        issues, last = list[FieldIssue](), dict[int, tuple[float, float, float]]()
         for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):
-            before = self._curves.get(int(job))
-            self._curves[int(job)] = application, iteration, rises
+            before = last.get(int(job), self._curves.get(int(job)))
+            last[int(job)] = application, iteration, rises
             if before is None:
                 continue
             if iteration <= before[1]:
@@ -199,6 +210,7 @@ class Collector:
                 value = shown(rows.given(wrong)[row])
                 issues.append(FieldIssue(f"{rows.where(row)}/{wrong}", SAME_JOB, value))
         refuse(issues)
+        self._curves.update(last)
 
     def _take_arrivals(self, rows: Rows) -> None:
         time = times(rows.given("time"))

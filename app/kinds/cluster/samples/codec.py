@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples import content
 from app.kinds.cluster.samples import run as reported
-from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP, Collector
+from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP
 from app.kinds.cluster.samples.content import BESIDE, Content
 from app.kinds.cluster.samples.reading import BODIES
 from app.kinds.cluster.samples.schemas import (
@@ -24,7 +24,6 @@ from app.kinds.cluster.samples.schemas import (
 from app.kinds.cluster.samples.summary import summary
 from app.kinds.contract.csv_cells import line
 from app.kinds.contract.reading import Sample
-from app.kinds.contract.rows import Rows
 from app.kinds.contract.samples import Export, Format, Stored
 
 JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
@@ -71,14 +70,7 @@ class ClusterSamples:
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """What it says of steps, learning and arrivals: see ``app.kinds.cluster.samples.run``."""
-        collector = Collector(self.layout)
-        for part, names, rows in (
-            ("progressed", STEP, reported.steps(reports)),
-            ("progressed", CURVE, reported.curves(reports)),
-            ("submitted", ARRIVAL, reported.arrivals(reports)),
-        ):
-            columns = {name: [row.get(name) for row in rows] for name in names}
-            collector.take(Rows(columns, lambda row, part=part: f"/{part}/{row}"))  # type: ignore[misc]
+        collector = reported.collected(self.layout, reports)
         return collector.sample(run) if collector.count else None
 
     def as_csv(self, execution: Stored) -> Iterator[str]:

@@ -95,8 +95,9 @@ def test_step_by_step_as_the_plain_simulator(
     if queues > 1:
         logs = [[job._replace(queue=number % queues) for number, job in enumerate(log)] for log in logs]
         weight, ageing, patience = QUEUES
+        disturbed = np.random.default_rng(0).uniform(0.0, 0.7, (len(applications),) * 2)
         rules, rule = (
-            rules._replace(weight=weight, ageing=ageing, patience=patience),
+            rules._replace(weight=weight, ageing=ageing, patience=patience, log_slowdown=disturbed),
             completing(weight.tolist(), ageing.tolist(), patience),
         )
     changes = [[(3_000.0, 1, 0), (3_000.0, 2, 2), (9_000.0, 1, 4)], [], [(60.0, 0, 1)]]
@@ -106,6 +107,7 @@ def test_step_by_step_as_the_plain_simulator(
     for _ in range(240):
         for b, one in enumerate(plain):
             one.speed = speed
+            one.log_slowdown = rules.log_slowdown if len(rules.log_slowdown) else one.log_slowdown
             made = many.counts[b, CHANGED]
             passed(rules, many, b)
             for _, node, gpus in changes[b][made : many.counts[b, CHANGED]]:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from app.kinds.cluster.allocation.completion import usual_seconds
 from app.kinds.cluster.allocation.convergence import Tolerance
+from app.kinds.cluster.allocation.sizes import grid
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.samples.codec import JSON
@@ -78,6 +80,28 @@ def test_every_level_is_told_in_terms_of_jobs(known: Workload) -> None:
     told = [problem.description(level) for level in Level]
     assert len(set(told)) == len(told)
     assert all("job" in one.lower() or "As L1" in one for one in told)
+
+
+def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
+    problem, world = KIND.problem(known, (), ""), KIND.world(known, Conditions(EPISODES, SEED))
+    world.reset()
+    while not (world.situation.state.asked >= 0).all():
+        world.step(np.zeros(EPISODES, np.int64))
+    hours, gpus, change = problem.drawn(world.situation, np.array([0, 3, 4]))
+    assert change.tolist() == [0, -1, 1]  # as it is, halved, doubled
+    state = world.situation.state
+    for b, job in enumerate(state.asked.tolist()):
+        moment = world.source.moment(state, b)
+        at = state.clusters.there[b].tolist().index(job)
+        assert gpus[b] == moment.jobs.gpus[at]
+        assert hours[b] * 3600 == pytest.approx(
+            float(usual_seconds(moment, moment.outlook.seconds_left(grid(moment)))[at]), rel=1e-3
+        )
+    assert problem.drawn(world.situation._replace(state=state._replace(asked=state.asked * 0 - 1)), np.zeros(3, int))[
+        2
+    ].tolist() == pytest.approx([np.nan] * 3, nan_ok=True)
+    assert "GPUs" in problem.heat_map_axes.y.name
+    assert [problem.action_name(action) for action in (0, 3)] == ["the job's weight × 1", "the job's weight × 0.5"]
 
 
 def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, Recorded]) -> None:

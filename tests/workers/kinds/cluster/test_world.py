@@ -1,5 +1,6 @@
 """Played clusters: what is compiled is what is served, and learners are told what their weights are worth."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Literal
@@ -7,9 +8,14 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from app.kinds.cluster.allocation.convergence import UNLIMITED
+from app.kinds.cluster.allocation.neighbours import slowdowns
+from app.kinds.cluster.arrivals import DATA
+from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.interference import Interference
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.policies import FACTORS, Network
+from app.kinds.cluster.spec import Convergence
 from app.kinds.contract.policy import Policy
 from app.policies.base import Arrays
 from tests.contracts.learned_examples import documented
@@ -17,10 +23,13 @@ from workers.evaluation.arena import Bare, play
 from workers.evaluation.levels import Level
 from workers.evaluation.wrappers.base import World
 from workers.inputs import Conditions, Workload
+from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
 from workers.kinds.cluster.kind import KIND
 from workers.kinds.cluster.simulator.deciding import decided
 from workers.kinds.cluster.simulator.kernels import THERE
 from workers.kinds.cluster.simulator.stepping import observed
+from workers.kinds.cluster.world.courses import courses, lacking, usual
+from workers.kinds.cluster.world.episodes import TERMS, left
 from workers.kinds.cluster.world.world import ClusterWorld
 
 BUSY = 6.0
@@ -73,8 +82,29 @@ def network(bias: float = 0.0) -> Network:
     )
 
 
-def test_what_learners_see_is_what_the_service_sees() -> None:
-    world, compared = busy(), 0
+@cache
+def burdened() -> Workload:
+    """The same where jobs slow one another down, count by their data, and converge."""
+    given, names = workload(), ("bert", "resnet50")
+    model = ClusterModel.from_bytes(given.model)
+    pairs = Interference(np.log([[1.3, 1.8], [1.5, 1.2]]), np.zeros((2, 2)), np.array([0.2, 0.1]))
+    grid = np.arange(1.0, 31.0)
+    each = [Curve(grid, 1 - np.exp(-grid / scale) / 2) for scale in np.linspace(3, 9, 10)]
+    curves = classes([model.positions[name] for name in names], [True, True], [fit_class(each, 0)] * 2)
+    jobs = model.arrivals.jobs.copy()
+    jobs[:, DATA] = np.random.default_rng(0).uniform(1, 100, len(jobs))
+    model = replace(model, interference=pairs, curves=curves, arrivals=model.arrivals._replace(jobs=jobs))
+    converging = Convergence(tolerance=0.1, window_seconds=300.0)
+    return replace(
+        given,
+        spec=given.spec.model_copy(update={"data_power": 1.0, "convergence": converging}),
+        model=model.to_bytes(),
+    )
+
+
+@pytest.mark.parametrize("given", [workload, burdened])
+def test_what_learners_see_is_what_the_service_sees(given: Callable[[], Workload]) -> None:
+    world, compared = busy(given=given()), 0
     world.reset()
     for _ in range(60):
         state = world._state
@@ -90,8 +120,9 @@ def test_what_learners_see_is_what_the_service_sees() -> None:
     assert compared > 500
 
 
-def test_gpus_are_given_as_the_served_rule_gives_them() -> None:
-    world, same, compared = busy(), 0, 0
+@pytest.mark.parametrize("given", [workload, burdened])
+def test_gpus_are_given_as_the_served_rule_gives_them(given: Callable[[], Workload]) -> None:
+    world, same, compared = busy(given=given()), 0, 0
     world.reset()
     for _ in range(60):
         state = world._state
@@ -105,18 +136,80 @@ def test_gpus_are_given_as_the_served_rule_gives_them() -> None:
     assert same > 0.95 * compared  # apart from what a level leaves of a node
 
 
-def test_the_pace_that_was_measured_is_a_jobs_own_whatever_neighbours_do_elsewhere() -> None:
-    """In played clusters nobody slows anybody down, also where the domain model has measured that."""
-    model = ClusterModel.from_bytes(workload().model)
-    beside = Interference(np.ones((model.measured,) * 2), np.zeros((model.measured,) * 2), np.array([1.0, 0.1]))
-    slowed = replace(workload(), model=replace(model, interference=beside).to_bytes())
-    plain, other = busy(), busy(given=slowed)
-    plain.reset(), other.reset()
+def test_neighbours_slow_jobs_down_and_their_pace_tells_what_they_would_do_alone() -> None:
+    world, beliefs = busy(given=burdened()), Beliefs(ClusterModel.from_bytes(burdened().model))
+    names, shared = np.array([*beliefs.applications, ""], object), 0
+    world.reset()
     for _ in range(60):
-        one, same = (world.source.moment(world._state, 0) for world in (plain, other))
-        asked = one.jobs.asked[:, None]
-        np.testing.assert_array_equal(one.outlook.seconds_left(asked), same.outlook.seconds_left(asked))
+        clusters = world._state.clusters
+        done, restarts = clusters.done.copy(), clusters.restarts.copy()
+        world.step(np.zeros(4, np.int64))
+        clusters = world._state.clusters
+        for b in range(4):
+            jobs = np.flatnonzero((clusters.gpus[b] > 0) & (restarts[b] == clusters.restarts[b]))
+            there = np.flatnonzero(clusters.gpus[b] > 0)
+            if (clusters.completed[b] > clusters.now[b] - clusters.time[b] - 60).any():
+                continue  # who has left was somebody's neighbour
+            neighbours = beliefs.neighbours(names[world._state.drawn.believed[b, there]])
+            assert neighbours is not None
+            slower = dict(zip(there.tolist(), slowdowns(neighbours, clusters.held[b, there]).tolist(), strict=True))
+            for job in jobs.tolist():
+                rate = world.rules.rate[clusters.application[b, job], clusters.gpus[b, job], 0]
+                assert clusters.done[b, job] - done[b, job] == pytest.approx(60 * rate / slower[job], rel=1e-6)
+                assert world._state.pace[b, job] == pytest.approx(rate, rel=1e-6)
+                shared += slower[job] > 1.1
+    assert shared > 20
+
+
+def test_jobs_that_have_little_left_to_gain_are_halved_and_others_have_what_they_free() -> None:
+    plain = replace(burdened(), spec=burdened().spec.model_copy(update={"convergence": None}))
+    worlds, held = [busy(given=given) for given in (burdened(), plain)], np.zeros(2)
+    limited = 0
+    for world in worlds:
+        world.reset()
+    for _ in range(60):
+        for at, world in enumerate(worlds):
+            world.step(np.zeros(4, np.int64))
+            clusters, drawn = world._state.clusters, world._state.drawn
+            late = 1 - left(clusters, drawn) > 0.7
+            held[at] += clusters.gpus[late & (drawn.steps > 0)].sum()
+            assert (clusters.gpus <= np.maximum(clusters.ceiling, clusters.gpus * (clusters.restarting == 0))).all()
+            limited += int((clusters.ceiling < UNLIMITED).sum())
+    assert limited > 20
+    assert held[0] < 0.95 * held[1]
+
+
+def test_learners_and_the_rule_they_are_held_against_converge_alike() -> None:
+    world = busy(purpose="learning", given=burdened())
+    world.reset()
+    assert all((world.step(np.zeros(4, np.int64)).reward == 0).all() for _ in range(world.steps))
+
+
+def test_accuracy_is_what_jobs_lack_of_their_last_metric_and_it_is_paid_for() -> None:
+    given = workload().spec
+    heavy = given.model_copy(update={"weights": given.weights.model_copy(update={"accuracy": 3.0})})
+    plain, other = busy(), busy(given=replace(workload(), spec=heavy))
+    plain.reset(), other.reset()
+    total, lacked, column = 0.0, 0.0, TERMS.index("accuracy")
+    for _ in range(plain.steps - 1):  # after the last another episode has begun
         plain.step(np.zeros(4, np.int64)), other.step(np.zeros(4, np.int64))
+        np.testing.assert_allclose(plain.paid - other.paid, 3 * plain.terms[:, column], rtol=1e-5, atol=1e-7)
+        total += float(plain.terms[0, column])
+        state = plain._state
+        rest = left(state.clusters, state.drawn)[0]
+        worth = plain.layout.queue_weights[state.clusters.queue[0]]
+        lacks = plain.source.lacking(state.clusters.application, 1 - rest[None])[0]
+        lacked += float((worth * lacks)[rest > 0].sum()) / (state.drawn.steps[0] > 0).sum() / plain.steps
+    assert 0 < total == pytest.approx(lacked, rel=1e-5)
+
+
+def test_what_jobs_lack_falls_as_their_curves_rise() -> None:
+    model = ClusterModel.from_bytes(burdened().model)
+    table, none = courses(model, ("bert", "")), np.zeros(2, np.int64)
+    assert (np.diff(table) <= 1e-9).all()
+    np.testing.assert_allclose(table[:, [0, -1]], [[1, 0], [1, 0]], atol=1e-9)
+    np.testing.assert_allclose(lacking(table, none + 1, np.array([0.5, 1.0])), usual(np.array([0.5, 1.0])), atol=1e-3)
+    assert abs(lacking(table, none, np.array([0.25, 0.5])) - usual(np.array([0.25, 0.5]))).max() > 0.01
 
 
 def test_weights_that_change_nothing_are_worth_nothing() -> None:

@@ -43,10 +43,14 @@ TENTHS = 10
 
 
 class Gathered(NamedTuple):
-    """All executions together, with positions of applications that hold for all: those of enough steps first."""
+    """All executions together, with positions of applications that hold for all.
+
+    Those of enough steps come first, then others that steps were measured beside, or that have steps beside others.
+    """
 
     applications: tuple[str, ...]
     measured: int
+    paired: int
     steps: Floats
     curves: Sequence[Floats]
     arrivals: Sequence[Floats]
@@ -71,7 +75,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     node = np.array([int(layout.capacity.max()), len(layout.capacity)])
     throughput = tabulated(fitted, alone, node)
     shared = beside(gathered, throughput_seconds(gathered.steps, throughput, speeds))
-    interference, pairs_report = fit_pairs(shared, gathered.measured, seed)
+    interference, pairs_report = fit_pairs(shared, gathered.paired, seed)
     learned, curves_report = _learned(gathered, seed)
     arrivals, arrivals_report = fit_arrivals(gathered.arrivals, len(layout.queues), seed)
     made, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
@@ -96,10 +100,14 @@ def gather(contents: Sequence[Content]) -> Gathered:
     steps = np.concatenate(
         [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
     )
-    known = [place for place in range(len(names)) if _enough(steps[steps[:, APPLICATION] == place])]
-    order = [names[place] for place in known] + [name for place, name in enumerate(names) if place not in set(known)]
+    places = range(len(names))
+    known = [place for place in places if _enough(steps[steps[:, APPLICATION] == place])]
+    shared = np.unique(steps[steps[:, BESIDE] >= 0][:, [APPLICATION, *_BESIDE]])
+    ranked = [*known, *(place for place in places if place in shared), *places]
+    order = [names[place] for place in dict.fromkeys(ranked)]
+    paired = len(set(known).union(shared[shared >= 0].tolist()))
     renamed = [[_renamed(getattr(c, part), c, order, at) for c in contents] for part, at in _NAMED.items()]
-    return Gathered(tuple(order), len(known), np.concatenate([steps[:0], *renamed[0]]), renamed[1], renamed[2])
+    return Gathered(tuple(order), len(known), paired, np.concatenate([steps[:0], *renamed[0]]), *renamed[1:])
 
 
 _BESIDE = tuple(range(BESIDE, BESIDE + 4))
@@ -148,20 +156,20 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
 
 
 def beside(gathered: Gathered, expected: Floats) -> Shared:
-    """Steps that were measured beside jobs of applications that are measured, too.
+    """Steps that were measured beside jobs of other applications, and of which it is known what they take alone.
 
     Where the same step was measured alone, what it took is compared with that, else with what is expected.
     """
-    steps, count = gathered.steps, gathered.measured
-    others = steps[:, BESIDE:]
-    shared = np.flatnonzero((others[:, 0] >= 0) & (others < count).all(axis=1) & (steps[:, APPLICATION] < count))
     key = [APPLICATION, GPUS, NODES, NODE_CLASS, BATCH]
-    lone = steps[others[:, 0] < 0]
+    lone = gathered.steps[gathered.steps[:, BESIDE] < 0]
     medians = _medians(lone[:, key], lone[:, SECONDS])
-    alone = np.array([medians.get(tuple(steps[row, key]), expected[row]) for row in shared.tolist()], np.float64)
-    number = np.stack([(others[shared] == one).sum(axis=1) for one in range(count)], axis=1).astype(np.float64)
-    application = steps[shared, APPLICATION].astype(np.intp)
-    return Shared(application, number, np.log(steps[shared, SECONDS]) - np.log(alone))
+    alone = np.array([medians.get(tuple(row[key]), other) for row, other in zip(gathered.steps, expected, strict=True)])
+    rows = (gathered.steps[:, BESIDE] >= 0) & np.isfinite(alone)
+    steps, others = gathered.steps[rows], gathered.steps[rows, BESIDE:]
+    each = [(others == one).sum(axis=1) for one in range(gathered.paired)]
+    number = np.reshape(each, (gathered.paired, len(steps))).T.astype(np.float64)
+    application = steps[:, APPLICATION].astype(np.intp)
+    return Shared(application, number, np.log(steps[:, SECONDS]) - np.log(alone[rows]))
 
 
 def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:

@@ -9,11 +9,12 @@ import numpy as np
 from app.kinds.cluster.allocation.convergence import Progress, Tolerance, judged, none
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.learning_curves import LearningCurves, Seen, ahead
+from app.kinds.cluster.learning_curves import LearningCurves
 from app.kinds.cluster.model import ClusterModel
+from workers.kinds.cluster.world.learning import DRAWN, STEPS, drawn, foreseen, seen_at
 
 Json = dict[str, Any]
-JOBS, STEPS, GPUS = 64, 40, 8
+GPUS = 8
 MOST_CLASSES = 6
 
 
@@ -46,7 +47,7 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
     return [
         {
             "heading": "Convergence",
-            "caption": f"GPUs that jobs keep, by how much of their time is over: {JOBS} jobs of each application "
+            "caption": f"GPUs that jobs keep, by how much of their time is over: {DRAWN} jobs of each application "
             "that learn as others have, one window in each of 40 parts; beside the names node-hours freed, and what "
             "is lost of the final value for that",
             "form": "steps",
@@ -59,30 +60,16 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
 
 def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenBack:
     """Jobs of one class that have the time of their steps on all GPUs, and no more."""
-    table, iterations = _drawn(curves, own)
-    gpus, done, kept = np.full(JOBS, GPUS), np.zeros(JOBS), []
-    state = none(JOBS)
+    played, jobs = drawn(curves, own), np.arange(DRAWN)
+    gpus, done, kept = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
+    state, table = none(DRAWN), foreseen(curves, own, played)
     for now in range(STEPS):
         done += gpus / GPUS
         kept.append(gpus.mean() / GPUS)
-        told = np.floor(done + 1e-9).astype(np.int64)
-        there = np.arange(1, STEPS + 1) <= told[:, None]
-        seen = Seen(np.where(there, iterations, np.nan), np.where(there, table, np.nan))
-        left = ahead(curves, np.full(JOBS, own), seen, np.full(JOBS, iterations[-1]))
-        state = judged(state, Progress(*left, gpus, np.ones(JOBS, np.int64)), now + 1.0, tolerance)
+        left = seen_at(table, jobs, done / STEPS)
+        state = judged(state, Progress(*left, gpus, np.ones(DRAWN, np.int64)), now + 1.0, tolerance)
         gpus = np.minimum(state.ceiling, GPUS)
-    best = np.maximum.accumulate(table, axis=1)
-    reached = best[np.arange(JOBS), np.clip(np.floor(done + 1e-9).astype(np.int64), 1, STEPS) - 1]
+    best = np.maximum.accumulate(played.value, axis=1)
+    reached = best[jobs, np.clip(np.floor(done + 1e-9).astype(np.int64), 1, STEPS) - 1]
     lost = (best[:, -1] - reached) / np.maximum(np.abs(best[:, -1]), 1e-12)
     return GivenBack(np.array(kept), 1 - float(np.mean(kept)), float(lost.mean()))
-
-
-def _drawn(curves: LearningCurves, own: int) -> tuple[Floats, Floats]:
-    """Rising values [JOBS, STEPS] at iterations [STEPS], drawn from the normal distribution of whole curves."""
-    grid, random = curves.grid[own], np.random.default_rng(0)
-    iterations = np.linspace(0, grid[-1], STEPS + 1)[1:]
-    factors = random.standard_normal((JOBS, curves.basis.shape[2]))
-    whole = curves.mean[own] + factors @ curves.basis[own].T
-    noise = np.sqrt(np.maximum(np.interp(iterations, grid, curves.noise[own]), 0.0))
-    smooth = np.stack([np.interp(iterations, grid, one) for one in whole])
-    return smooth + noise * random.standard_normal(smooth.shape), iterations

@@ -34,6 +34,7 @@ def most(rules: Rules, c: Clusters, b: int) -> Integers:
         found[at] = rules.most[c.application[b, job]]
         if rules.growth:
             found[at] = min(found[at], max(1, rules.growth * c.been[b, job]))
+        found[at] = min(found[at], c.ceiling[b, job])
     return found
 
 
@@ -111,7 +112,7 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
         job = there[at]
         lost = rules.restart / min(max(seconds[at], rules.restart, TINY), horizon)
         counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
-        counts *= rules.weight[c.queue[b, job]] * c.factor[b, job]
+        counts *= rules.weight[c.queue[b, job]] * c.worth[b, job] * c.factor[b, job]
         found[at, 0] = 0.0
         for size in range(1, len(sizes)):
             if sizes[size] <= limit[at]:

@@ -17,6 +17,7 @@ from workers.kinds.cluster.simulator.compiling import kernel
 from workers.kinds.cluster.simulator.nodes import placed
 
 CAME, THERE, ENDED, CHANGED = range(4)
+UNDISTURBED = np.zeros((0, 0))
 
 
 class Rules(NamedTuple):
@@ -33,6 +34,8 @@ class Rules(NamedTuple):
         weight, ageing: of each queue, see ``allocation.completion.completing``, [Q].
         patience: seconds of waiting, after which a job comes before all others.
         constants: of ``allocation.completion.values``.
+        log_slowdown: natural log of what the seconds of steps of the one application (row) are multiplied by beside a
+            job of the other (column), [A, A]; [0, 0]: nobody disturbs anybody.
     """
 
     sizes: Integers
@@ -47,6 +50,7 @@ class Rules(NamedTuple):
     ageing: Floats
     patience: float
     constants: Constants = USUAL
+    log_slowdown: Floats = UNDISTURBED
 
 
 class Clusters(NamedTuple):
@@ -68,6 +72,8 @@ class Clusters(NamedTuple):
         been: most GPUs on which it has trained, [B, L].
         completed: seconds from submission to completion, not a number before that, [B, L].
         factor: of a job's weight, [B, L].
+        worth: of its completion time by its data, a factor, too, [B, L].
+        ceiling: GPUs that it may have, since it converges, [B, L].
         capacity: GPUs of each node, [B, N].
     """
 
@@ -91,16 +97,18 @@ class Clusters(NamedTuple):
     been: Integers
     completed: Floats
     factor: Floats
+    worth: Floats
+    ceiling: Integers
     capacity: Integers
 
 
 @kernel
 def passed(rules: Rules, clusters: Clusters, b: int) -> None:
     """An interval of one cluster."""
-    stay, c = 0, clusters
+    stay, c, slower = 0, clusters, slowdowns(rules, clusters, b)
     for at in range(c.counts[b, THERE]):
         job = c.there[b, at]
-        ended = _trained(rules, c, b, job)
+        ended = _trained(rules, c, b, job, slower[at])
         if ended >= 0:
             c.completed[b, job] = c.now[b] + ended - c.time[b, job]
             c.held[b, job], c.gpus[b, job] = 0, 0
@@ -121,8 +129,32 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 
 
 @kernel
-def _trained(rules: Rules, c: Clusters, b: int, job: int) -> float:
-    """A job trains for an interval; seconds into it at which it ended, or −1. Epochs end after whole seconds."""
+def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
+    """See ``allocation.neighbours.slowdowns``: of the jobs that are there, [J]."""
+    there = c.there[b, : c.counts[b, THERE]]
+    if not len(rules.log_slowdown):
+        return np.ones(len(there))
+    found = np.zeros(len(there))
+    for at in range(len(there)):
+        for other in there:
+            if other != there[at] and _share_a_node(c.held[b, there[at]], c.held[b, other]):
+                found[at] += rules.log_slowdown[c.application[b, there[at]], c.application[b, other]]
+    return np.exp(found)
+
+
+@kernel
+def _share_a_node(one: Integers, other: Integers) -> bool:
+    shared = False
+    for node in range(len(one)):
+        shared = shared or (one[node] > 0 and other[node] > 0)
+    return shared
+
+
+@kernel
+def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
+    """A job trains for an interval, at steps that take ``slower`` times as long; seconds into it at which it ended, or
+    −1. Epochs end after whole seconds.
+    """
     kind, gpus, seconds = c.application[b, job], c.gpus[b, job], rules.interval
     if not gpus:
         return -1.0
@@ -133,6 +165,7 @@ def _trained(rules: Rules, c: Clusters, b: int, job: int) -> float:
     for node in range(c.held.shape[2]):
         if c.held[b, job, node]:
             slowest = min(slowest, c.speed[b, node])
+    slowest /= slower
     while left > 0:
         c.been[b, job] = max(c.been[b, job], gpus)
         rate = rules.rate[kind, gpus, c.epoch[b, job]] * slowest

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from app.kinds.cluster.allocation.convergence import UNLIMITED
 from app.kinds.cluster.allocation.fairness import fitting
 from app.kinds.cluster.goodput import TRIED
 from app.kinds.cluster.jobs import Floats, Integers
@@ -113,5 +114,7 @@ def empty(time: Floats, capacity: Integers) -> Clusters:
         been=whole.copy(),
         completed=np.full((batch, length), np.nan),
         factor=np.ones((batch, length)),
+        worth=np.ones((batch, length)),
+        ceiling=np.full((batch, length), UNLIMITED),
         capacity=np.tile(capacity, (batch, 1)),
     )

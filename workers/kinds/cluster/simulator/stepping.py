@@ -8,7 +8,7 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.observation import ENTRIES, LARGEST, SHORT
 from workers.kinds.cluster.simulator.compiling import kernel
 from workers.kinds.cluster.simulator.deciding import decided, most, seconds_left, usual_seconds
-from workers.kinds.cluster.simulator.kernels import THERE, Clusters, Rules, passed, settled
+from workers.kinds.cluster.simulator.kernels import THERE, Clusters, Rules, passed, settled, slowdowns
 
 NOBODY, WIDTH = -1, len(ENTRIES)
 
@@ -28,6 +28,17 @@ def elapse(rules: Rules, clusters: Clusters) -> None:
     """An interval of each cluster."""
     for b in range(len(clusters.now)):
         passed(rules, clusters, b)
+
+
+@kernel
+def beside_others(rules: Rules, clusters: Clusters) -> Floats:
+    """What the seconds of each job's steps are multiplied by beside those on its nodes, [B, L]."""
+    found = np.ones(clusters.time.shape)
+    for b in range(len(found)):
+        slower = slowdowns(rules, clusters, b)
+        for at in range(len(slower)):
+            found[b, clusters.there[b, at]] = slower[at]
+    return found
 
 
 @kernel
@@ -100,7 +111,7 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
             left[own] / 4 - 1,
             np.log((seconds[own] + 1.0) / (best + 1.0)) / 2,
             (1.0 + (seconds > seconds[own]).sum() + (seconds[:own] == seconds[own]).sum()) / count - 0.5,
-            np.log(c.asked[b, job]) / 4,
+            np.log(min(c.asked[b, job], c.ceiling[b, job])) / 4,
             np.log1p(c.gpus[b, job]) / 4,
             1.0 if c.gpus[b, job] == 0 else 0.0,
             np.log1p(age / rules.interval) / 4,

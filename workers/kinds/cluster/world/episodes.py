@@ -7,9 +7,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from app.kinds.cluster.allocation.convergence import Converging
 from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.learning_curves import Ahead
 from workers.kinds.cluster.simulator.kernels import CAME, ENDED, THERE, Clusters, Rules
 from workers.kinds.cluster.simulator.stepping import elapse, priced
 
@@ -25,6 +27,8 @@ class Drawn(NamedTuple):
         ideal: seconds that it would take alone on the cluster, [B, L].
         believed: its application in the model that rules believe in, [B, L].
         begins: seconds since 0:00 UTC at which an episode does, [B].
+        data: size of each one's data; not a number where it isn't known, [B, L].
+        curve: the number of its learning curve; −1: it tells of none, [B, L].
     """
 
     start: Floats
@@ -32,6 +36,8 @@ class Drawn(NamedTuple):
     ideal: Floats
     believed: Integers
     begins: Floats
+    data: Floats
+    curve: Integers
 
 
 class Episodes(NamedTuple):
@@ -46,6 +52,7 @@ class Episodes(NamedTuple):
         demoted: when each had its share of service, or ``NEVER``, [B, L].
         weighed: when the weight of each was settled, before 0: never, [B, L].
         asked: the job whose weight is asked for, [B].
+        converging, converging_beside: what convergence has made of jobs in each, [B, L].
     """
 
     clusters: Clusters
@@ -57,18 +64,21 @@ class Episodes(NamedTuple):
     demoted: Floats
     weighed: Floats
     asked: Integers
+    converging: Converging
+    converging_beside: Converging
 
 
 def jobs_of(episodes: Episodes, b: int, minimum: int, maximum: int | Integers) -> Jobs:
     """The jobs that are there in one of the clusters, [J]; ``minimum`` and ``maximum`` are GPUs that each can use."""
     clusters = episodes.clusters
     there = clusters.there[b, : clusters.counts[b, THERE]]
+    ceiling = clusters.ceiling[b, there]
     return Jobs(
         clusters.time[b, there],
         clusters.queue[b, there],
-        clusters.asked[b, there],
+        np.minimum(clusters.asked[b, there], ceiling),
         np.full(len(there), minimum, np.int64),
-        np.full(len(there), maximum, np.int64),
+        np.minimum(maximum, ceiling),
         clusters.held[b, there],
         clusters.running[b, there],
         episodes.demoted[b, there],
@@ -106,6 +116,14 @@ class Source(Protocol):
         """What rules see of one of the clusters."""
         ...
 
+    def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
+        """What is left to gain of jobs at a part of their iterations, [B, L]; None: nothing converges."""
+        ...
+
+    def lacking(self, application: Integers, part: Floats) -> Floats:
+        """What jobs' metrics lack of their last ones, 1 to 0, at a part of their iterations, [B, L]."""
+        ...
+
 
 class Spent(NamedTuple):
     """What an interval took.
@@ -115,22 +133,26 @@ class Spent(NamedTuple):
         price: of the GPUs that it had then, by the hour, [B, L].
         gpus: how many these were, [B, L].
         ended: jobs that did, [B].
+        lacking: what the metrics of those that go on lack of their last ones, [B, L].
     """
 
     present: Floats
     price: Floats
     gpus: Integers
     ended: Integers
+    lacking: Floats
 
 
-def spend(rules: Rules, clusters: Clusters, price: Floats) -> Spent:
+def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats) -> Spent:
     """Let an interval pass; ``price`` is of a GPU and hour on each node, [N]."""
     before, ended = clusters.now.copy(), clusters.counts[:, ENDED].copy()
     each, gpus = priced(clusters, price), clusters.gpus.copy()
-    elapse(rules, clusters)
+    elapse(source.rules, clusters)
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     present = np.maximum(until - np.maximum(clusters.time, before[:, None]), 0.0)
-    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended)
+    rest = left(clusters, drawn)
+    lacking = np.where(rest > 0, source.lacking(clusters.application, 1.0 - rest), 0.0)
+    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking)
 
 
 def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
@@ -146,11 +168,12 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
     slow = spent.present / np.maximum(drawn.ideal, 1.0)
     if last:
         slow = slow + left(clusters, drawn)
-    spec, worth = layout.spec, layout.queue_weights[clusters.queue]
+    spec, worth = layout.spec, layout.queue_weights[clusters.queue] * clusters.worth
     hours = spec.episode_intervals * spec.interval_seconds / 3600 * layout.capacity.sum()
     occupied = (spent.price * spent.present).sum(axis=1) / 3600 / hours
+    lacks = (worth * spent.lacking).sum(axis=1) / count / spec.episode_intervals
     unfair = (1 - _jain(slow)) / spec.episode_intervals
-    return np.stack([(worth * slow).sum(axis=1) / count, occupied, np.zeros(len(count)), unfair, moved / count], axis=1)
+    return np.stack([(worth * slow).sum(axis=1) / count, occupied, lacks, unfair, moved / count], axis=1)
 
 
 def left(clusters: Clusters, drawn: Drawn) -> Floats:

@@ -14,6 +14,7 @@ from workers.kinds.cluster.simulator.log import Submission
 from workers.kinds.cluster.simulator.many import clusters, tabled
 from workers.kinds.cluster.simulator.measured import Application
 from workers.kinds.cluster.simulator.simulator import Settings
+from workers.kinds.cluster.world.courses import usual
 from workers.kinds.cluster.world.episodes import Drawn, Episodes
 from workers.kinds.cluster.world.tabled import moment
 
@@ -55,8 +56,9 @@ class LoggedSource:
         made, rules = clusters(found, self.applications, self._settings), self.rules
         ends = rules.ends[np.arange(len(rules.epochs)), rules.epochs - 1]
         steps = np.where(np.isfinite(made.time), ends[made.application], 0.0)
-        real = np.zeros(made.time.shape)
-        return made, Drawn(real, steps, real + SECONDS, made.application, np.zeros(len(found)))
+        real, none = np.zeros(made.time.shape), np.full(made.time.shape, -1)
+        own = made.application
+        return made, Drawn(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
 
     def _piece(self, load: float, first: float, random: np.random.Generator) -> list[Submission]:
         jobs = draw(self._logs, load, random)
@@ -70,3 +72,11 @@ class LoggedSource:
     def moment(self, episodes: Episodes, b: int) -> Situation:
         """See ``Source``: nothing is hidden."""
         return moment(self.rules, episodes, b)
+
+    def ahead(self, drawn: Drawn, part: Floats) -> None:
+        """See ``Source``: nobody tells how well it learns."""
+
+    def lacking(self, application: Integers, part: Floats) -> Floats:
+        """See ``Source``: as of any job."""
+        del application
+        return usual(part)

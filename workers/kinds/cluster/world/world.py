@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.cluster.allocation.convergence import Converging
 from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import Layout
@@ -24,8 +25,9 @@ from workers.evaluation.world import SimulatedWorld
 from workers.evaluation.wrappers.base import Conditions as Step
 from workers.inputs import Conditions
 from workers.kinds.cluster.simulator.kernels import THERE, Clusters, settled
-from workers.kinds.cluster.simulator.stepping import NOBODY, chosen, decide, elapse, observed
-from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes, Source, Spent, spend, terms
+from workers.kinds.cluster.simulator.stepping import NOBODY, beside_others, chosen, decide, elapse, observed
+from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes, Source, Spent, left, spend, terms
+from workers.kinds.cluster.world.learning import limited, unlimited
 from workers.learning.simulator import Step as Stepped
 
 OUTCOMES = (
@@ -36,7 +38,13 @@ OUTCOMES = (
 )
 SPREAD = 0.1
 """Standard deviation of the log of how much slower the steps of an episode are than the domain model believes."""
-NESTED = {"clusters": Clusters, "beside": Clusters, "drawn": Drawn}
+NESTED = {
+    "clusters": Clusters,
+    "beside": Clusters,
+    "drawn": Drawn,
+    "converging": Converging,
+    "converging_beside": Converging,
+}
 PAY = 100.0
 """Returns of clusters differ by hundredths."""
 
@@ -98,6 +106,7 @@ class ClusterWorld(SimulatedWorld):
         clusters = Clusters._make(column[rows] for column in clusters)
         elapse(self.rules, clusters)
         beside = Clusters._make(column.copy() for column in clusters)
+        converging = unlimited(clusters.time.shape)
         never = np.full(clusters.time.shape, -1.0)
         return Episodes(
             clusters,
@@ -109,6 +118,8 @@ class ClusterWorld(SimulatedWorld):
             demoted=np.full_like(never, NEVER),
             weighed=never,
             asked=chosen(clusters, never),
+            converging=converging,
+            converging_beside=converging,
         )
 
     def seen(self, state: Episodes) -> View:
@@ -127,12 +138,16 @@ class ClusterWorld(SimulatedWorld):
         state.weighed[rows, state.asked[rows]] = clusters.now[rows]
         moved = decide(self.rules, clusters) if self._answering is None else self._answered(state, self._answering)
         before, trained = clusters.done.copy(), self.rules.interval - clusters.restarting
+        slower = beside_others(self.rules, clusters)
         spent, found = self._passed(clusters, state, conditions, moved)
-        state = self._measured(state, clusters.done - before, trained)
+        state = self._measured(state, slower * (clusters.done - before), trained)
+        state = state._replace(converging=self._converged(clusters, state.drawn, state.converging))
         self._counted = self._counts(state, spent, moved)
         if self._learning:
             _, other = self._passed(state.beside, state, conditions, decide(self.rules, state.beside))
             self._gain = other @ self.weights
+            own = self._converged(state.beside, state.drawn, state.converging_beside)
+            state = state._replace(converging_beside=own)
         return state._replace(asked=chosen(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
@@ -152,13 +167,21 @@ class ClusterWorld(SimulatedWorld):
         slower = state.effect * np.exp(conditions.slowdown + conditions.noise[:, 0])
         clusters.speed[:] = self._speed * ((1 - conditions.repeated) / slower)[:, None]
         gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[:, None] + 1e-9).astype(np.int64)
-        spent = spend(self.rules, clusters, self._price)
+        spent = spend(self.source, clusters, state.drawn, self._price)
         clusters.capacity[:] = np.diff(gpus, prepend=0, axis=1)
         last = self._taken + 1 == self.steps
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
+    def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
+        """What convergence has made of jobs by now."""
+        convergence = self.layout.spec.convergence
+        ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
+        if convergence is None or ahead is None:
+            return before
+        return limited(self.layout, convergence, clusters, ahead, before)
+
     def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
-        """How fast jobs went, by steps ``made`` in ``seconds`` [B, L], and who has had its share of service."""
+        """How fast jobs go alone, by steps ``made`` in ``seconds`` [B, L], and who has had its share of service."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)

@@ -179,6 +179,7 @@ from .queue_report import QueueReport
 from .queue_shadow import QueueShadow
 from .queued_task import QueuedTask
 from .readiness import Readiness
+from .readiness_exclude_item import ReadinessExcludeItem
 from .reason import Reason
 from .rejection import Rejection
 from .remark import Remark
@@ -471,6 +472,7 @@ __all__ = (
     "QueueReport",
     "QueueShadow",
     "Readiness",
+    "ReadinessExcludeItem",
     "Reason",
     "Rejection",
     "Remark",

@@ -19,7 +19,7 @@ class ClusterWeights:
     occupied: float | Unset = 0.0
     """ GPU-hours """
     accuracy: float | Unset = 0.0
-    """ what a job's metric loses by ending early """
+    """ what jobs' metrics lack of their last ones, over time """
     fairness: float | Unset = 0.0
     """ Jain's index of the jobs' slow-downs, less 1 """
     deadlines: float | Unset = 1.0

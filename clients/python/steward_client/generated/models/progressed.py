@@ -29,6 +29,8 @@ class Progressed:
     """ on which that was measured; null: on what it has """
     nodes: int | None | Unset = UNSET
     """ over which these were spread; null: as few as they fill """
+    beside: list[str] | Unset = UNSET
+    """ applications of jobs that shared its nodes then; none: it had them alone """
     batch: int | None | Unset = UNSET
     """ samples of a step then, over all GPUs; null: as submitted """
     noise_scale: float | None | Unset = UNSET
@@ -75,6 +77,10 @@ class Progressed:
         else:
             nodes = self.nodes
 
+        beside: list[str] | Unset = UNSET
+        if not isinstance(self.beside, Unset):
+            beside = self.beside
+
         batch: int | None | Unset
         if isinstance(self.batch, Unset):
             batch = UNSET
@@ -107,6 +113,8 @@ class Progressed:
             field_dict["gpus"] = gpus
         if nodes is not UNSET:
             field_dict["nodes"] = nodes
+        if beside is not UNSET:
+            field_dict["beside"] = beside
         if batch is not UNSET:
             field_dict["batch"] = batch
         if noise_scale is not UNSET:
@@ -175,6 +183,8 @@ class Progressed:
 
         nodes = _parse_nodes(d.pop("nodes", UNSET))
 
+        beside = cast(list[str], d.pop("beside", UNSET))
+
         def _parse_batch(data: object) -> int | None | Unset:
             if data is None:
                 return data
@@ -202,6 +212,7 @@ class Progressed:
             computing=computing,
             gpus=gpus,
             nodes=nodes,
+            beside=beside,
             batch=batch,
             noise_scale=noise_scale,
         )

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Readiness")
 
 @_attrs_define
 class Readiness:
-    """Whether everything that the service needs is there; each check is `ok` or says what is missing."""
+    """Whether everything that the service needs is there; each check is `ok`, `excluded`, or says what is missing."""
 
     ready: bool
     database: str

@@ -1,11 +1,25 @@
-"""``steward import jobs``: what it tells of a cluster's files, and its exit status."""
+"""``steward import jobs``: what it tells of a cluster's files, its exit status, and what a kill leaves behind."""
 
+import io
+import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
+from fastapi.testclient import TestClient
+from rich.console import Console
 from typer.testing import CliRunner
 
 from app.cli.main import cli
+from app.cli.remote.sample_import import Options, run
+from app.database.engine import Database
+from app.kinds.cluster.commands.import_jobs import JOBS
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.spec import ClusterSpec
+from tests.app.cli.remote.fitting_worker import FittingWorker, played_service
 
 EXAMPLE = Path(__file__).parents[5] / "docs" / "jobs"
 
@@ -36,3 +50,67 @@ def test_what_cannot_be_right_is_told_with_its_line(tmp_path: Path) -> None:
     assert "line 3, time: must not be less than the time before it" in told
     assert "line 3, queue: unknown queue; known: urgent, batch" in told
     assert json.loads((EXAMPLE / "lab.json").read_text())["kind"] == "cluster"
+
+
+class Killed(BaseException):
+    """The process is gone: nothing is caught, and nothing said."""
+
+
+class Killing:
+    """Lets so many requests be answered, and kills who sent the last as its answer comes."""
+
+    def __init__(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left, self._send = float("inf"), client.send
+        monkeypatch.setattr(client, "send", self.send)
+
+    def send(self, request: Any, **options: Any) -> Any:
+        """See ``httpx.Client.send``."""
+        answer, self.left = self._send(request, **options), self.left - 1
+        if self.left == 0:
+            raise Killed
+        return answer
+
+
+REPORT = {"family": "ernest", "metrics": {"seconds": {"mape": 0.1, "naive_mape": 0.5, "coverage": 0.9}}}
+
+
+def imported(files: Sequence[Path], spec: Path) -> str:
+    told = Console(file=io.StringIO())
+    assert run(JOBS, Options(files, spec, check=False, url="http://there"), told, told) == 0
+    assert isinstance(told.file, io.StringIO)
+    return told.file.getvalue()
+
+
+def kept(client: TestClient, name: str) -> tuple[list[str], int, list[str]]:
+    """Executions, models, and states of jobs."""
+    samples = [one["execution"] for one in client.get(f"/workloads/{name}/samples").json()["items"]]
+    models = client.get(f"/workloads/{name}/models").json()["items"]
+    return samples, len(models), [one["state"] for one in client.get(f"/jobs?workload={name}").json()["items"]]
+
+
+def test_an_import_that_was_killed_anywhere_is_said_again_and_nothing_is_doubled(
+    tmp_path: Path, client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = json.loads((EXAMPLE / "lab.json").read_text())
+    data = ClusterModel.unfitted(Layout(ClusterSpec.model_validate(given))).to_bytes()
+    killing = Killing(played_service(client, FittingWorker(backend, data, REPORT), monkeypatch), monkeypatch)
+    first, second, spec = (tmp_path / name for name in ("first.csv", "second.csv", "lab.json"))
+    first.write_text("time,queue,gpus\n1,urgent,2\n"), second.write_text("time,queue,gpus\n2,batch,1\n")
+    kills = 0
+    for answers in itertools.count(1):
+        spec.write_text(json.dumps({**given, "name": f"lab-{answers}"}))
+        before = kills
+        for files, expected in (([first], 1), ([first, second], 2)):
+            killing.left = answers
+            try:
+                imported(files, spec)
+            except Killed:
+                kills += 1
+            killing.left = float("inf")
+            imported(files, spec)
+            names = [file.stem for file in files]
+            assert kept(client, f"lab-{answers}") == (names, expected, ["succeeded"] * expected)
+        if kills == before:
+            assert "nothing new: model 2 stands" in imported(files, spec)
+            break
+    assert kills > 12

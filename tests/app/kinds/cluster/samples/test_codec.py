@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.report import decode
+from app.kinds.cluster.samples.check import MOST_NAMES
 from app.kinds.cluster.samples.codec import CSV, JSON, NDJSON, ClusterSamples
 from app.kinds.cluster.samples.content import BATCH, BESIDE, COMPUTING, ITERATION, NODES, QUEUE, TIME, VALUE, Content
 from app.kinds.cluster.samples.example import SAMPLES
@@ -203,6 +205,7 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
         {"at": 9.0, "submitted": [{"job": "b", "gpus": 1, "at": 4.0}]},
         {"at": 60.0, "progressed": [{"job": "a", "iteration": 10, "loss": 2.0, "seconds": 0.5, "gpus": 4}]},
         {"at": 120.0, "progressed": [{"job": "a", "iteration": 5, "loss": 9.0}, {"job": "b", "iteration": 2}]},
+        {"at": 150.0, "progressed": [{"job": "a", "iteration": 9, "seconds": 0.8, "gpus": 4, "beside": ["s", "r"]}]},
         {"at": 180.0, "progressed": [{"job": "a", "iteration": 20, "loss": 1.0}]},
     ]
     codec = ClusterSamples(layout())
@@ -211,8 +214,49 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
     told = codec.unpacked(sample.data)
     assert_array_equal(told.arrivals[:, :2], [[4, 1], [5, 0]])
     assert_array_equal(told.curves[:, [ITERATION, VALUE]], [[10, 2], [20, 1]])
-    assert len(told.steps) == 1
+    assert told.applications == ("r", "s")
+    assert_array_equal(told.steps[:, BESIDE : BESIDE + 2], [[-1, -1], [1, 0]])
     assert codec.of_run("run", [{"at": 1.0}]) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rows"),
+    [
+        ({"application": "r;s"}, 2),
+        ({"application": "r\n"}, 2),
+        ({"computing": 0.9}, 3),
+        ({"nodes": 9}, 3),
+        ({"beside": ["r;s"]}, 2),
+        ({"seconds": 1e12}, 2),
+        ({"iteration": 1e10}, 2),
+        ({"loss": 1e200}, 2),
+        ({"data": 1e200}, 2),
+        ({"job": "a\t"}, 2),
+    ],
+)
+def test_what_of_a_run_cannot_be_a_sample_is_left_out_and_nothing_is_refused(wrong: dict[str, Any], rows: int) -> None:
+    told = {"job": "a", "gpus": 4, "application": "r", "batch": 64, "iteration": 1, "seconds": 0.5, "loss": 2.0} | wrong
+    named = ("job", "gpus", "application", "batch", "data"), ("job", "iteration", "seconds", "gpus", "loss", "nodes")
+    came, on = ({name: told[name] for name in names if name in told} for names in named)
+    on |= {name: told[name] for name in ("computing", "beside") if name in told}
+    reports = [{"at": 1.0, "submitted": [came]}, {"at": 2.0, "progressed": [on]}]
+    for report in reports:
+        decode(json.dumps(report).encode())  # the service takes it
+    sample = ClusterSamples(layout()).of_run("run", reports)
+    assert sample is not None
+    assert sample.iterations == rows
+
+
+def test_a_run_of_many_jobs_and_of_jobs_that_tell_losses_and_metrics_becomes_a_sample() -> None:
+    names = [f"j{number}" for number in range(MOST_NAMES + 1)]
+    on = [{"job": name, "iteration": 1, "loss": 1.0} for name in names]
+    both = [{"job": "j0", "iteration": 2, "metric": 0.5}, {"job": "j0", "iteration": 3, "loss": 0.5}]
+    came = [{"job": name, "gpus": 1} for name in names]
+    codec = ClusterSamples(layout())
+    sample = codec.of_run("run", [{"at": 1.0, "submitted": came}, {"at": 2.0, "progressed": [*on, *both]}])
+    assert sample is not None
+    told = codec.unpacked(sample.data)
+    assert (len(told.arrivals), len(told.curves), len(told.jobs)) == (len(names), len(names) + 1, len(names))
 
 
 def test_a_long_log_is_read_in_little_more_than_it_takes_to_keep() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -14,13 +13,11 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from app.cli.main import cli
-from app.cli.remote.service import Service
 from app.database.engine import Database
-from app.domain_models import service as domain_models
 from app.kinds.inference.example import BATCHES, SPEC
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
-from app.workloads import service as workloads
+from tests.app.cli.remote.fitting_worker import FittingWorker, played_service
 from tests.app.kinds.inference.runs import model
 
 Invoke = Callable[..., tuple[int, str, str]]
@@ -57,19 +54,8 @@ def files(tmp_path: Path) -> list[Path]:
 @pytest.fixture
 def service(client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """The application behind every address, and a worker that fits at once."""
-
-    def fitted(self: Service, job: str) -> Iterator[dict[str, Any]]:
-        spec = InferenceSpec.model_validate(SPEC)
-        with backend.session() as session:
-            workload = workloads.require(session, "default", spec.name)
-            data = model(Layout(spec)).to_bytes()
-            version = domain_models.publish(session, workload.id, workload.spec_version, REPORT, data)
-        yield {"state": "succeeded", "progress": 1.0, "result": {"model": version}}
-
-    monkeypatch.setattr(client, "close", lambda: None)
-    monkeypatch.setattr("app.cli.remote.service.httpx.Client", lambda **_: client)
-    monkeypatch.setattr(Service, "follow", fitted)
-    return client
+    data = model(Layout(InferenceSpec.model_validate(SPEC))).to_bytes()
+    return played_service(client, FittingWorker(backend, data, REPORT), monkeypatch)
 
 
 def test_people_are_told_what_is_in_their_files(invoke: Invoke, files: list[Path]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.interference import slowdown
@@ -26,6 +27,7 @@ from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
 from app.kinds.contract.reading import Sample
 from app.kinds.forecasting.answer import Coming
 from app.kinds.forecasting.forecaster import read
+from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation.arrivals import fit_arrivals
@@ -183,6 +185,24 @@ class TestInterference:
         both = ask(model, application="a", gpus="1", batch="32", beside="b")["step"]
         assert both.seconds.mean / alone == pytest.approx(1.5, rel=0.1)
         assert both.slowdown == pytest.approx(1.5, rel=0.1)
+
+    def test_pairs_of_who_was_measured_on_one_allocation_only_are_kept(self) -> None:
+        def steps(name: str, gpus: int, slow: float = 1.0, *beside: str) -> dict[str, Any]:
+            return {"application": name, "gpus": gpus, "batch": 32, "seconds": slow / gpus, "beside": [*beside]}
+
+        rows = [steps("a", gpus) for gpus in (1, 2, 4)] + [steps("resnet18", 1)]
+        rows += [one for _ in range(6) for one in (steps("a", 1, 1.5, "resnet18"), steps("resnet18", 1, 1.8, "a"))]
+        rows += [steps("unknown", 2, 3.0, "a")]  # nobody knows what it takes alone
+        body = json.dumps({"samples": [{"execution": "e", "steps": rows}]}).encode()
+        model = ClusterModel.from_bytes(fit(workload(body), 0).model)
+        assert (model.applications[:2], model.measured) == (("a", "resnet18"), 1)
+        a, member = (model.positions[name] for name in ("a", "resnet18"))
+        assert slowdown(model.interference, a, [member])[0] == pytest.approx(1.5, rel=0.05)
+        assert slowdown(model.interference, member, [a])[0] == pytest.approx(1.8, rel=0.05)
+        beliefs = Beliefs(model, {"resnet18": MEMBER})
+        told = beliefs.neighbours(np.array(["resnet18", "a"], object))
+        assert told is not None
+        np.testing.assert_allclose(slowdowns(told, np.array([[2], [2]])), [1.8, 1.5], rtol=0.05)
 
 
 def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None:

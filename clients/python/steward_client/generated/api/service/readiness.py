@@ -7,14 +7,32 @@ from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.problem import Problem
 from ...models.readiness import Readiness
-from ...types import Response
+from ...models.readiness_exclude_item import ReadinessExcludeItem
+from ...types import UNSET, Response, Unset
 
 
-def _get_kwargs() -> dict[str, Any]:
+def _get_kwargs(
+    *,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    json_exclude: list[str] | Unset = UNSET
+    if not isinstance(exclude, Unset):
+        json_exclude = []
+        for exclude_item_data in exclude:
+            exclude_item = exclude_item_data.value
+            json_exclude.append(exclude_item)
+
+    params["exclude"] = json_exclude
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
     _kwargs: dict[str, Any] = {
         "method": "get",
         "url": "/readyz",
+        "params": params,
     }
 
     return _kwargs
@@ -62,10 +80,17 @@ def _build_response(
 def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
+
+    Args:
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -75,7 +100,9 @@ def sync_detailed(
         Response[Any | Problem | Readiness]
     """
 
-    kwargs = _get_kwargs()
+    kwargs = _get_kwargs(
+        exclude=exclude,
+    )
 
     response = client.get_httpx_client().request(
         **kwargs,
@@ -87,10 +114,17 @@ def sync_detailed(
 def sync(
     *,
     client: AuthenticatedClient | Client,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
+
+    Args:
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -102,16 +136,24 @@ def sync(
 
     return sync_detailed(
         client=client,
+        exclude=exclude,
     ).parsed
 
 
 async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Response[Any | Problem | Readiness]:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
+
+    Args:
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,7 +163,9 @@ async def asyncio_detailed(
         Response[Any | Problem | Readiness]
     """
 
-    kwargs = _get_kwargs()
+    kwargs = _get_kwargs(
+        exclude=exclude,
+    )
 
     response = await client.get_async_httpx_client().request(**kwargs)
 
@@ -131,10 +175,17 @@ async def asyncio_detailed(
 async def asyncio(
     *,
     client: AuthenticatedClient | Client,
+    exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Any | Problem | Readiness | None:
     """Readiness
 
-     Readiness: database, broker, and a worker seen lately; as of a quarter of a second ago at most.
+     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
+    where one is
+    not, and which.
+
+    Args:
+        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
+            neither broker nor worker.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -147,5 +198,6 @@ async def asyncio(
     return (
         await asyncio_detailed(
             client=client,
+            exclude=exclude,
         )
     ).parsed

@@ -1,0 +1,38 @@
+"""``steward doctor``: what is wrong, and what helps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.cli.options import REFUSED, DataDir
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the command to the ``steward`` command."""
+    cli.command()(doctor)
+
+
+def doctor(
+    data: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of lines.")] = False,
+) -> None:
+    """Look at settings, disk, database, broker, workers and API, and say what helps.
+
+    It creates nothing and shows no secret; whether the service runs does not matter.
+
+    Exit status: 0 nothing has failed (there may be warnings), 1 something has, 2 the settings can't be read.
+    """
+    from app import startup
+    from app.cli.server.doctor import report
+    from app.cli.server.doctor.examine import examine
+
+    found = examine(startup.load_settings(data_dir=data))
+    if as_json:
+        typer.echo(report.document(found))
+    else:
+        for line in report.lines(found):
+            typer.echo(line)
+    if report.worst(found) == "fail":
+        raise typer.Exit(REFUSED)

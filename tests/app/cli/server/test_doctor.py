@@ -1,0 +1,244 @@
+"""`steward doctor`: each fault is found with its remedy; nothing is made, no secret shown, 80 columns hold it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text, update
+from typer.testing import CliRunner
+
+from app.cli.main import cli
+from app.cli.server import probe
+from app.cli.server.doctor import configuration, report, storage, work
+from app.cli.server.doctor.examine import examine
+from app.cli.server.doctor.finding import Finding
+from app.database import seen
+from app.database.clock import database_time
+from app.database.engine import Database
+from app.database.tables import JobEvent
+from app.settings import Settings
+from app.startup import without_password
+from tests.app.jobs.test_lease import make
+from tests.servers import free_port
+
+CHECKS = ["release", "settings", "disk", "database", "tables", "clock", "workers", "jobs", "keys", "broker", "api"]
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing is bound
+SECRET = "hunter2:with@all/of?it"
+
+
+@pytest.fixture(autouse=True)
+def _disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with room."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: (100 << 30, 10 << 30, 90 << 30))
+
+
+@pytest.fixture
+def here(settings: Settings) -> Settings:
+    """These tests' service, which listens nowhere."""
+    return settings.model_copy(update={"port": free_port()})
+
+
+def found(settings: Settings) -> dict[str, Finding]:
+    return {one.check: one for one in examine(settings)}
+
+
+def with_worker(database: Database) -> None:
+    with database.session() as session:
+        seen.beat(session, "host:1/23/4.5")
+
+
+def test_all_is_well(here: Settings, any_database: Database) -> None:
+    here = here.model_copy(update={"database_url": any_database.url.render_as_string(hide_password=False)})
+    with_worker(any_database)
+    checks = found(here)
+    expected = {"settings"} if not any_database.is_sqlite else set()  # whose broker is files
+    assert {one.check for one in checks.values() if one.status != "ok"} == expected, checks
+    assert list(checks) == CHECKS
+    assert "1 alive (host:1/23/4.5)" in checks["workers"].detail
+
+
+def test_nothing_is_there_yet_and_nothing_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    done = CliRunner().invoke(cli, ["doctor", "--data", str(folder), "--json"])
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert told["status"] == "fail"
+    (failed,) = [one for one in told["checks"] if one["status"] == "fail"]
+    assert (failed["check"], "steward db upgrade" in failed["remedy"]) == ("database", True)
+    assert not folder.exists()
+
+
+def test_lines_hold_in_80_columns_and_say_what_helps(here: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEWARD_DATABASE_URL", here.database_url)
+    monkeypatch.setenv("STEWARD_PORT", str(here.port))
+    done = CliRunner().invoke(cli, ["doctor", "--data", str(here.data_dir)])
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 1
+    assert max(map(len, lines)) <= report.COLUMNS
+    assert any(line.startswith("fail  workers") for line in lines)
+    assert any("-> start one: steward worker" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://u:{SECRET}@127.0.0.1:1/x",
+        "postgresql://u:hunter2%3Awith@127.0.0.1:1/x?sslpassword=hunter2",
+        "mysql://u:hunter2@h/x",
+        "hunter2:hunter2@",
+    ],
+)
+def test_no_secret_is_shown(url: str, here: Settings) -> None:
+    broker = "redis://:hunter2@127.0.0.1:1/0"
+    checks = examine(here.model_copy(update={"database_url": url, "broker_url": broker}))
+    told = report.document(checks)
+    if "://" in url:
+        assert "hunter2" not in told
+    assert {one.check for one in checks if one.status == "fail"} >= {"database", "broker"}
+    assert all(one.remedy for one in checks if one.status == "fail")
+
+
+def test_passwords_of_urls_are_hidden_whatever_is_in_them() -> None:
+    assert without_password(f"x://u:{SECRET}@h:1/x?a=b&password=p") == "x://u:***@h:1/x?a=b&password=***"
+    assert without_password("sqlite:////data/a:b.db") == "sqlite:////data/a:b.db"
+    assert without_password("redis://:pw@h/0") == "redis://:***@h/0"
+
+
+CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"host": EVERYWHERE}, "fail", "steward key create"),
+    ({"host": EVERYWHERE, "authentication": "required"}, "warn", "STEWARD_TLS_CERTIFICATE"),
+    ({"broker_url": "redis://h/0"}, "warn", "PostgreSQL"),
+    ({"database_url": "postgresql://h/x"}, "warn", "Redis"),
+    ({"lease_seconds": 5.0}, "warn", "8 or more"),
+    ({"worker_seen_seconds": 5.0}, "warn", "8 or more"),
+    ({"idempotency_claim_seconds": 1.0}, "warn", "30 or more"),
+    ({"tls_certificate": Path("/none.pem"), "tls_key": Path("/none.pem")}, "fail", "PEM"),
+]
+
+
+@pytest.mark.parametrize(("change", "status", "remedy"), CONTRADICTIONS)
+def test_settings_that_contradict(change: dict[str, Any], status: str, remedy: str, here: Settings) -> None:
+    one = next(configuration.findings(here.model_copy(update=change), {}))
+    assert one.status == status
+    assert remedy in one.remedy
+
+
+def test_a_variable_that_is_no_setting_is_named() -> None:
+    given = {"STEWARD_LOG_FORMT": "json", "STEWARD_API_KEY": "k", "STEWARD_PORT": "1", "STEWARD_XYZZY": "", "HOME": ""}
+    first, second = configuration.unknown(given)
+    assert (first.remedy, "XYZZY" in second.detail) == ("did you mean STEWARD_LOG_FORMAT?", True)
+
+
+def test_a_certificate_that_ends(tmp_path: Path) -> None:
+    key, chain = tmp_path / "key.pem", tmp_path / "chain.pem"
+    options = ["-newkey", "ed25519", "-nodes", "-subj", "/CN=localhost", "-days", "30", "-keyout", key, "-out", chain]
+    subprocess.run(["openssl", "req", "-x509", *map(str, options)], check=True, capture_output=True)
+    now = datetime.now(UTC)
+    ages = [(0, []), (20, ["warn"]), (31, ["fail"])]
+    for days, statuses in ages:
+        told = configuration.certificate(chain, key, now + timedelta(days=days))
+        assert [one.status for one in told] == statuses
+
+
+@pytest.mark.parametrize(
+    ("revision", "status", "remedy"),
+    [
+        ("2026_11_23_keys", "fail", "steward db upgrade"),
+        ("2099_01_01", "warn", "end the upgrade"),
+        (None, "fail", "db"),
+    ],
+)
+def test_tables_of_another_release(
+    revision: str | None, status: str, remedy: str, here: Settings, database: Database
+) -> None:
+    with database.engine.begin() as connection:
+        if revision is None:
+            connection.execute(text("DROP TABLE alembic_version"))
+        else:
+            connection.execute(text("UPDATE alembic_version SET version_num=:to"), {"to": revision})
+    one = found(here)["tables"]
+    assert one.status == status
+    assert remedy in one.remedy
+
+
+def test_a_database_without_its_tables_is_told_and_not_raised(here: Settings, database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text("DROP TABLE workers"))
+    assert "no such table" in found(here)["workers"].detail
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.1, "ok"), (-2.0, "warn"), (3600.0, "fail")])
+def test_clocks_that_differ(seconds: float, status: str) -> None:
+    now = datetime.now(UTC)
+    one = storage.apart(now + timedelta(seconds=seconds), now, now + timedelta(seconds=0.01), embedded=False)
+    assert one.status == status
+    assert bool(one.remedy) is (status != "ok")
+
+
+@pytest.mark.parametrize(("free", "status"), [(90 << 30, "ok"), (4 << 30, "warn"), (1 << 20, "fail")])
+def test_a_disk_that_fills(free: int, status: str, here: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: (100 << 30, 0, free))
+    assert found(here)["disk"].status == status
+
+
+def test_workers_that_are_silent(here: Settings, database: Database) -> None:
+    hour = timedelta(hours=1)
+    with database.session() as session:
+        seen.beat(session, "gone", lambda _: datetime.now(UTC) - hour)
+        assert work.workers(session, here).status == "fail"
+        seen.beat(session, "there", lambda _: datetime.now(UTC))
+        told = work.workers(session, here)
+        assert (told.status, "1 silent without having signed off (gone)" in told.detail) == ("warn", True)
+        seen.beat(session, "ahead", lambda _: datetime.now(UTC) + hour)
+        assert "ahead of time" in work.workers(session, here).detail
+
+
+def test_jobs_that_wait(here: Settings, any_database: Database) -> None:
+    make(any_database, "a", clock=database_time)
+    with any_database.session() as session:
+        assert work.jobs(session).detail == "1 queued"
+        session.execute(update(JobEvent).values(created_at=datetime.now(UTC) - timedelta(hours=2)))
+        told = work.jobs(session)
+    assert (told.status, told.detail) == ("warn", "1 queued; the first in line has waited for 2.0 h")
+
+
+def test_keys_that_are_asked_for(here: Settings, database: Database, settings: Settings) -> None:
+    required = here.model_copy(update={"authentication": "required"})
+    with database.reading() as session:
+        assert work.of_keys(session, required).remedy == "steward key create --scopes admin"
+    created = CliRunner().invoke(
+        cli, ["key", "create", "--scopes", "read", "--expires", "2d", "--data", str(settings.data_dir)]
+    )
+    assert created.exit_code == 0
+    with database.reading() as session:
+        assert work.of_keys(session, required).status == "warn"
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "told"),
+    [
+        (probe.Reply(200, b'{"ready": true, "database": "ok"}'), "ok", "is ready"),
+        (probe.Reply(503, b'{"ready": false, "worker": "none seen"}'), "warn", "worker: none seen"),
+        (probe.Reply(404, b"<html>"), "warn", "not as Steward does"),
+        (ConnectionRefusedError("refused"), "ok", "does not run"),
+    ],
+)
+def test_the_api_is_asked(
+    reply: probe.Reply | OSError, status: str, told: str, here: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def get(_: Settings, path: str) -> probe.Reply:
+        assert path == "/readyz"
+        if isinstance(reply, OSError):
+            raise reply
+        return reply
+
+    monkeypatch.setattr(probe, "get", get)
+    one = work.api(here)
+    assert one.status == status
+    assert told in one.detail

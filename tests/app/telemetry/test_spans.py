@@ -1,0 +1,87 @@
+"""Spans of requests and of their jobs have the ids of the log; nothing is imported where none are wanted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app import startup
+from app.database.engine import Database
+from app.main import create_app
+from app.settings import Settings
+from app.startup import StartupError
+from app.telemetry import spans as exported
+from app.telemetry.trace import began
+from tests.app.jobs.test_lease import make
+from workers.tasks.base import RunningJob, perform
+
+pytest.importorskip("opentelemetry.sdk")
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """Keeps what is exported by this process."""
+    kept = InMemorySpanExporter()
+    monkeypatch.setattr(exported, "BatchSpanProcessor", lambda _: SimpleSpanProcessor(kept))
+    exported.of_this_process.cache_clear()
+    yield kept
+    exported.of_this_process.cache_clear()
+
+
+def test_a_request_and_its_job_are_spans_of_one_trace(
+    exporter: InMemorySpanExporter, settings: Settings, database: Database
+) -> None:
+    settings = settings.model_copy(update={"traces": True})
+    caller = began(None)
+    with TestClient(create_app(settings, database)) as client:
+        assert client.get("/jobs", headers={"traceparent": caller.traceparent}).status_code == 200
+        assert client.get("/jobs/none").headers["x-request-id"]
+        job_id = make(database, "a")
+        perform(database, settings, job_id, _broken)
+    listed, missing, job = exporter.get_finished_spans()
+    assert (listed.name, missing.name, job.name) == ("GET /jobs", "GET /jobs/{id}", "job train")
+    assert listed.context is not None
+    assert listed.parent is not None
+    assert f"{listed.context.trace_id:032x}" == caller.trace_id
+    assert f"{listed.parent.span_id:016x}" == caller.span_id
+    assert missing.parent is None
+    assert missing.status.status_code is StatusCode.UNSET
+    assert (job.kind, job.status.status_code) == (SpanKind.CONSUMER, StatusCode.ERROR)
+    assert job.attributes is not None
+    assert (job.attributes["steward.job"], job.attributes["steward.outcome"]) == (job_id, "failed")
+    assert job.start_time is not None
+    assert job.end_time is not None
+    assert job.start_time <= job.end_time
+
+
+def _broken(_: RunningJob) -> None:
+    raise LookupError("nothing there")
+
+
+def test_a_span_that_its_caller_does_not_want_is_not_exported(exporter: InMemorySpanExporter) -> None:
+    caller = began(None)._replace(sampled=False)
+    exported.Spans().add("x", began(caller.traceparent), 2.0, 1.0, {})
+    assert exporter.get_finished_spans() == ()
+
+
+def test_nothing_is_imported_where_no_spans_are_wanted() -> None:
+    program = (
+        "import sys, app.main, workers.tasks.base; "
+        "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_start_without_the_extra_names_it(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "EXPORTER", "opentelemetry.exporter.nowhere.at.all")
+    startup.check_traces(settings)
+    with pytest.raises(StartupError, match=r"steward\[otel\]"):
+        startup.check_traces(settings.model_copy(update={"traces": True}))

@@ -1,0 +1,225 @@
+"""What runs Steward elsewhere names what there is: metrics, runbooks, commands, settings; units, charts are sound."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+from promql_parser import parse  # type: ignore[import-untyped]
+from typer.testing import CliRunner
+
+from app.cli.main import cli
+from app.database.engine import Database
+from app.kinds.iterative.example import SPEC
+from app.main import create_app
+from app.settings import Settings
+from tests.app.jobs.test_lease import make
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+RULES: list[dict[str, Any]] = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana/steward.json").read_text())
+QUERIES = [rule["expr"] for rule in RULES]
+QUERIES += [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+CHART = DEPLOY / "helm/steward"
+DOCUMENT = (ROOT / "docs/operate.md").read_text()
+OF_PROMETHEUS = {"up"}
+
+
+def selectors(query: str) -> list[tuple[str, dict[str, str]]]:
+    """The series that a query reads: their names, and the labels that it asks for with a pattern or a value."""
+    shown = parse(query).prettify()  # raises where it is no PromQL
+    found = re.findall(r"\b([a-z]\w*)(?:\{([^}]*)\})?(?=[\[\s)]|$)", re.sub(r"\b(?:by|on) \([^)]*\)", "", shown))
+    words = {"sum", "min", "max", "rate", "increase", "delta", "histogram_quantile"}
+    return [(name, dict(re.findall(r'(\w+)=~?"([^"]*)"', labels))) for name, labels in found if name not in words]
+
+
+@pytest.fixture
+def exposed(settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """All series of a running application that has served, and been drifted from."""
+    monkeypatch.setattr("app.queue.enqueue", lambda _task, _identifier: None)
+    make(database, "a")
+    app = create_app(settings, database)
+    with TestClient(app) as client:
+        client.post("/workloads", json=SPEC)
+        run = client.post("/runs", json={"workload": SPEC["name"]}).json()["id"]
+        report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 20.0}, "features": {"batch": 128}}
+        assert client.put(f"/runs/{run}/iterations/0", json=report).status_code == 201
+        text = client.get("/metrics").text
+    described = re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)
+    sampled = re.findall(r"^([a-z]\w*)(?:\{| )", text, re.MULTILINE)
+    return {*described, *sampled, "steward_drifts_total"} if "steward_drifts" in text else {*described, *sampled}
+
+
+def test_every_series_that_is_asked_for_is_there(exposed: set[str]) -> None:
+    asked = {name for query in QUERIES for name, _ in selectors(query)}
+    assert {"up", "steward_requests_total", "steward_workers"} <= asked
+    assert asked - OF_PROMETHEUS - exposed == set()
+
+
+def test_the_routes_that_are_asked_for_are_there(settings: Settings, database: Database) -> None:
+    templates = {route.path for route in create_app(settings, database).router.routes if hasattr(route, "path")}
+    patterns = {labels["route"] for query in QUERIES for _, labels in selectors(query) if "route" in labels}
+    assert patterns
+    for pattern in patterns:
+        for part in pattern.split("|"):
+            assert any(re.fullmatch(part, template) for template in templates), part
+
+
+def test_a_query_that_is_none_is_noticed() -> None:
+    with pytest.raises(ValueError, match="parenthesis"):
+        selectors("sum by (le (steward_workers)")
+    assert selectors('sum by (a) (rate(steward_x{b=~"c|d"}[5m])) > 2') == [("steward_x", {"b": "c|d"})]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
+    path, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert path == "docs/operate.md"
+    assert anchor == rule["alert"].lower()
+    assert re.search(rf"^### {rule['alert']}$", DOCUMENT, re.MULTILINE)
+    assert rule["labels"]["severity"] in ("info", "warning", "critical")
+    assert rule["annotations"]["summary"]
+
+
+def test_every_runbook_is_for_an_alert() -> None:
+    assert re.findall(r"^### (\w+)$", DOCUMENT, re.MULTILINE) == [rule["alert"] for rule in RULES]
+    anchors = {"#" + heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", DOCUMENT, re.MULTILINE)}
+    assert set(re.findall(r"\]\((#[^)]*)\)", DOCUMENT)) <= anchors
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_takes_the_rules() -> None:
+    subprocess.run(["promtool", "check", "rules", DEPLOY / "prometheus/alerts.yml"], check=True)
+
+
+def test_the_dashboards_panels_do_not_overlap() -> None:
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in BOARD["panels"]]
+    assert len(set(places)) == len(places) == len({panel["id"] for panel in BOARD["panels"]})
+
+
+def texts() -> dict[str, str]:
+    """All that names commands and settings."""
+    files = [ROOT / "docs/operate.md", ROOT / "docker-compose.yml"]
+    files += [
+        path for path in DEPLOY.rglob("*") if path.suffix in (".service", ".timer", ".yaml", ".yml", ".tpl", ".txt")
+    ]
+    return {str(path.relative_to(ROOT)): path.read_text() for path in files}
+
+
+def test_every_setting_named_is_there() -> None:
+    named = {word for text in texts().values() for word in re.findall(r"\bSTEWARD_[A-Z][A-Z_]*[A-Z]\b", text)}
+    known = {f"STEWARD_{name.upper()}" for name in Settings.model_fields}
+    assert named - known == {"STEWARD_POSTGRES_PASSWORD"} | ({"STEWARD_LOG_FORMT"} & named)
+
+
+def test_every_command_named_is_there() -> None:
+    found = {tuple(match.split()) for text in texts().values() for match in re.findall(COMMAND, text)}
+    assert {("doctor",), ("db", "backup"), ("key", "create")} <= found
+    for words in found:
+        told = CliRunner().invoke(cli, [*words, "--help"])
+        assert told.exit_code == 0, (words, told.output)
+
+
+COMMAND = r"(?:^|[`/ ]|-- )steward ((?:db|key) [a-z]+|doctor|serve|worker|health|audit)\b"
+
+
+def test_every_option_named_is_there() -> None:
+    for text in texts().values():
+        for command, options in re.findall(COMMAND + r"((?: (?!-- )--?[a-z][a-z-]*(?: [a-z0-9,.]+)?)+)", text):
+            told = CliRunner().invoke(cli, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
+            for option in re.findall(r"--[a-z][a-z-]*", options):
+                assert option in told, (command, option)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_are_sound(unit: Path, tmp_path: Path) -> None:
+    text = unit.read_text()
+    for hardened in ("NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes", "CapabilityBoundingSet=\n"):
+        assert hardened in text
+    assert not re.search(r"(PASSWORD|_KEY|SECRET)=", text)
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    here = tmp_path / unit.name
+    here.write_text(text.replace("/opt/steward/bin/steward", str(Path(sys.executable).parent / "steward")))
+    done = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True, check=False)
+    assert [line for line in done.stderr.splitlines() if unit.name in line] == []
+
+
+def plain(template: str) -> str:
+    """A template without its control lines, and with a word for each value: what it is made of, whatever is chosen."""
+    lines = [
+        line
+        for line in template.splitlines()
+        if not re.fullmatch(r"\s*\{\{-? ?(if|else|end|with|range|toYaml|include|define).*\}\}\s*", line)
+    ]
+    return "\n".join(re.sub(r'"?\{\{-?[^}]*\}\}"?', "value", line) for line in lines)
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all(plain((CHART / "templates" / name).read_text())) if one]
+
+
+@pytest.mark.parametrize("path", sorted((CHART / "templates").glob("*.yaml")), ids=lambda path: path.stem)
+def test_templates_are_sound(path: Path) -> None:
+    for one in documents(path.name):
+        assert {"apiVersion", "kind", "metadata"} <= one.keys()
+    text = path.read_text()
+    openings, ends = re.findall(r"\{\{-? ?(?:if|with|range|define)\b", text), re.findall(r"\{\{-? ?end\b", text)
+    assert len(openings) == len(ends)
+    defined = re.findall(r'define "([^"]+)"', (CHART / "templates/_helpers.tpl").read_text())
+    assert set(re.findall(r'include "([^"]+)"', text)) <= set(defined)
+
+
+def test_values_that_templates_take_are_there() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    text = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    taken = set(re.findall(r"\.Values\.([\w.]+)", text))
+    for name in taken:
+        found: Any = values
+        for part in name.split("."):
+            assert part in found, name
+            found = found[part]
+    assert {name.split(".")[0] for name in taken} == set(values)
+
+
+def test_pods_are_probed_and_hardened_and_hold_no_secret() -> None:
+    helpers = (CHART / "templates/_helpers.tpl").read_text()
+    assert "runAsNonRoot: true" in helpers
+    assert "readOnlyRootFilesystem: true" in helpers
+    assert helpers.count("secretKeyRef") == 2
+    (api, *_), (worker,) = documents("api.yaml"), documents("worker.yaml")
+    (container,) = api["spec"]["template"]["spec"]["containers"]
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz?exclude=broker&exclude=worker"
+    assert "securityContext" in container
+    for pod in (api, worker):
+        assert pod["spec"]["template"]["spec"]["enableServiceLinks"] is False
+        assert pod["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] >= 30
+
+
+@pytest.mark.parametrize("url", ["/readyz?exclude=broker&exclude=worker"])
+def test_the_probe_is_answered(url: str, settings: Settings, database: Database) -> None:
+    client = TestClient(create_app(settings, database))
+    answer = client.get(url)
+    assert (answer.status_code, answer.json()["worker"]) == (200, "excluded")
+    assert client.get("/readyz").status_code == 503
+    assert client.get("/readyz?exclude=moon").status_code == 422
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize("options", [[], ["ingress.enabled=true", "podMonitor.enabled=true", "api.tlsSecretName=t"]])
+def test_helm_takes_the_chart(options: list[str]) -> None:
+    chosen = [part for option in options for part in ("--set", option)]
+    subprocess.run(["helm", "lint", "--strict", CHART, *chosen], check=True)
+    rendered = subprocess.run(["helm", "template", "x", CHART, *chosen], check=True, capture_output=True, text=True)
+    assert all("kind" in one for one in yaml.safe_load_all(rendered.stdout) if one)
