@@ -52,8 +52,8 @@ def judged(status: int, text: bytes) -> tuple[str, str]:
 
 def every(service: Service, folder: Path) -> Iterator[Format]:
     """All of them, on a service where one workload of each kind is registered."""
-    for kind in KINDS.values():
-        service.call("POST", "/workloads", json.dumps(kind.example.spec).encode(), JSON)
+    for known in KINDS.values():
+        service.call("POST", "/workloads", json.dumps(known.example.spec).encode(), JSON)
     yield Format("SQLite backup", [_backup(folder)], _restored(folder))
     for kind in KINDS:
         example = KINDS[kind].example
