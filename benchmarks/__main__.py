@@ -36,6 +36,7 @@ BENCHMARKS = (
     "sample_upload",
     "api_speed",
     "authentication",
+    "request_log",
     "hostile",
     "years",
     "report_path",

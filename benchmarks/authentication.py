@@ -140,14 +140,15 @@ def running(folder: Path, *, guarded: bool) -> Iterator[Server]:
     options = [str(port), str(folder), "guarded" if guarded else "open"]
     process = subprocess.Popen([*command, *options], env=clean_environment({}), cwd=ROOT)
     try:
-        wait_until(lambda: _answers(port), 120, "the server to answer")
+        wait_until(lambda: answers(port), 120, "the server to answer")
         time.sleep(1.0)
         yield Server(port, process, headers)
     finally:
         stop(process)
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
+    """Whether a server has started there."""
     try:
         urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).close()
     except OSError:

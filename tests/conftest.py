@@ -36,12 +36,16 @@ StartSteward = Callable[..., StewardServer]
 
 
 TOGETHER = (
+    "app/kinds/cluster/test_learning.py",
     "integration/test_resume.py",
     "integration/test_serve.py",
     "integration/test_sweep.py",
     "journeys/test_kill_api.py",
     "workers/evaluation/report/test_page.py",
     "workers/evaluation/test_protocol.py",
+    "workers/kinds/cluster/estimation/test_fit.py",
+    "workers/kinds/cluster/test_pictures.py",
+    "workers/kinds/cluster/test_world.py",
     "workers/kinds/iterative/evaluation/test_judge.py",
     "workers/learning/execution/test_ray.py",
 )

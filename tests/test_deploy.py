@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from fastapi.testclient import TestClient
-from promql_parser import parse  # type: ignore[import-untyped]
+from promql_parser import parse
 from typer.testing import CliRunner
 
 from app.cli.main import cli
@@ -95,6 +95,14 @@ def test_every_runbook_is_for_an_alert() -> None:
     assert re.findall(r"^### (\w+)$", DOCUMENT, re.MULTILINE) == [rule["alert"] for rule in RULES]
     anchors = {"#" + heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", DOCUMENT, re.MULTILINE)}
     assert set(re.findall(r"\]\((#[^)]*)\)", DOCUMENT)) <= anchors
+
+
+def test_the_threat_model_names_tests_that_are_there() -> None:
+    model = (ROOT / "docs/security.md").read_text().partition("## Threat model")[2]
+    named = set(re.findall(r"`((?:tests/)?[\w/]*(?:test_\w+\.py|/))`", model))
+    assert len(named) > 10
+    places = [ROOT, ROOT / "tests/app/keys"]
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")

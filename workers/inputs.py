@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.member import Member
+
 Samples = Sequence[tuple[str, Any]]
 """Executions, oldest first: name, and what the kind's sample codec unpacks."""
 
@@ -46,6 +48,7 @@ class Workload:
         samples: empty where the model stands for them and nothing is held out.
         exogenous: series from outside, by name; read with the samples.
         drift: what has become of what older samples say, as a kind's ``Residual`` names it; for a fit.
+        members: what the workloads that its spec names tell of themselves, by name.
     """
 
     spec: Any
@@ -53,6 +56,7 @@ class Workload:
     samples: Samples = ()
     exogenous: Mapping[str, ExogenousSeries] = field(default_factory=dict)
     drift: Shift | None = None
+    members: Mapping[str, Member] = field(default_factory=dict)
 
 
 class Conditions(NamedTuple):

@@ -64,7 +64,8 @@ class Exchange:
         route: the template of its path, once it is known.
         status: of its answer; 0 before it has begun.
         reply: what tells that its time is over, while it does.
-        trace: the span that it is, where somebody follows it; `request_id` is what it is called then.
+        trace: the span that it is, once that is known; `traceparent` is the header that it begins from.
+        request_id: what its caller calls it, where requests are told of.
         decision: the JSON that a hot route has answered with.
     """
 
@@ -74,7 +75,7 @@ class Exchange:
     status = 0
     reply: asyncio.Task[None] | None = None
     trace: Trace | None = None
-    request_id = decision = b""
+    traceparent = request_id = decision = b""
     _size = 0
     _refusal: StewardError | None = None
     _silent = False

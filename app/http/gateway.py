@@ -16,9 +16,9 @@ from app.http.characters import check_address
 from app.http.exchange import UNKNOWN, Exchange, LoopLocal
 from app.http.fast_path import HotRoute
 from app.http.metering import RequestMeter
-from app.http.observing import Observer, begun
+from app.http.observing import Observer
 from app.settings import Settings
-from app.telemetry.trace import working
+from app.telemetry.trace import began, working
 
 LONGEST_PERIOD = 1.0
 
@@ -100,7 +100,8 @@ class Gateway:
         address = scope["client"][0] if scope.get("client") else None
         named = current_caller.set(exchange.caller._replace(address=address))
         try:
-            with working(exchange.trace or begun(scope)):
+            exchange.trace = exchange.trace or began(_traceparent(scope))
+            with working(exchange.trace):
                 await self.inner(scope, exchange.receive, exchange.send)
         finally:
             current_caller.reset(named)
@@ -112,8 +113,12 @@ class Gateway:
         method = exchange.scope["method"] if route != UNKNOWN else "any"
         seconds = time.monotonic() - exchange.started
         self.meter.count(method, route, exchange.status or 500, seconds)
-        if self.observer is not None and exchange.trace is not None:
-            self.observer.end(exchange, exchange.trace, seconds)
+        if self.observer is not None:
+            self.observer.end(exchange, seconds)
+
+
+def _traceparent(scope: Scope) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"), "")
 
 
 class Deadlines:

@@ -6,12 +6,10 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from starlette.types import Scope
-
 from app.http.exchange import Exchange
 from app.settings import Settings
-from app.telemetry.requests import Answered, RequestLog
-from app.telemetry.trace import Trace, began
+from app.telemetry.requests import RequestLog
+from app.telemetry.trace import began
 
 if TYPE_CHECKING:  # it takes the extra `otel`
     from app.telemetry.spans import Spans
@@ -34,31 +32,25 @@ class Observer:
         self._log, self._spans = log, spans
 
     def begin(self, exchange: Exchange) -> None:
-        """Give it its ids: the caller's where it sends some (`traceparent`, `X-Request-ID`), else new ones."""
-        traceparent = request_id = b""
+        """Take over what its caller names it (`X-Request-ID`), and the trace that it belongs to (`traceparent`)."""
         for name, value in exchange.scope["headers"]:
             if name == b"traceparent":
-                traceparent = value
-            elif name == b"x-request-id":
-                request_id = value
-        trace = exchange.trace = began(traceparent.decode("latin-1"))
-        own = request_id if _REQUEST_ID.fullmatch(request_id) else trace.span_id.encode()
-        exchange.request_id = own
-
-    def end(self, exchange: Exchange, trace: Trace, seconds: float) -> None:
-        """Tell of it."""
-        ended, status = time.time(), exchange.status or SERVER_ERROR
-        caller = getattr(exchange, "caller", None)
-        tenant, name = NOBODY if caller is None else (caller.tenant, caller.name)
-        method, route = exchange.scope["method"], exchange.route
-        if self._log is not None:
-            request_id = exchange.request_id.decode()
-            decision = exchange.decision
-            self._log.add(Answered(ended, seconds, method, route, status, tenant, name, request_id, trace, decision))
+                exchange.traceparent = value
+            elif name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+                exchange.request_id = value
         if self._spans is not None:
-            told = {"http.request.method": method, "http.route": route, "steward.tenant": tenant}
-            failed = status >= SERVER_ERROR
-            self._spans.add(f"{method} {route}", trace, ended, seconds, {**told, STATUS: status}, failed=failed)
+            exchange.trace = began(exchange.traceparent.decode("latin-1"))
+
+    def end(self, exchange: Exchange, seconds: float) -> None:
+        """Tell of it."""
+        ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
+        method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
+        if self._log is not None:
+            which = exchange.request_id, trace or exchange.traceparent
+            self._log.add((ended, seconds, method, route, status, tenant, name, *which, exchange.decision))
+        if self._spans is not None and trace is not None:
+            told = {"http.request.method": method, "http.route": route, "steward.tenant": tenant, STATUS: status}
+            self._spans.add(f"{method} {route}", trace, ended, seconds, told, failed=status >= SERVER_ERROR)
 
     async def close(self) -> None:
         """Tell what has not been told yet."""
@@ -79,7 +71,7 @@ def observer(settings: Settings) -> Observer | None:
     return Observer(log, spans) if log or spans else None
 
 
-def begun(scope: Scope) -> Trace:
-    """The span of a request that nobody follows, for what it asks of others."""
-    found = next((value for name, value in scope["headers"] if name == b"traceparent"), b"")
-    return began(found.decode("latin-1"))
+def _caller(exchange: Exchange) -> tuple[str, str]:
+    """Tenant and name of who called; of nobody where they were refused."""
+    caller = getattr(exchange, "caller", None)
+    return NOBODY if caller is None else (caller.tenant, caller.name)

@@ -8,42 +8,37 @@ lines of several processes don't mix. Where nobody reads them, lines are lost an
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Any, BinaryIO, NamedTuple
+from functools import lru_cache
+from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
-from app.telemetry.logs import escaped
-from app.telemetry.trace import Trace
+from app.telemetry.logs import escaped, stamp
+from app.telemetry.trace import SPAN_DIGITS, TRACE_DIGITS, Trace, began
 
 FLUSH_SECONDS = 0.2
 MOST_LINES = 20_000
 PIECE_BYTES = 4096
+MOST_CALLERS = 4096
 LOGGER = "steward.requests"
+DIGITS = TRACE_DIGITS + SPAN_DIGITS
+
+Answered: TypeAlias = tuple[float, float, str, str, int, str, str, bytes, "Trace | bytes", bytes]
+"""What is at hand when a request was answered, a plain tuple, as one is made each time: when (seconds since 1970),
+after how many seconds, method, route, status, tenant, caller, what its caller calls it, its span (or the header to
+begin one from, as it came), and the JSON of the decision that it was answered with (empty: none)."""
+
+_encode = msgspec.json.Encoder().encode
 
 
-class Answered(NamedTuple):
-    """What is at hand when a request was answered; ``decision`` is the JSON that it was answered with, if it was."""
-
-    ended: float
-    seconds: float
-    method: str
-    route: str
-    status: int
-    tenant: str
-    caller: str
-    request_id: str
-    trace: Trace
-    decision: bytes
-
-
-class _Reason(msgspec.Struct):
+class _Reason(msgspec.Struct, omit_defaults=True, gc=False):
     code: Any = None
 
 
-class _Decision(msgspec.Struct):
+class _Decision(msgspec.Struct, omit_defaults=True, gc=False):
     """What a line tells of a decision of any kind."""
 
     run: Any = None
@@ -55,35 +50,7 @@ class _Decision(msgspec.Struct):
     reason: _Reason | None = None
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
-    """A line, in the order of its fields."""
-
-    time: datetime
-    level: str
-    logger: str
-    message: str
-    method: str
-    route: str
-    status: int
-    seconds: float
-    tenant: str
-    caller: str
-    request_id: str
-    trace_id: str
-    span_id: str
-    run: Any = None
-    workload: Any = None
-    iteration: Any = None
-    source: Any = None
-    agent: Any = None
-    policy: Any = None
-    reason: Any = None
-    lost: int = 0
-
-
-_decision = msgspec.json.Decoder(_Decision)
-_encode = msgspec.json.Encoder().encode
-_NOTHING = _Decision()
+_decision = msgspec.json.Decoder(_Decision).decode
 
 
 class RequestLog:
@@ -95,10 +62,11 @@ class RequestLog:
     """
 
     def __init__(self, *, json: bool, stream: BinaryIO | None = None) -> None:
-        self._render: Callable[[_Line], bytes] = _encode if json else _text
+        self._shown: Callable[[bytes], bytes] = bytes if json else _for_people
         self._stream = stream
         self._waiting: list[Answered] = []
         self._writing: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._lost = 0
 
     def add(self, answered: Answered) -> None:
@@ -108,15 +76,14 @@ class RequestLog:
             return
         self._waiting.append(answered)
         if len(self._waiting) == 1:
-            asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush)
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush)
 
     def _flush(self) -> None:
         loop = asyncio.get_running_loop()
         if self._writing is not None and not self._writing.done():  # whoever reads is slow
-            loop.call_later(FLUSH_SECONDS, self._flush)
+            self._timer = loop.call_later(FLUSH_SECONDS, self._flush)
             return
-        lines, lost = self._take()
-        self._writing = loop.run_in_executor(None, self._write, lines, lost)
+        self._writing = loop.run_in_executor(None, self._write, *self._take())
 
     def _take(self) -> tuple[list[Answered], int]:
         taken = self._waiting, self._lost
@@ -125,13 +92,15 @@ class RequestLog:
 
     async def close(self) -> None:
         """Write what waits."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._writing is not None:
             await self._writing
         self._write(*self._take())
 
     def _write(self, answered: Sequence[Answered], lost: int) -> None:
         stream = self._stream or _standard_error()
-        for piece in pieces(self._render(line) for line in _lines(answered, lost)):
+        for piece in pieces(map(self._shown, _lines(answered, lost))):
             stream.write(piece)
             stream.flush()
 
@@ -153,48 +122,61 @@ def pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n".join((*gathered, b""))
 
 
-def _lines(answered: Sequence[Answered], lost: int) -> Iterator[_Line]:
-    """A line each; the last one tells how many were lost after it."""
-    for number, one in enumerate(answered, 1):
-        yield _line(one, lost if number == len(answered) else 0)
+def _lines(answered: Sequence[Answered], lost: int) -> Iterator[bytes]:
+    """A line each, as JSON; the last one tells how many were lost after it."""
+    digits = os.urandom(len(answered) * DIGITS // 2).hex()  # all new ids at once
+    for number, one in enumerate(answered):
+        line = _line(one, digits[number * DIGITS : (number + 1) * DIGITS])
+        yield line[:-1] + b',"lost":%d}' % lost if lost and number == len(answered) - 1 else line
 
 
-def _line(one: Answered, lost: int) -> _Line:
-    decision = _read(one.decision) if one.decision else _NOTHING
-    return _Line(
-        datetime.fromtimestamp(one.ended, UTC),
-        "info",
-        LOGGER,
-        f"{one.method} {one.route} {one.status}",
-        one.method,
-        one.route,
-        one.status,
-        round(one.seconds, 6),
-        one.tenant,
-        one.caller if one.caller.isascii() else escaped(one.caller),
-        one.request_id,
-        one.trace.trace_id,
-        one.trace.span_id,
-        decision.run,
-        decision.workload,
-        decision.iteration,
-        decision.source,
-        decision.agent,
-        decision.policy,
-        None if decision.reason is None else decision.reason.code,
-        lost,
+def _line(one: Answered, digits: str) -> bytes:
+    ended, seconds, method, route, status, tenant, caller, request_id, trace, decision = one
+    if trace == b"":
+        trace_id, span_id = digits[:TRACE_DIGITS], digits[TRACE_DIGITS:]
+    else:
+        trace_id, span_id, *_ = began(trace.decode("latin-1")) if isinstance(trace, bytes) else trace
+    named = b',"request_id":"%b"' % request_id if request_id else b""
+    told = _told(decision) if decision else b""
+    begin, second = _begin(method, route, status, tenant, caller), int(ended)
+    ids = f'","trace_id":"{trace_id}","span_id":"{span_id}"'.encode()
+    return b'{"time":"%b.%03dZ%b%b%b,"seconds":%.6f%b}' % (
+        _until_seconds(second),
+        (ended - second) * 1000,
+        ids,
+        named,
+        begin,
+        seconds,
+        told,
     )
 
 
-def _read(decision: bytes) -> _Decision:
+@lru_cache(maxsize=4)
+def _until_seconds(second: int) -> bytes:
+    return stamp(second).partition(".")[0].encode()
+
+
+@lru_cache(maxsize=MOST_CALLERS)
+def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> bytes:
+    """What many lines have in common."""
+    message = escaped(f"{method} {route} {status}")
+    line = {"level": "info", "logger": LOGGER, "message": message, "method": escaped(method), "route": route}
+    return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escaped(caller)})[1:-1]
+
+
+def _told(decision: bytes) -> bytes:
     try:
-        return _decision.decode(decision)
+        told = _encode(_decision(decision))[1:-1]
     except msgspec.MsgspecError:  # a kind whose decision is no object: its line tells of the request alone
-        return _NOTHING
+        return b""
+    return b"," + told if told else b""
 
 
-def _text(line: _Line) -> bytes:
-    begin = f"{line.time:%Y-%m-%d %H:%M:%S},{line.time.microsecond // 1000:03d} INFO {LOGGER}: {line.message}"
-    names = line.__struct_fields__[line.__struct_fields__.index("seconds") :]
-    told = " ".join(f"{name}={value}" for name in names if (value := getattr(line, name)) not in (None, "", 0))
-    return escaped(f"{begin} {told}").encode()
+def _for_people(line: bytes) -> bytes:
+    told: dict[str, Any] = msgspec.json.decode(line)
+    when, message = told.pop("time").replace("T", " ").replace(".", ",")[:-1], told.pop("message")
+    for name in ("level", "logger", "method", "route", "status"):
+        told.pop(name)
+    reason = told.pop("reason", {}).get("code", "")
+    rest = " ".join(f"{name}={value}" for name, value in (told | {"reason": reason}).items() if value != "")
+    return escaped(f"{when} INFO {LOGGER}: {message} {rest}").encode()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 import threading
@@ -65,9 +66,17 @@ def test_however_many_ask_whether_it_is_ready_the_broker_is_asked_once(
     assert len(asked) == 1
 
 
-def test_metrics_are_prometheus_text(client: TestClient) -> None:
-    client.get("/healthz")
-    text = client.get("/metrics").text
+def test_metrics_are_prometheus_text(client: TestClient, database: Database) -> None:
+    with database.session() as session:
+        seen.beat(session, "host/1/2")
+    with client:
+        logging.getLogger("app").error("what the metrics count")
+        client.get("/healthz")
+        text = client.get("/metrics").text
+    logging.getLogger("app").error("what they don't count any more")
+    assert 'steward_log_records_total{level="error"} 1.0' in text
+    for told in ("steward_workers 1.0", "steward_database_up 1.0", "steward_job_waiting_seconds 0.0"):
+        assert told in text
     assert 'steward_requests_total{method="GET",route="/healthz",status="200"} 1.0' in text
     assert "process_resident_memory_bytes" in text
 
@@ -123,10 +132,10 @@ def references(node: object) -> set[str]:
     return set().union(*(references(child) for child in node)) if isinstance(node, list) else set()
 
 
-def test_the_api_imports_nothing_that_learns() -> None:
+def test_the_api_imports_nothing_that_learns_or_exports_spans() -> None:
     program = (
-        "import sys, app.main; "
-        "print([name for name in ('torch', 'sklearn', 'scipy', 'workers', 'pandas') if name in sys.modules])"
+        "import sys, app.main; heavy = ('torch', 'sklearn', 'scipy', 'workers', 'pandas', 'opentelemetry.sdk'); "
+        "print([name for name in heavy if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

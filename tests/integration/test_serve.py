@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.kinds.iterative.example import SPEC as EXAMPLE
 from tests.conftest import StartSteward
 from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
@@ -77,10 +80,28 @@ def test_without_redis_it_serves_and_has_said_so_in_a_line(steward_factory: Star
     assert not server.ready()
 
 
-def test_workers_can_be_left_to_others(steward_factory: StartSteward) -> None:
-    server = steward_factory(None, "--workers", "0", wait="alive")
+def test_without_workers_a_stop_answers_what_is_under_way_takes_no_more_and_tells_of_it(
+    steward_factory: StartSteward,
+) -> None:
+    server = steward_factory(None, "--workers", "0", wait="alive", log_format="json", log_requests="true")
     assert psutil.Process(server.process.pid).children() == []
     assert not server.ready()
+    body, port = json.dumps(EXAMPLE).encode(), int(server.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as under_way:
+        head = ["POST /workloads HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        head += [f"Content-Length: {len(body)}", "", ""]
+        under_way.sendall("\r\n".join(head).encode() + body[:10])
+        assert server.alive()  # which is answered after that was read
+        server.process.terminate()
+        wait_until(lambda: not server.alive(), 30, "the server to take no more")
+        under_way.sendall(body[10:])
+        answer = under_way.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert server.stop() == 0
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if not line.startswith("Steward ")]
+    assert ("POST", "/workloads", 201) in {
+        (line.get("method"), line.get("route"), line.get("status")) for line in lines
+    }
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])  # noqa: S104

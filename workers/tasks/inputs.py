@@ -20,6 +20,7 @@ from app.exogenous import repository as exogenous_rows
 from app.kinds.registry import KINDS, read_spec
 from app.runs.logs import logged, reported
 from app.samples import service as samples
+from app.workloads import members
 from workers.inputs import ExogenousSeries, HoldOut, LoggedRun, Samples, Workload
 
 
@@ -42,10 +43,12 @@ def workload(
     until: datetime | None = None,
 ) -> Workload:
     """A workload, with samples and exogenous series where they are wanted; ``until``: what came later is left out."""
+    spec = read_spec(row.spec)
+    told = members.read(session, row.tenant, spec)
     if not with_samples:
-        return Workload(read_spec(row.spec), model.data)
+        return Workload(spec, model.data, members=told)
     found = _samples(session, row, until)
-    return Workload(read_spec(row.spec), model.data, found, exogenous(session, row, until))
+    return Workload(spec, model.data, found, exogenous(session, row, until), members=told)
 
 
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:

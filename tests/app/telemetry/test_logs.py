@@ -27,7 +27,7 @@ from app.telemetry.requests import Answered, RequestLog, pieces
 from app.telemetry.trace import began, working
 
 FORGED = 'ordinary\n2026-11-23 12:00:00,000 INFO steward: all is well\r\x1b[2J\x85\u2028{"level": "info"}'
-ANSWERED = Answered(1.8e9, 0.0042, "GET", "/decision", 200, "default", "key:k", "r-1", began(None), b"")
+ANSWERED: Answered = (1.8e9, 0.0042, "GET", "/decision", 200, "default", "key:k", b"r-1", began(None), b"")
 
 
 def record(message: str, error: Exception | None = None) -> logging.LogRecord:
@@ -103,19 +103,17 @@ def test_a_request_is_one_line_with_its_decision(
     assert answer.status_code == 201, answer.text
     assert answer.headers["x-request-id"] == "mine-1"
     odd = telling.get("/nowhere", headers={"X-Request-ID": 'no "id"'})
-    assert odd.headers["x-request-id"] not in ('no "id"', "")
+    assert "x-request-id" not in odd.headers
     telling.__exit__(None, None, None)
     registered, started, put, nowhere = written.read_lines()
     assert (registered["status"], started["route"]) == (201, "/runs")
     decision = answer.json()
     assert (put["run"], put["workload"], put["iteration"]) == (run, spec["name"], 1)
-    assert (put["source"], put["policy"], put["reason"]) == (
-        decision["source"],
-        decision["policy"],
-        decision["reason"]["code"],
-    )
+    assert (put["source"], put["policy"]) == (decision["source"], decision["policy"])
+    assert put["reason"] == {"code": decision["reason"]["code"]}
     assert (put["request_id"], put["trace_id"], put["tenant"]) == ("mine-1", trace.trace_id, "default")
-    assert (nowhere["status"], nowhere["request_id"]) == (404, odd.headers["x-request-id"])
+    assert (nowhere["status"], nowhere["route"], "request_id" in nowhere) == (404, "unknown", False)
+    assert len({line["span_id"] for line in (registered, started, put, nowhere)}) == 4
     assert datetime.fromisoformat(put["time"]).tzinfo == UTC
 
 
@@ -138,9 +136,10 @@ def test_no_secret_reaches_a_line(
 
 
 def test_lines_for_people_are_one_line_each() -> None:
-    odd = ANSWERED._replace(caller=f"subject:{FORGED}")
+    odd = (*ANSWERED[:6], f"subject:{FORGED}", *ANSWERED[7:])
     (line,) = asyncio.run(written_by(RequestLog(json=False, stream=(out := Lines())), out, [odd])).splitlines()
-    assert line.decode().startswith("2027-01-15 08:00:00,000 INFO steward.requests: GET /decision 200 seconds=0.0042")
+    assert line.decode().startswith("2027-01-15 08:00:00,000 INFO steward.requests: GET /decision 200 trace_id=")
+    assert b" seconds=0.0042" in line
     (line,) = asyncio.run(written_by(RequestLog(json=True, stream=(out := Lines())), out, [odd])).splitlines()
     assert json.loads(line)["caller"] == escaped(f"subject:{FORGED}")
 
@@ -175,6 +174,6 @@ async def test_lines_that_nobody_reads_are_counted_and_hold_nothing_up(monkeypat
 
 
 def test_a_decision_that_is_no_object_is_left_out() -> None:
-    odd = ANSWERED._replace(decision=b"[1]")
+    odd = (*ANSWERED[:9], b"[1]")
     written = asyncio.run(written_by(RequestLog(json=True, stream=(out := Lines())), out, [odd]))
     assert "source" not in json.loads(written)

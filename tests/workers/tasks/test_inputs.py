@@ -63,3 +63,18 @@ def test_what_was_issued_later_is_left_out(any_database: Database, workload: Wor
         nothing = inputs.workload(session, workload, with_samples=True, until=hour(-3)).exogenous
     assert found["price"].mean.tolist() == [10, 20, 30]
     assert nothing == {}
+
+
+@pytest.mark.parametrize("with_samples", [False, True])
+def test_what_members_tell_of_themselves_is_read(database: Database, *, with_samples: bool) -> None:
+    with database.session() as session:
+        rows = list[Workload]()
+        for name in ("iterative", "cluster"):
+            spec = dict(KINDS[name].example.spec)
+            members = {"members": [row.name for row in rows]} if rows else {}
+            rows.append(Workload(name=spec["name"], kind=name, spec={**spec, **members}))
+        session.add_all(rows)
+        session.flush()
+        first, cluster = rows
+        assert [*inputs.workload(session, cluster, with_samples=with_samples).members] == [first.name]
+        assert inputs.workload(session, first, with_samples=with_samples).members == {}

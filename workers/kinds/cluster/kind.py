@@ -47,7 +47,10 @@ class LearnedCluster(SimulatedKind):
         from workers.kinds.cluster.world.world import ClusterWorld
 
         layout = self.layout(workload.spec)
-        beliefs = [Beliefs(ClusterModel.from_bytes(data)) for data in (workload.model, *conditions.held_out)]
+        gpus = int(layout.capacity.sum())
+        members = {name: one for name, one in workload.members.items() if one.known and one.amounts[0] <= gpus}
+        models = [ClusterModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
+        beliefs = [Beliefs(model, members) for model in models]
         return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:

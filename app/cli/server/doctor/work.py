@@ -58,7 +58,10 @@ def workers(session: Session, settings: Settings) -> Finding:
         return Finding("workers", "warn", f"{told}; signs of life lie ahead of time", "set the database's clock right")
     if not alive:
         return Finding(
-            "workers", "fail", f"none seen in the last {settings.worker_seen_seconds:g} s", "start one: steward worker"
+            "workers",
+            "fail",
+            f"none seen in the last {settings.worker_seen_seconds:g} s",
+            "start one: steward worker, or steward serve, which brings one",
         )
     if silent:
         detail = f"{told}; {len(silent)} silent without having signed off{_named([one.name for one in silent])}"

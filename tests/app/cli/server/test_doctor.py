@@ -95,7 +95,7 @@ def test_lines_hold_in_80_columns_and_say_what_helps(here: Settings, monkeypatch
     ],
 )
 def test_no_secret_is_shown(url: str, here: Settings) -> None:
-    broker = "redis://:hunter2@127.0.0.1:1/0"
+    broker = "redis://:hunter2@127.0.0.1:1/0" if SECRET in url else "nonsense://:hunter2@h/0"  # which takes no time
     checks = examine(here.model_copy(update={"database_url": url, "broker_url": broker}))
     told = report.document(checks)
     if "://" in url:

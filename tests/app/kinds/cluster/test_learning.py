@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -38,14 +39,17 @@ def spec(**convergence: float) -> ClusterSpec:
     return ClusterSpec.model_validate(given | ({"convergence": convergence} if convergence else {}))
 
 
-def compiled(of: ClusterSpec) -> Compiled:
-    layout = Layout(of)
-    codec = ClusterSamples(layout)
+@cache
+def model() -> ClusterModel:
+    """Of the documented samples; convergence has no part in it."""
+    codec = ClusterSamples(Layout(spec()))
     [read] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
     assert isinstance(read, Sample)
-    made = fit(Workload(of, samples=[("e", codec.unpacked(read.data))]), 0)
-    snapshot = Snapshot("w", "x", 1, of, layout, ClusterModel.from_bytes(made.model), 1, None, None, 1)
-    return ENGINE.compile(snapshot)
+    return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpacked(read.data))]), 0).model)
+
+
+def compiled(of: ClusterSpec) -> Compiled:
+    return ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(), 1, None, None, 1))
 
 
 def told(on: Compiled, state: ClusterState, number: int, report: dict[str, Any]) -> tuple[ClusterState, dict[str, Any]]:

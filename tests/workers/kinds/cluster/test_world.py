@@ -18,6 +18,7 @@ from app.kinds.cluster.policies import FACTORS, Network
 from app.kinds.cluster.spec import Convergence
 from app.kinds.contract.policy import Policy
 from app.policies.base import Arrays
+from tests.app.kinds.cluster.test_members import MEMBER
 from tests.contracts.learned_examples import documented
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.levels import Level
@@ -84,7 +85,7 @@ def network(bias: float = 0.0) -> Network:
 
 @cache
 def burdened() -> Workload:
-    """The same where jobs slow one another down, count by their data, and converge."""
+    """The same where jobs slow one another down, count by their data, and converge, and some are a member's runs."""
     given, names = workload(), ("bert", "resnet50")
     model = ClusterModel.from_bytes(given.model)
     pairs = Interference(np.log([[1.3, 1.8], [1.5, 1.2]]), np.zeros((2, 2)), np.array([0.2, 0.1]))
@@ -99,6 +100,7 @@ def burdened() -> Workload:
         given,
         spec=given.spec.model_copy(update={"data_power": 1.0, "convergence": converging}),
         model=model.to_bytes(),
+        members={"bert": MEMBER, "other": MEMBER._replace(amounts=MEMBER.amounts + 8)},
     )
 
 
@@ -137,7 +139,8 @@ def test_gpus_are_given_as_the_served_rule_gives_them(given: Callable[[], Worklo
 
 
 def test_neighbours_slow_jobs_down_and_their_pace_tells_what_they_would_do_alone() -> None:
-    world, beliefs = busy(given=burdened()), Beliefs(ClusterModel.from_bytes(burdened().model))
+    beliefs = Beliefs(ClusterModel.from_bytes(burdened().model), {"bert": MEMBER})
+    world = busy(given=burdened())
     names, shared = np.array([*beliefs.applications, ""], object), 0
     world.reset()
     for _ in range(60):
@@ -159,6 +162,27 @@ def test_neighbours_slow_jobs_down_and_their_pace_tells_what_they_would_do_alone
                 assert world._state.pace[b, job] == pytest.approx(rate, rel=1e-6)
                 shared += slower[job] > 1.1
     assert shared > 20
+
+
+def test_jobs_of_a_member_last_as_its_runs_do() -> None:
+    world = busy(given=burdened())
+    world.reset()
+    state, member = world._state, len(world.source.applications) - 1  # after those that were measured
+    own = (state.drawn.believed == member) & (state.drawn.steps > 0)
+    assert own.sum() > 5
+    assert (state.drawn.steps[own] == MEMBER.iterations).all()
+    rates = world.rules.rate[np.unique(state.clusters.application[own]), :, 0]
+    np.testing.assert_allclose(rates[0, MEMBER.amounts], 1 / MEMBER.seconds)
+    assert "other" not in world.source.applications  # it takes more GPUs than there are
+
+
+def test_a_training_goes_on_with_another_episode_where_members_have_gone() -> None:
+    world, other = busy(given=burdened()), busy(given=replace(burdened(), members={}, model=workload().model))
+    world.reset(), other.reset()
+    other.set_state(world.get_state())
+    assert len(other.rules.epochs) < len(world.rules.epochs)
+    assert other._state.clusters.application.max() < len(other.rules.epochs)
+    other.step(np.zeros(4, np.int64))
 
 
 def test_jobs_that_have_little_left_to_gain_are_halved_and_others_have_what_they_free() -> None:

@@ -90,11 +90,13 @@ class PlayedSource:
 
     def _fill(self, found: Clusters, drawn: Drawn, at: tuple[int, slice], jobs: Coming, follows: int) -> None:
         beliefs, believed = self._beliefs[follows], self._beliefs[0]
-        unknown = len(beliefs.applications)
-        known = np.where(jobs.application == UNKNOWN, unknown, np.minimum(jobs.application, unknown))
+        of_log = beliefs.positions(np.array([*beliefs.model.applications, ""], object))
+        known = np.where(of_log == UNKNOWN, len(beliefs.applications), of_log)[jobs.application]
         own, names = self._first[follows] + known, np.array([*beliefs.applications, ""], object)
         rate = self.rules.rate[own, :, 0]
-        steps = np.clip(jobs.seconds * rate[np.arange(len(own)), jobs.asked], 1.0, WHOLE)
+        of_member = np.append(beliefs.iterations(np.arange(len(beliefs.applications))), np.nan)[known]
+        lasting = jobs.seconds * rate[np.arange(len(own)), jobs.asked]
+        steps = np.clip(np.where(np.isnan(of_member), lasting, of_member), 1.0, WHOLE)
         found.time[at], found.application[at], found.queue[at], found.asked[at] = jobs.time, own, jobs.queue, jobs.asked
         found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
@@ -102,7 +104,8 @@ class PlayedSource:
         found.worth[at] = believed.lengths.sized(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
         step = believed.step_seconds(drawn.believed[at], none, jobs.asked[:, None])[:, 0]
-        found.expected[at] = np.maximum(usual / step, 1.0)
+        iterations = believed.iterations(drawn.believed[at])
+        found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
         """See ``Source``: of those whose applications' curves are known."""

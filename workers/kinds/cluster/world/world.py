@@ -201,12 +201,20 @@ class ClusterWorld(SimulatedWorld):
         """Everything that the future depends on."""
         rows = {name: value for name, value in self._state._asdict().items() if name not in NESTED}
         parts = {name: getattr(self._state, name)._asdict() for name in NESTED}
-        settings = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
+        settings = {
+            "applications": len(self.rules.epochs),
+            "same": self.same,
+            "random": self.random.bit_generator.state,
+            "model": self.model,
+        }
         found = {"rows": rows, "parts": parts, "taken": self._taken, "factors": self.factors, **settings}
         return deepcopy(found)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``get_state`` gave."""
+        """Go on from what ``get_state`` gave; with another episode, where members have come or gone since."""
+        if state.get("applications") != len(self.rules.epochs):
+            self.reset()
+            return
         given = deepcopy(dict(state))
         parts = {name: kind(**given["parts"][name]) for name, kind in NESTED.items()}
         self._state = Episodes(**parts, **given["rows"])
