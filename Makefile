@@ -15,7 +15,7 @@ export UV_HTTP_TIMEOUT ?= 180
 # Tests start dozens of processes: without compiled modules on disk each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test mutants lint bench demo openapi clean
+.PHONY: setup test mutants lint audit bench demo openapi clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml app workers migrations clients/python/steward_client docs
+
+# Known faults of what is installed; asks the advisories of the package index, so it is no part of `make lint`.
+audit: setup
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),audit]'
+	$(BIN)/python .ci/audit
 
 bench: setup
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),bench]'

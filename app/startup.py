@@ -184,7 +184,7 @@ def check_broker_url(settings: Settings) -> None:
     except (KombuError, KeyError, ImportError, ValueError, AttributeError) as error:
         said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
         remedy = "use redis://host:port/0, or leave it out for files in the data folder"
-        raise StartupError(f"{said}: is no broker URL ({first_line(error)}); {remedy}") from error
+        raise StartupError(f"{said}: is no broker URL; {remedy}") from error  # its own words may hold the password
 
 
 def broker_problem(settings: Settings) -> str | None:

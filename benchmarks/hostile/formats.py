@@ -52,9 +52,11 @@ def judged(status: int, text: bytes) -> tuple[str, str]:
 
 def every(service: Service, folder: Path) -> Iterator[Format]:
     """All of them, on a service where one workload of each kind is registered."""
+    for known in KINDS.values():
+        service.call("POST", "/workloads", json.dumps(known.example.spec).encode(), JSON)
+    yield Format("SQLite backup", [_backup(folder)], _restored(folder))
     for kind in KINDS:
         example = KINDS[kind].example
-        service.call("POST", "/workloads", json.dumps(example.spec).encode(), JSON)
         for media in example.samples:
             yield _samples(service, kind, media)
         yield Format(f"{kind} report", [json.dumps(one).encode() for one in example.reports], _Reports(service, kind))
@@ -64,7 +66,6 @@ def every(service: Service, folder: Path) -> Iterator[Format]:
     yield Format("policy artifact", artifacts.policies(), _read(load_artifact, IncompatibleArtifact))
     for kind, seeds in artifacts.models().items():
         yield Format(f"{kind} domain model", seeds, _read(KINDS[kind].model, IncompatibleModel))
-    yield Format("SQLite backup", [_backup(folder)], _restored(folder))
 
 
 def _samples(service: Service, kind: str, media: str) -> Format:

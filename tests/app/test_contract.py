@@ -14,7 +14,11 @@ from hypothesis import settings as hypothesis_settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
+    allow_header_conformance,
     content_type_conformance,
+    ignored_auth,
+    missing_required_header,
+    response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
 )
@@ -31,7 +35,10 @@ from migrations.runner import upgrade
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 from tests.servers import PostgresServer
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [
+    *(not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance),
+    *(response_headers_conformance, allow_header_conformance, ignored_auth, missing_required_header),
+]
 APART = r"/events$|^/readyz$"
 """A stream, and what answers 503 as long as there is no worker."""
 

@@ -79,6 +79,7 @@ class Predictor:
         try:
             known = read_json(data)
             mean = float("nan") if known["mean"] is None else float(known["mean"])
-            return cls(known["family"], mean, known["ratio"], known["ratios"])
-        except (KeyError, TypeError, ValueError) as error:
+            ratios = {user: float(ratio) for user, ratio in known["ratios"].items()}
+            return cls(FAMILIES[FAMILIES.index(known["family"])], mean, float(known["ratio"]), ratios)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise IncompatibleModel(f"it can't be read: {type(error).__name__}: {error}") from error
