@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -28,6 +29,7 @@ from app.kinds.registry import KINDS, MissingKind
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_VALUE = 200
+LONG_NUMBER = re.compile(r"\d{17,}")
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +123,7 @@ def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "json_invalid":
         return f"not JSON: {item.get('ctx', {}).get('error', item['msg'])}"
     message = str(item["msg"]).removeprefix("Value error, ")
+    message = LONG_NUMBER.sub(lambda found: f"{float(found[0]):g}", message)
     return message[:1].lower() + message[1:]
 
 

@@ -9,10 +9,10 @@ from app.kinds.contract.inputs import LARGEST_NUMBER, LATEST_MOMENT
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", examples=["gpus"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", examples=["resnet18"])]
-Finite = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
-Positive = Annotated[float, Field(gt=0, le=LARGEST_NUMBER)]
-NonNegative = Annotated[float, Field(ge=0, le=LARGEST_NUMBER)]
-Moment = Annotated[float, Field(ge=0, le=LATEST_MOMENT)]
+Finite = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
+Moment = Annotated[float, Field(ge=0, le=LATEST_MOMENT, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 Number = Annotated[float, Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
