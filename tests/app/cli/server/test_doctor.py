@@ -39,8 +39,9 @@ def _disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def here(settings: Settings) -> Settings:
-    """These tests' service, which listens nowhere."""
+def here(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """These tests' service, which listens nowhere, and whose environment has settings alone."""
+    monkeypatch.delenv("STEWARD_REQUIRE_SERVERS", raising=False)  # which is of tests
     return settings.model_copy(update={"port": free_port()})
 
 
