@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -156,31 +156,43 @@ def answers(port: int) -> bool:
     return True
 
 
-def _row(name: str, take: Callable[[Server], float], with_keys: Server, without: Server) -> Row:
-    pairs = [(take(with_keys), take(without)) for _ in range(TURNS)]
-    ratios = sorted(keyed / open_ - 1 for keyed, open_ in pairs)
-    low, high = ratios[1], ratios[-2]
-    return {
-        "name": f"{name}: processor time more than without a guard ({low:+.1%} to {high:+.1%} over {TURNS} turns)",
-        "value": round(statistics.median(keyed for keyed, _ in pairs), 1),
-        "unit": "us an answer",
-        "peer": "the same server without a guard",
-        "peer_value": round(statistics.median(open_ for _, open_ in pairs), 1),
-        "ratio": round(1 + statistics.median(ratios), 3),
-        "goal": f"<= {1 + GOAL:g} x",
-    }
-
-
 def results() -> list[Row]:
     """Every figure with its peer, ratio and goal."""
+    return in_turns(lambda folder, on: running(folder, guarded=on), "a guard", GOAL)
+
+
+def in_turns(running: Callable[[Path, bool], AbstractContextManager[Server]], what: str, goal: float) -> list[Row]:
+    """What something costs: two servers, one with it and one without, under the same load in turns.
+
+    Args:
+        running: a server on data in a folder, with it or without.
+        what: it is.
+        goal: at most so much more processor time.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
-        servers = [stack.enter_context(running(folder / str(guarded), guarded=guarded)) for guarded in (True, False)]
+        servers = [stack.enter_context(running(folder / str(on), on)) for on in (True, False)]
         asked: Any = states("/decision")
-        return [
-            _row("GET /decision, full state", lambda server: server.microseconds(asked, True), *servers),
-            _row("PUT iteration, durable", lambda server: server.microseconds(server.reports(4), False), *servers),
-        ]
+        taken: dict[str, Callable[[Server], float]] = {
+            "GET /decision, full state": lambda server: server.microseconds(asked, True),
+            "PUT iteration, durable": lambda server: server.microseconds(server.reports(4), False),
+        }
+        pairs = {name: [(take(servers[0]), take(servers[1])) for _ in range(TURNS)] for name, take in taken.items()}
+    return [_row(name, found, what, goal) for name, found in pairs.items()]
+
+
+def _row(name: str, pairs: Sequence[tuple[float, float]], what: str, goal: float) -> Row:
+    ratios = sorted(dear / plain - 1 for dear, plain in pairs)
+    low, high = ratios[1], ratios[-2]
+    return {
+        "name": f"{name}: processor time more than without {what} ({low:+.1%} to {high:+.1%} over {TURNS} turns)",
+        "value": round(statistics.median(dear for dear, _ in pairs), 1),
+        "unit": "us an answer",
+        "peer": f"the same server without {what}",
+        "peer_value": round(statistics.median(plain for _, plain in pairs), 1),
+        "ratio": round(1 + statistics.median(ratios), 3),
+        "goal": f"<= {1 + goal:g} x",
+    }
 
 
 if __name__ == "__main__":

@@ -7,21 +7,17 @@ that each used is divided by its answers. On SQLite, with keys.
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from benchmarks.api_speed import Row, states
-from benchmarks.authentication import ROOT, Server, answers, prepare
+from benchmarks.api_speed import Row
+from benchmarks.authentication import ROOT, Server, answers, in_turns, prepare
 from tests.servers import clean_environment, free_port, stop, wait_until
 
-TURNS = 9
 GOAL = 0.02
 
 
@@ -55,31 +51,9 @@ def running(folder: Path, *, telling: bool) -> Iterator[Server]:
             stop(process)
 
 
-def _row(name: str, take: Callable[[Server], float], telling: Server, silent: Server) -> Row:
-    pairs = [(take(telling), take(silent)) for _ in range(TURNS)]
-    ratios = sorted(told / plain - 1 for told, plain in pairs)
-    low, high = ratios[1], ratios[-2]
-    return {
-        "name": f"{name}: processor time more than without lines ({low:+.1%} to {high:+.1%} over {TURNS} turns)",
-        "value": round(statistics.median(told for told, _ in pairs), 1),
-        "unit": "us an answer",
-        "peer": "the same server without a line for each request",
-        "peer_value": round(statistics.median(plain for _, plain in pairs), 1),
-        "ratio": round(1 + statistics.median(ratios), 3),
-        "goal": f"<= {1 + GOAL:g} x",
-    }
-
-
 def results() -> list[Row]:
     """Every figure with its peer, ratio and goal."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
-        servers = [stack.enter_context(running(folder / str(telling), telling=telling)) for telling in (True, False)]
-        asked: Any = states("/decision")
-        return [
-            _row("GET /decision, full state", lambda server: server.microseconds(asked, True), *servers),
-            _row("PUT iteration, durable", lambda server: server.microseconds(server.reports(4), False), *servers),
-        ]
+    return in_turns(lambda folder, on: running(folder, telling=on), "a line for each request", GOAL)
 
 
 if __name__ == "__main__":
