@@ -11,7 +11,7 @@ import typer
 
 from app.cli.commands import Commands
 
-GROUPS = ("serve", "database", "demo", "evaluate", "forecast", "agents", "keys", "doctor")
+GROUPS = ("serve", "launch", "database", "demo", "evaluate", "forecast", "agents", "keys", "doctor")
 
 cli = typer.Typer(
     name="steward",
