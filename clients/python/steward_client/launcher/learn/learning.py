@@ -162,10 +162,8 @@ class Learning:
             samples = [self._sample(segment, self._spec) for segment in waiting]
             answer = self._service.call("POST", f"{self._path}/samples", {"samples": samples})
             for refusal in answer["rejections"]:
-                raise Misuse(
-                    f"what was measured is no sample of workload {self._wishes.workload!r}: {refusal['field']} {refusal['reason']}, "
-                    f"not {refusal['value']}"
-                )
+                why = f"{refusal['field']} {refusal['reason']}, not {refusal['value']}"
+                raise Misuse(f"what was measured is no sample of workload {self._wishes.workload!r}: {why}")
 
     def _sample(self, segment: Segment, spec: Json) -> Json:
         names = [metric["name"] for metric in spec["metrics"]]
