@@ -112,7 +112,9 @@ class PostgresServer:
         options = ["-p", str(self.port), "-c", f"listen_addresses={self.host}", "-k", str(self.folder)]
         command = [program, "-D", str(self.folder / "data"), *options, "-c", "max_connections=200"]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([*self.within, *_as_postgres(command)], stdout=log, stderr=log, cwd=self.folder)
+            self.process = subprocess.Popen(
+                [*self.within, *_as_postgres(command)], stdout=log, stderr=log, cwd=self.folder
+            )
         wait_until(self._answers, what="PostgreSQL to answer")
 
     def stop(self) -> None:

@@ -189,7 +189,7 @@ class Database:
 
 
 def _patience(settings: Settings) -> dict[str, int]:
-    """libpq's, without which a connection to a host that is gone is waited for as long as TCP sends again: 15 minutes."""
+    """How long libpq waits; else a connection to a vanished host is waited for while TCP sends again: 15 minutes."""
     silence = settings.database_silence_seconds
     return {
         "connect_timeout": settings.database_connect_seconds,
