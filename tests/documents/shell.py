@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 import typer
 from typer._click.exceptions import BadParameter, UsageError
@@ -69,7 +70,8 @@ def _accept_request(words: list[str]) -> None:
 
 def _accept_steward(words: list[str]) -> None:
     """Raises UsageError for an unknown command or option, or for one that is missing; files need not be there."""
-    command, context = STEWARD, typer.Context(STEWARD, info_name="steward")
+    command: Any = STEWARD
+    context = typer.Context(command, info_name="steward")
     while hasattr(command, "commands") and words:
         found = command.get_command(context, words[0])
         if found is None:

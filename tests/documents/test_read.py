@@ -13,7 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tests.documents.blocks import ALL, ROOT, Block
+from tests.documents.blocks import ALL, NOT_HERE, ROOT, Block
 from tests.documents.shell import accept, commands
 
 SCHEMA: dict[str, Any] = json.loads((ROOT / "openapi.json").read_text())
@@ -31,6 +31,10 @@ def each(language: str) -> pytest.MarkDecorator:
 def test_every_block_is_of_a_language_that_is_tested() -> None:
     assert {block.language for block in ALL} <= KNOWN
     assert len(of("sh")) > 20
+
+
+def test_every_title_is_a_files_name_or_says_why_the_block_does_not_run() -> None:
+    assert {block.title for block in ALL if not block.file} <= {"", *NOT_HERE}
 
 
 @each("sh")
