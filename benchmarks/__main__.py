@@ -41,6 +41,7 @@ BENCHMARKS = (
     "years",
     "report_path",
     "report_cost",
+    "client_reports",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
