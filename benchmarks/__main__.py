@@ -40,6 +40,7 @@ BENCHMARKS = (
     "hostile",
     "years",
     "report_path",
+    "report_cost",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
