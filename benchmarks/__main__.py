@@ -41,6 +41,7 @@ BENCHMARKS = (
     "years",
     "report_path",
     "report_cost",
+    "held_load",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
