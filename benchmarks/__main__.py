@@ -42,6 +42,7 @@ BENCHMARKS = (
     "report_path",
     "report_cost",
     "client_reports",
+    "held_load",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
