@@ -77,7 +77,7 @@ class _Connection(BaseHTTPRequestHandler):
         return _written(self.server.handler(httpx.Request(self.command, url, headers=sent, content=body)))
 
     def do_GET(self) -> None:
-        """A look."""
+        """A run that is taken up."""
         self._serve()
 
     def do_POST(self) -> None:
