@@ -73,11 +73,8 @@ def _accept_steward(words: list[str]) -> None:
     command: Any = STEWARD
     context = typer.Context(command, info_name="steward")
     while hasattr(command, "commands") and words:
-        found = command.get_command(context, words[0])
-        if found is None:
-            raise UsageError(f"there is no command {words[0]!r}", context)
-        context = typer.Context(found, info_name=words[0], parent=context)
-        command, words = found, words[1:]
+        name, command, words = command.resolve_command(context, words)
+        context = typer.Context(command, info_name=name, parent=context)
     try:
         command.make_context(command.name, list(words), parent=context.parent)
     except BadParameter as error:
