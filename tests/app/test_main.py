@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
@@ -16,6 +17,13 @@ from app import queue
 from app.database import seen
 from app.database.engine import Database
 from app.http import health
+
+
+def test_an_application_leaves_the_collection_of_garbage_to_its_process(app: FastAPI) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    with TestClient(app):
+        assert (gc.get_threshold(), gc.get_freeze_count()) == before
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_liveness(client: TestClient) -> None:
