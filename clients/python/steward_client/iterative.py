@@ -2,8 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from .errors import StewardError, Unreachable
@@ -15,6 +14,8 @@ from .retry import Retry
 
 Report = dict[str, Any]
 Refusals = Literal["raise", "log"]
+Unknown = Literal["refuse", "omit"]
+UNPROCESSABLE = 422
 
 logger = logging.getLogger("steward_client")
 
@@ -45,9 +46,11 @@ class Run(Live[Decision]):
         wait_seconds: how long one report may wait for its answer, above 0.
         refusals: what becomes of a report that the service refuses (4xx): ``raise`` raises, and the report is the
             caller's again; ``log`` logs it, keeps it, and tries it again with growing pauses.
+        unknown: what becomes of metrics and features that the workload does not know: ``refuse`` lets the service
+            refuse the report; ``omit`` sends it, and all after it, without them, and logs their names once.
 
     Raises:
-        ValueError: ``wait_seconds`` or ``refusals`` is none of the above.
+        ValueError: ``wait_seconds``, ``refusals`` or ``unknown`` is none of the above.
     """
 
     def __init__(
@@ -62,9 +65,12 @@ class Run(Live[Decision]):
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
         refusals: Refusals = "raise",
+        unknown: Unknown = "refuse",
     ) -> None:
         if refusals not in ("raise", "log"):
             raise ValueError(f"refusals must be 'raise' or 'log', not {refusals!r}")
+        if unknown not in ("refuse", "omit"):
+            raise ValueError(f"unknown must be 'refuse' or 'omit', not {unknown!r}")
         request: dict[str, Any] = {"workload": workload, "targets": dict(targets or {})}
         if probabilities:
             request["probabilities"] = dict(probabilities)
@@ -75,6 +81,7 @@ class Run(Live[Decision]):
         retry = retry or Retry()
         self._outage = Outage(retry, wait_seconds)
         self._raises = refusals == "raise"
+        self._omitted: set[tuple[str, str]] | None = set() if unknown == "omit" else None
         self._unsent: dict[int, Report] = {}
         super().__init__(client, request, Decision.from_dict, retry)
 
@@ -87,9 +94,11 @@ class Run(Live[Decision]):
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
         refusals: Refusals = "raise",
+        unknown: Unknown = "refuse",
     ) -> Self:
         """A run that was started before, by this launcher or by one that ended; ``iteration`` is the next to report."""
-        return cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals).take_up(run)
+        made = cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals, unknown=unknown)
+        return made.take_up(run)
 
     @property
     def allocation(self) -> dict[str, float]:
@@ -104,7 +113,7 @@ class Run(Live[Decision]):
     @property
     def unsent(self) -> dict[int, Report]:
         """Reports that the service has not acknowledged yet, by iteration, in order."""
-        return {iteration: self._unsent[iteration] for iteration in sorted(self._unsent)}
+        return dict(sorted(self._unsent.copy().items()))
 
     def report(
         self,
@@ -126,14 +135,27 @@ class Run(Live[Decision]):
         """
         try:
             self._unsent[iteration] = _report(allocation, metrics, features, upcoming)
-            self._outage.deliver(self._send_first)
-        except (StewardError, ValueError, TypeError) as error:
+        except (ValueError, TypeError):
             if self._raises:
                 raise
-            if isinstance(error, StewardError):
-                self._outage.failed(error)
             logger.exception("run %s: iteration %d is not reported", self.id, iteration)
+        self.deliver()
         return self.allocation
+
+    def deliver(self) -> float | None:
+        """Send what is kept as far as the service is there; seconds until it is to be asked again, if any is left.
+
+        Raises (not with ``refusals="log"``):
+            StewardError: the service refused a report (a note says which).
+        """
+        try:
+            self._outage.deliver(self._send_first)
+        except StewardError as error:
+            if self._raises:
+                raise
+            self._outage.failed(error)
+            logger.exception("run %s: iteration %d is not reported", self.id, min(self._unsent))
+        return self._outage.rest if self._unsent else None
 
     def flush(self) -> None:
         """Send what is kept, as patiently as ``retry`` says.
@@ -150,13 +172,26 @@ class Run(Live[Decision]):
             return False
         first = min(self._unsent)
         try:
-            self._report(first, self._unsent[first], retry)
+            self._report(first, _without(self._unsent[first], self._omitted or ()), retry)
         except StewardError as error:
+            if self._omits(error):
+                return True
             error.add_note(f"refused: the report of iteration {first}")
             if self._raises:
                 del self._unsent[first]
             raise
         del self._unsent[first]
+        return True
+
+    def _omits(self, error: StewardError) -> bool:
+        """Whether the report can be sent again without what this refusal says is unknown."""
+        if self._omitted is None or error.status != UNPROCESSABLE:
+            return False
+        unknown = error.unknown - self._omitted
+        if not unknown:
+            return False
+        logger.warning("run %s: not sent, for its workload has no such %s", self.id, sorted(map("/".join, unknown)))
+        self._omitted |= unknown
         return True
 
     def finish(self) -> None:
@@ -181,10 +216,10 @@ class Run(Live[Decision]):
         finally:
             super().fail()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def leave(self, *, failed: bool) -> None:
         """Finish or fail the run; what trained is done, so a service that is away is logged and raises nothing."""
         try:
-            super().__exit__(kind, error, at)
+            super().leave(failed=failed)
         except (StewardError, Unreachable) as failure:
             if self._raises and isinstance(failure, StewardError):
                 raise
@@ -207,3 +242,11 @@ def _report(
 
 def _announced(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
     return [{"features": dict(features)} for features in upcoming]
+
+
+def _without(report: Report, names: Collection[tuple[str, str]]) -> Report:
+    """A report without these members of its parts."""
+    parts = {part for part, _ in names}
+    return report | {
+        part: {name: value for name, value in report[part].items() if (part, name) not in names} for part in parts
+    }
