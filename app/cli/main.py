@@ -11,7 +11,19 @@ import typer
 
 from app.cli.commands import Commands
 
-GROUPS = ("serve", "database", "demo", "evaluate", "forecast", "agents", "keys", "doctor", "samples", "plain_nouns")
+GROUPS = (
+    "serve",
+    "launch",
+    "database",
+    "demo",
+    "evaluate",
+    "forecast",
+    "agents",
+    "keys",
+    "doctor",
+    "samples",
+    "plain_nouns",
+)
 
 cli = typer.Typer(
     name="steward",
