@@ -55,6 +55,7 @@ demo: setup
 
 # The site of the documentation, in site/: figures are drawn anew, pages built, and a warning is an error.
 docs: setup
+	PYTHONPATH=. $(BIN)/python docs/making/figures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)
 
 openapi: setup

@@ -52,18 +52,24 @@ def test_a_command_that_is_not_there_is_noticed(script: str) -> None:
         test_every_command_is_there(Block("", 0, "sh", "", "", script))
 
 
+def names(node: ast.stmt) -> set[str]:
+    """What a statement of a module gives a name to."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return {node.name}
+    if isinstance(node, ast.ImportFrom):
+        return {alias.asname or alias.name for alias in node.names}
+    return {target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)}
+
+
 def has(module: str, name: str) -> bool:
     """Whether a module has a name, told from its source: importing what learns takes seconds."""
     spec = importlib.util.find_spec(module)
     assert spec is not None, module
     assert spec.origin is not None, module
     tree = ast.parse(Path(spec.origin).read_text())
-    defined = {
-        node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    defined = {word for node in tree.body for word in names(node)}
     below = spec.submodule_search_locations is not None and importlib.util.find_spec(f"{module}.{name}") is not None
-    return name in defined | imported or below
+    return name in defined or below
 
 
 @each("python")

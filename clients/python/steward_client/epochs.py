@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from .channel import Channel
 
 SECONDS = "iteration_seconds"
+SHORTEST = 1e-9
 WAIT_SHARE = 0.01
 """Of an epoch's time: how long the next one waits for the decision on it, at most."""
 
@@ -30,9 +31,8 @@ class Epoch:
         self._used = self.allocation
         self._metrics: dict[str, float] = {}
         self._features: dict[str, float] = {}
-        self._began, self._done = clock(), None
-
-    _done: Future[None] | None
+        self._began = clock()
+        self._done: Future[None] | None = None
 
     def log(self, **metrics: float) -> None:
         """What was measured; ``iteration_seconds`` is by itself, unless it is given. Later values replace earlier ones.
@@ -59,9 +59,14 @@ class Epoch:
         self._used = self._used | {name: _number("resource", name, value) for name, value in allocation.items()}
 
     @property
+    def seconds(self) -> float:
+        """Since it has begun, above 0."""
+        return max(self._clock() - self._began, SHORTEST)
+
+    @property
     def iteration_seconds(self) -> float:
-        """How long it took, once it has ended; else how long it has taken so far."""
-        return self._metrics[SECONDS] if self._done is not None else self._clock() - self._began
+        """How long it took, as reported or given; before that how long it has taken so far."""
+        return self._metrics.get(SECONDS) or self.seconds
 
     def end(self) -> Future[None]:
         """Report it, once; the loop does that, but for an epoch that is left by ``break``.
@@ -70,7 +75,7 @@ class Epoch:
             StewardError: an earlier report was refused.
         """
         if self._done is None:
-            self._metrics.setdefault(SECONDS, max(self._clock() - self._began, 1e-9))
+            self._metrics.setdefault(SECONDS, self.seconds)
             self._done = self._channel.report(self.number, self._used, self._metrics, self._features)
         return self._done
 
@@ -87,20 +92,22 @@ class Loop:
         ValueError: ``count`` or ``wait_share`` is below 0.
     """
 
-    def __init__(self, channel: Channel, count: int, wait_share: float, clock: Clock = time.perf_counter) -> None:
+    def __init__(
+        self, channel: Channel, count: int = 0, wait_share: float = 0.0, clock: Clock = time.perf_counter
+    ) -> None:
         if count < 0 or not wait_share >= 0:
             raise ValueError(f"epochs and wait_share must be 0 or more, not {count!r} and {wait_share!r}")
         self._channel, self._clock, self._share = channel, clock, wait_share
         self.numbers = range(channel.iteration, count)
 
-    def begin(self, number: int) -> Epoch:
-        """The epoch of that number."""
-        return Epoch(self._channel, number, self._clock)
+    def begin(self) -> Epoch:
+        """The epoch that is next."""
+        return Epoch(self._channel, self._channel.iteration, self._clock)
 
     def end(self, epoch: Epoch) -> tuple[Future[None], float]:
         """Report it; what is done once it is answered, and for how many seconds to wait for that."""
         done = epoch.end()
-        return done, 0.0 if done.done() else self._share * epoch.iteration_seconds
+        return done, 0.0 if done.done() else self._share * epoch.seconds
 
 
 def _number(what: str, name: str, value: float) -> float:

@@ -31,15 +31,15 @@ class Epochs:
         return len(self._loop.numbers)
 
     def __iter__(self) -> Iterator[Epoch]:
-        for number in self._loop.numbers:
-            epoch = self._loop.begin(number)
+        for _ in self._loop.numbers:
+            epoch = self._loop.begin()
             yield epoch
             done, seconds = self._loop.end(epoch)
             wait([done], seconds)
 
     async def __aiter__(self) -> AsyncIterator[Epoch]:
-        for number in self._loop.numbers:
-            epoch = self._loop.begin(number)
+        for _ in self._loop.numbers:
+            epoch = self._loop.begin()
             yield epoch
             done, seconds = self._loop.end(epoch)
             await asyncio.wait([asyncio.wrap_future(done)], timeout=seconds)
