@@ -21,6 +21,7 @@ dist.init_process_group("gloo")
 size = dist.get_world_size()
 print(f"{os.environ['TORCHELASTIC_RUN_ID'][:7]} of {size}", flush=True)
 while not pathlib.Path(os.environ["DONE"]).exists():
+    dist.barrier()
     time.sleep(0.1)
 print("done", flush=True)
 """
@@ -52,7 +53,10 @@ def test_workers_come_and_go_and_end_together(tmp_path: Path) -> None:
 def met(heard: Heard, sizes: list[int]) -> None:
     """Wait until workers have met in groups of these sizes, and in no others."""
     expected = "".join(f"steward of {size}\n" for size in sizes)
-    wait_until(partial(told, heard, expected), seconds=180, what=expected)
+    try:
+        wait_until(partial(told, heard, expected), seconds=180, what=expected)
+    finally:
+        print(heard.of("stdout").decode(), heard.of("stderr").decode()[-4_000:])
 
 
 def told(heard: Heard, expected: str) -> bool:
