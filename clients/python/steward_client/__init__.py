@@ -8,10 +8,12 @@
 
 from .epochs import Epoch
 from .errors import StewardError, Unreachable
+from .frames import RejectedRows, Uploaded, upload
 from .generated import AuthenticatedClient, Client
 from .iterative import Run
+from .jobs import Job, JobFailed, evaluate, fit, train
 from .journal import JournalError
-from .policy import CarriedRun, Policy
+from .policy import CarriedRun, Policy, carry
 from .queue import QueueRun
 from .retry import Retry
 from .training import EpochRun, Epochs, run
@@ -23,12 +25,21 @@ __all__ = [
     "Epoch",
     "EpochRun",
     "Epochs",
+    "Job",
+    "JobFailed",
     "JournalError",
     "Policy",
     "QueueRun",
+    "RejectedRows",
     "Retry",
     "Run",
     "StewardError",
     "Unreachable",
+    "Uploaded",
+    "carry",
+    "evaluate",
+    "fit",
     "run",
+    "train",
+    "upload",
 ]

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self
 
 from steward_client.channel import Channel
 from steward_client.epochs import Epoch, Loop
@@ -22,14 +22,13 @@ RANKS = ("RANK", "SLURM_PROCID")
 logger = logging.getLogger("steward_client")
 
 P = ParamSpec("P")
-R = TypeVar("R", bound="Reporter")
 
 
-def unraised(method: Callable[Concatenate[R, P], None]) -> Callable[Concatenate[R, P], None]:
+def unraised(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
     """Whatever goes wrong with reporting is logged once, and ends the reporting: a training never fails for it."""
 
     @wraps(method)
-    def wrapped(reporter: R, *given: P.args, **named: P.kwargs) -> None:
+    def wrapped(reporter: Reporter, *given: P.args, **named: P.kwargs) -> None:
         if reporter.given_up:
             return
         try:
