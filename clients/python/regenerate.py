@@ -1,6 +1,6 @@
-"""Regenerates what follows from the application: ``openapi.json`` at the root, and the client's generated core.
+"""Regenerates what follows from the application: ``openapi.json`` at the root, and the clients' generated cores.
 
-``make openapi`` runs it. Two tests use its functions to tell when either is stale.
+``make openapi`` runs it. Tests use its functions to tell when any is stale. Without npm, TypeScript's is left.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SNAPSHOT = HERE.parents[1] / "openapi.json"
 GENERATED = HERE / "steward_client" / "generated"
+TYPESCRIPT = HERE.parent / "typescript"
 
 
 def snapshot() -> str:
@@ -55,15 +56,25 @@ def _take_clients_without_a_key(target: Path) -> None:
         path.write_text(text.replace("client: AuthenticatedClient,", "client: AuthenticatedClient | Client,"))
 
 
+def generate_typescript(folder: Path = TYPESCRIPT) -> None:
+    """Generate ``src/schema.ts`` of the TypeScript client in a folder beside the schema's, as its lock file has it."""
+    if not (folder / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True)
+    options = ["--output", "src/schema.ts", "--default-non-nullable=false"]
+    subprocess.run(["npx", "openapi-typescript", str(SNAPSHOT), *options], cwd=folder, check=True, capture_output=True)
+
+
 def _path() -> str:
     """Programs beside this interpreter first: the generator, and the formatter that it calls."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def main() -> None:
-    """Write both."""
+    """Write them."""
     SNAPSHOT.write_text(snapshot())
     generate(SNAPSHOT, GENERATED)
+    if shutil.which("npm"):
+        generate_typescript()
 
 
 if __name__ == "__main__":

@@ -121,14 +121,11 @@ def _pieces(write: Callable[[int, int], str], rows: int) -> Iterator[bytes]:
 
 
 def _read(answer: Mapping[str, Any], columns: Sequence[str]) -> Uploaded:
-    counts = (answer[name] for name in ("accepted", "duplicate", "rejected", "iterations"))
-    return Uploaded(
-        *counts,
-        [
-            Wrong(one["line"] - HEAD_LINES - 1, _column(one["field"], columns), one["reason"], one.get("value"))
-            for one in answer["rejections"]
-        ],
-    )
+    wrong = [
+        Wrong(one["line"] - HEAD_LINES - 1, _column(one["field"], columns), one["reason"], one.get("value"))
+        for one in answer["rejections"]
+    ]
+    return Uploaded(answer["accepted"], answer["duplicate"], answer["rejected"], answer["iterations"], wrong)
 
 
 def _named(error: StewardError, columns: Sequence[str]) -> Exception:
