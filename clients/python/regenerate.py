@@ -1,6 +1,6 @@
-"""Regenerates ``openapi.json`` at the root, the client's generated core, and the messages that KEDA sends.
+"""Regenerates ``openapi.json`` at the root, the clients' generated cores, and the messages that KEDA sends.
 
-``make openapi`` runs it. Two tests use its functions to tell when either is stale.
+``make openapi`` runs it. Tests use its functions to tell when any is stale. Without npm, TypeScript's is left.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SNAPSHOT = HERE.parents[1] / "openapi.json"
 GENERATED = HERE / "steward_client" / "generated"
+TYPESCRIPT = HERE.parent / "typescript"
 MESSAGES = "steward_client/scaling/keda/externalscaler.proto"
 
 
@@ -37,6 +38,7 @@ def generate(schema: Path, target: Path) -> str:
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     _send_files_as_what_they_are(target)
     _take_clients_without_a_key(target)
+    _import_models_when_asked(target)
     return done.stdout + done.stderr
 
 
@@ -54,6 +56,43 @@ def _take_clients_without_a_key(target: Path) -> None:
     for path in (target / "api").rglob("*.py"):
         text = path.read_text()
         path.write_text(text.replace("client: AuthenticatedClient,", "client: AuthenticatedClient | Client,"))
+
+
+LAZY = """
+_MODULES = {{{modules}}}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    found = globals()[name] = getattr(import_module("." + _MODULES[name], __name__), name)
+    return found
+"""
+
+
+def _import_models_when_asked(target: Path) -> None:
+    """Have a model imported when it is asked for, not all with the first: that takes most of a client's start."""
+    path = target / "models" / "__init__.py"
+    text = path.read_text()
+    head, _, names = text.partition("__all__")
+    docstring, _, imports = head.partition("\n\n")
+    modules = ", ".join(
+        f'"{name}": "{module}"' for module, name in re.findall(r"from \.(\w+) import \(?\s*(\w+)", imports)
+    )
+    indented = re.sub(r"^(?=.)", "    ", imports.strip(), flags=re.MULTILINE)
+    first = "from importlib import import_module\nfrom typing import TYPE_CHECKING, Any\n\nif TYPE_CHECKING:\n"
+    path.write_text(f"{docstring}\n\n{first}{indented}\n{LAZY.format(modules=modules)}\n__all__{names}")
+    subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length=120", "-q", str(path)], check=True
+    )
+
+
+def generate_typescript(folder: Path = TYPESCRIPT) -> None:
+    """Generate ``src/schema.ts`` of the TypeScript client in a folder beside the schema's, as its lock file has it."""
+    if not (folder / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True)
+    options = ["--output", "src/schema.ts", "--default-non-nullable=false"]
+    subprocess.run(["npx", "openapi-typescript", str(SNAPSHOT), *options], cwd=folder, check=True, capture_output=True)
 
 
 def _path() -> str:
@@ -75,6 +114,8 @@ def main() -> None:
     SNAPSHOT.write_text(snapshot())
     generate(SNAPSHOT, GENERATED)
     generate_messages(HERE)
+    if shutil.which("npm"):
+        generate_typescript()
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .epochs import Epoch
     from .errors import StewardError, Unreachable
+    from .frames import RejectedRows, Uploaded, upload
     from .generated import AuthenticatedClient, Client
     from .iterative import Run
+    from .jobs import Job, JobFailed, evaluate, fit, train
     from .journal import JournalError
-    from .policy import CarriedRun, Policy
+    from .policy import CarriedRun, Policy, carry
     from .queue import QueueRun
     from .retry import Retry
     from .training import EpochRun, Epochs, run
@@ -24,12 +26,21 @@ _HOMES = {
     "Epoch": "epochs",
     "StewardError": "errors",
     "Unreachable": "errors",
+    "RejectedRows": "frames",
+    "Uploaded": "frames",
+    "upload": "frames",
     "AuthenticatedClient": "generated",
     "Client": "generated",
     "Run": "iterative",
+    "Job": "jobs",
+    "JobFailed": "jobs",
+    "evaluate": "jobs",
+    "fit": "jobs",
+    "train": "jobs",
     "JournalError": "journal",
     "CarriedRun": "policy",
     "Policy": "policy",
+    "carry": "policy",
     "QueueRun": "queue",
     "Retry": "retry",
     "EpochRun": "training",
@@ -45,14 +56,23 @@ __all__ = [
     "Epoch",
     "EpochRun",
     "Epochs",
+    "Job",
+    "JobFailed",
     "JournalError",
     "Policy",
     "QueueRun",
+    "RejectedRows",
     "Retry",
     "Run",
     "StewardError",
     "Unreachable",
+    "Uploaded",
+    "carry",
+    "evaluate",
+    "fit",
     "run",
+    "train",
+    "upload",
 ]
 
 

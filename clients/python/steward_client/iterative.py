@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from .errors import StewardError, Unreachable
-from .generated import AuthenticatedClient, Client
 from .generated.models import Decision
-from .live import Live
+from .live import Live, Service
 from .outage import WAIT_SECONDS, Outage
 from .retry import Retry
 
@@ -55,7 +54,7 @@ class Run(Live[Decision]):
 
     def __init__(
         self,
-        client: str | Client | AuthenticatedClient,
+        client: Service,
         workload: str,
         *,
         targets: Mapping[str, float] | None = None,
@@ -88,7 +87,7 @@ class Run(Live[Decision]):
     @classmethod
     def resume(
         cls,
-        client: str | Client | AuthenticatedClient,
+        client: Service,
         run: str,
         *,
         retry: Retry | None = None,

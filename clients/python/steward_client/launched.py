@@ -19,7 +19,6 @@ from .channel import Channel, Numbers
 from .iterative import Refusals, Run
 from .retry import Retry
 
-URL = "http://127.0.0.1:8080"
 ITERATIONS, ALLOCATION, RUN = "STEWARD_ITERATIONS", "STEWARD_ALLOCATION", "STEWARD_RUN"
 LARGEST_LINE = 4_096
 """Bytes that one write to a file or pipe keeps together."""
@@ -95,19 +94,16 @@ class Launched:
         """Nothing is held open."""
 
 
-def launched(
-    refusals: Refusals = "log", retry: Retry | None = None, environment: Mapping[str, str] = os.environ
-) -> Channel | None:
+def launched(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
     """The channel that the environment names; None where it names none.
 
     Raises:
         StewardError: the service refuses the run.
         Unreachable: the service does not answer.
     """
-    if iterations := environment.get(ITERATIONS):
-        allocation = environment.get(ALLOCATION)
+    if iterations := os.environ.get(ITERATIONS):
+        allocation = os.environ.get(ALLOCATION)
         return Launched(Path(iterations), Path(allocation) if allocation else None)
-    if run := environment.get(RUN):
-        url = environment.get("STEWARD_URL", URL)
-        return Background(Run.resume(url, run, retry=retry, refusals=refusals, unknown="omit"), owned=False)
+    if run := os.environ.get(RUN):
+        return Background(Run.resume(None, run, retry=retry, refusals=refusals, unknown="omit"), owned=False)
     return None

@@ -1,19 +1,25 @@
 """What live runs of all kinds have in common: they are started once, and ended, and every call is repeated."""
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 import httpx
 
 from .errors import StewardError, Unreachable
-from .generated import AuthenticatedClient, Client
 from .retry import Retry
 
+if TYPE_CHECKING:
+    from .generated import AuthenticatedClient, Client
+
+Service: TypeAlias = "str | Client | AuthenticatedClient | None"
+"""A service's address, or a generated client; None: the address is in ``STEWARD_URL``, else it is ``URL``."""
+
+URL = "http://127.0.0.1:8080"
 TIMEOUT_SECONDS = 30.0
 PARTING_SECONDS = 5.0
 CLIENT_ERROR = 400
@@ -40,7 +46,7 @@ class Live(Generic[D]):
 
     def __init__(
         self,
-        client: str | Client | AuthenticatedClient,
+        client: Service,
         request: Mapping[str, Any],
         decode: Callable[[Mapping[str, Any]], D],
         retry: Retry | None,
@@ -51,7 +57,7 @@ class Live(Generic[D]):
         self._ended = False
         self._key = uuid4().hex  # the same for every attempt: one run, whatever gets lost
         self._http = http_client(client)
-        self._owned = isinstance(client, str)
+        self._owned = client is None or isinstance(client, str)
         self._retry = retry or Retry()
         self._request, self._decode = request, decode
 
@@ -140,14 +146,26 @@ class Live(Generic[D]):
         return answer
 
 
-def http_client(client: str | Client | AuthenticatedClient) -> httpx.Client:
+def http_client(client: Service) -> httpx.Client:
     """A client's own; for an address a new one, which is the caller's to close.
 
     The new one sends the key that the environment variable ``STEWARD_API_KEY`` holds, if it does: a key of the service,
     or the token of a single run; else that of ``STEWARD_TOKEN``, which a launcher sets for a process of its run.
     """
-    if isinstance(client, str):
+    if client is None or isinstance(client, str):
         key = (os.environ.get("STEWARD_API_KEY") or os.environ.get("STEWARD_TOKEN") or "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return httpx.Client(base_url=client, timeout=TIMEOUT_SECONDS, headers=headers)
+        url = client or os.environ.get("STEWARD_URL", URL)
+        return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers)
     return client.get_httpx_client()
+
+
+@contextmanager
+def connected(client: Service) -> Iterator[httpx.Client]:
+    """The same for a moment: what was opened for it is closed."""
+    http = http_client(client)
+    try:
+        yield http
+    finally:
+        if client is None or isinstance(client, str):
+            http.close()

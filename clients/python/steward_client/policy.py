@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .errors import StewardError
-from .generated import AuthenticatedClient, Client
 from .generated.models import InferenceDecision
 from .journal import Journal, JournalError
-from .live import Live, http_client
+from .live import Live, Service, connected
 from .outage import WAIT_SECONDS, Outage
 from .retry import CONFLICT, Retry
 
@@ -40,7 +39,7 @@ class Policy(NamedTuple):
     @classmethod
     def load(
         cls,
-        client: str | Client | AuthenticatedClient,
+        client: Service,
         workload: str,
         role: str | None = None,
         *,
@@ -52,8 +51,8 @@ class Policy(NamedTuple):
             StewardError: there is no such workload or role.
             Unreachable: the service did not answer until patience ended.
         """
-        http, patient = http_client(client), retry or Retry()
-        try:
+        patient = retry or Retry()
+        with connected(client) as http:
             found = patient.call(http, "GET", f"/workloads/{workload}").json()
             champions = {name: one for name, one in found["champions"].items() if role in (None, name)}
             artifacts = {}
@@ -61,9 +60,6 @@ class Policy(NamedTuple):
                 of_role = "" if name == DEFAULT_ROLE else f"?role={name}"
                 path = f"/workloads/{workload}/agents/{version}/policy{of_role}"
                 artifacts[name] = patient.call(http, "GET", path).content
-        finally:
-            if isinstance(client, str):
-                http.close()
         return cls(found["spec"], artifacts, role)
 
     @classmethod
@@ -119,7 +115,7 @@ class CarriedRun(Live[InferenceDecision]):
 
     def __init__(
         self,
-        client: str | Client | AuthenticatedClient,
+        client: Service,
         policy: Policy,
         *,
         retry: Retry | None = None,
@@ -338,3 +334,23 @@ class CarriedRun(Live[InferenceDecision]):
     def _seal_full(self) -> None:
         if self._deciding.full:
             self._seal()
+
+
+def carry(
+    workload: str,
+    client: Service = None,
+    *,
+    role: str | None = None,
+    retry: Retry | None = None,
+    journal: Path | None = None,
+    wait_seconds: float = WAIT_SECONDS,
+) -> CarriedRun:
+    """A run that decides here, with the champions that the service has now: ``Policy.load``, then ``CarriedRun``.
+
+    Raises:
+        StewardError: there is no such workload or role.
+        Unreachable: the service did not answer until patience ended.
+        JournalError, ValueError: as ``CarriedRun``.
+    """
+    policy = Policy.load(client, workload, role, retry=retry)
+    return CarriedRun(client, policy, retry=retry, journal=journal, wait_seconds=wait_seconds)

@@ -2,9 +2,8 @@
 
 from typing import Any, Self
 
-from .generated import AuthenticatedClient, Client
 from .generated.models import QueueDecision
-from .live import Live
+from .live import Live, Service
 from .retry import Retry
 
 
@@ -28,13 +27,11 @@ class QueueRun(Live[QueueDecision]):
         retry: how patiently calls are repeated.
     """
 
-    def __init__(
-        self, client: str | Client | AuthenticatedClient, workload: str, *, retry: Retry | None = None
-    ) -> None:
+    def __init__(self, client: Service, workload: str, *, retry: Retry | None = None) -> None:
         super().__init__(client, {"workload": workload}, QueueDecision.from_dict, retry)
 
     @classmethod
-    def resume(cls, client: str | Client | AuthenticatedClient, run: str, *, retry: Retry | None = None) -> Self:
+    def resume(cls, client: Service, run: str, *, retry: Retry | None = None) -> Self:
         """A run that was started before, by this launcher or by one that ended."""
         return cls(client, "", retry=retry).take_up(run)
 

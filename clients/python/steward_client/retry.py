@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -40,8 +40,11 @@ class Retry:
         path: str,
         json: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        content: Callable[[], Iterator[bytes]] | None = None,
     ) -> httpx.Response:
         """Make the call until it is answered for good. Only for calls that are safe to repeat.
+
+        ``content`` gives the body anew for each attempt, in pieces, where it is no ``json``.
 
         Raises:
             StewardError: the service refused it.
@@ -49,7 +52,7 @@ class Retry:
         """
         ends, attempt = self.clock() + self.patience_seconds, 0
         while True:
-            answer = self._once(http, method, path, json, headers, ends - self.clock())
+            answer = self._once(http, method, path, json, headers, content, ends - self.clock())
             if isinstance(answer, httpx.Response) and not _passes(answer):
                 if not answer.is_success:
                     raise StewardError.of(answer)
@@ -74,11 +77,13 @@ class Retry:
         path: str,
         json: Mapping[str, Any] | None,
         headers: Mapping[str, str] | None,
+        content: Callable[[], Iterator[bytes]] | None,
         left: float,
     ) -> httpx.Response | httpx.RequestError:
         timeout = _bounded(http.timeout, max(left, self.first_seconds))
         try:
-            return http.request(method, path, json=json, headers=headers, timeout=timeout)
+            body = None if content is None else content()
+            return http.request(method, path, json=json, content=body, headers=headers, timeout=timeout)
         except httpx.RequestError as error:
             return error
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from .background import Background
 from .channel import Channel
 from .epochs import WAIT_SHARE, Epoch, Loop
 from .iterative import Refusals, Run
-from .launched import URL, launched
+from .launched import launched
+from .live import Service
 from .outage import WAIT_SECONDS
 from .retry import Retry
-
-if TYPE_CHECKING:
-    from .generated import AuthenticatedClient, Client
 
 
 class Epochs:
@@ -105,7 +102,7 @@ class EpochRun:
 
 def run(
     workload: str,
-    client: str | Client | AuthenticatedClient | None = None,
+    client: Service = None,
     *,
     targets: Mapping[str, float] | None = None,
     probabilities: Mapping[str, float | None] | None = None,
@@ -145,7 +142,7 @@ def run(
     if found is None:
         found = Background(
             Run(
-                client or os.environ.get("STEWARD_URL", URL),
+                client,
                 workload,
                 targets=targets,
                 probabilities=probabilities,

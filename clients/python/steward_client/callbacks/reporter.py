@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from steward_client.channel import Channel
 from steward_client.epochs import Epoch, Loop
@@ -21,24 +21,23 @@ LONGEST_NAME = 63
 RANKS = ("RANK", "SLURM_PROCID")
 logger = logging.getLogger("steward_client")
 
-P = ParamSpec("P")
-R = TypeVar("R", bound="Reporter")
+F = TypeVar("F", bound=Callable[..., None])
 
 
-def unraised(method: Callable[Concatenate[R, P], None]) -> Callable[Concatenate[R, P], None]:
+def unraised(method: F) -> F:
     """Whatever goes wrong with reporting is logged once, and ends the reporting: a training never fails for it."""
 
     @wraps(method)
-    def wrapped(reporter: R, *given: P.args, **named: P.kwargs) -> None:
+    def wrapped(reporter: Reporter, *given: Any) -> None:
         if reporter.given_up:
             return
         try:
-            method(reporter, *given, **named)
+            method(reporter, *given)
         except Exception:
             logger.exception("iterations are not reported any more")
             reporter.given_up, reporter.epoch = True, None
 
-    return wrapped
+    return cast("F", wrapped)
 
 
 class Reporter:

@@ -1,298 +1,580 @@
 """Contains all the data models used in inputs/outputs"""
 
-from .adaptation_read import AdaptationRead
-from .adaptation_read_state import AdaptationReadState
-from .agent_read import AgentRead
-from .agent_read_report import AgentReadReport
-from .arrivals_read import ArrivalsRead
-from .arrivals_read_of_queues import ArrivalsReadOfQueues
-from .arrived import Arrived
-from .audit_read import AuditRead
-from .audit_read_detail_type_0 import AuditReadDetailType0
-from .backfill_window import BackfillWindow
-from .batch_prediction import BatchPrediction
-from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
-from .batch_start import BatchStart
-from .batches_read import BatchesRead
-from .cluster_decision import ClusterDecision
-from .cluster_decision_source import ClusterDecisionSource
-from .cluster_execution import ClusterExecution
-from .cluster_patch import ClusterPatch
-from .cluster_patch_prices import ClusterPatchPrices
-from .cluster_patch_queues import ClusterPatchQueues
-from .cluster_patch_weights import ClusterPatchWeights
-from .cluster_prediction import ClusterPrediction
-from .cluster_report import ClusterReport
-from .cluster_spec import ClusterSpec
-from .cluster_start import ClusterStart
-from .cluster_weights import ClusterWeights
-from .convergence import Convergence
-from .count import Count
-from .criterion import Criterion
-from .curves_read import CurvesRead
-from .decision import Decision
-from .decision_allocation import DecisionAllocation
-from .decision_chances import DecisionChances
-from .decision_delta import DecisionDelta
-from .decision_predicted import DecisionPredicted
-from .decision_reason import DecisionReason
-from .decision_source import DecisionSource
-from .disturbances import Disturbances
-from .drift_notice import DriftNotice
-from .drift_notice_direction import DriftNoticeDirection
-from .drift_read import DriftRead
-from .drift_response import DriftResponse
-from .drift_response_algorithm_type_0 import DriftResponseAlgorithmType0
-from .drift_response_respond import DriftResponseRespond
-from .drift_step import DriftStep
-from .drift_step_figures import DriftStepFigures
-from .drift_step_state import DriftStepState
-from .drop import Drop
-from .ended import Ended
-from .ended_state import EndedState
-from .evaluation_read import EvaluationRead
-from .evaluation_read_request import EvaluationReadRequest
-from .evaluation_report import EvaluationReport
-from .evaluation_report_report import EvaluationReportReport
-from .evaluation_report_request import EvaluationReportRequest
-from .evaluation_request import EvaluationRequest
-from .evaluation_request_agents_item_type_1 import EvaluationRequestAgentsItemType1
-from .evaluation_request_level import EvaluationRequestLevel
-from .execution_read import ExecutionRead
-from .executions import Executions
-from .exogenous_issue import ExogenousIssue
-from .exogenous_point import ExogenousPoint
-from .exogenous_read import ExogenousRead
-from .feature import Feature
-from .finished import Finished
-from .finished_task import FinishedTask
-from .fit_request import FitRequest
-from .forecast import Forecast
-from .forecast_row import ForecastRow
-from .gain_interval import GainInterval
-from .health import Health
-from .held_out import HeldOut
-from .inference_decision import InferenceDecision
-from .inference_decision_expected_type_0 import InferenceDecisionExpectedType0
-from .inference_decision_expected_type_0_additional_property import (
-    InferenceDecisionExpectedType0AdditionalProperty,
-)
-from .inference_decision_quality import InferenceDecisionQuality
-from .inference_decision_servers import InferenceDecisionServers
-from .inference_decision_source import InferenceDecisionSource
-from .inference_decision_waiting import InferenceDecisionWaiting
-from .inference_execution import InferenceExecution
-from .inference_patch import InferencePatch
-from .inference_patch_prices import InferencePatchPrices
-from .inference_patch_qualities import InferencePatchQualities
-from .inference_patch_users import InferencePatchUsers
-from .inference_patch_weights import InferencePatchWeights
-from .inference_report import InferenceReport
-from .inference_spec import InferenceSpec
-from .inference_spec_policies import InferenceSpecPolicies
-from .inference_start import InferenceStart
-from .inference_weights import InferenceWeights
-from .interval import Interval
-from .iteration_read import IterationRead
-from .iteration_read_decision_type_1 import IterationReadDecisionType1
-from .iteration_read_report_type_1 import IterationReadReportType1
-from .iteration_report import IterationReport
-from .iteration_report_allocation import IterationReportAllocation
-from .iteration_report_features import IterationReportFeatures
-from .iteration_report_metrics import IterationReportMetrics
-from .iteration_run_start import IterationRunStart
-from .iteration_run_start_features_type_0 import IterationRunStartFeaturesType0
-from .iteration_run_start_probabilities import IterationRunStartProbabilities
-from .iteration_run_start_targets import IterationRunStartTargets
-from .iterative_patch import IterativePatch
-from .iterative_patch_prices import IterativePatchPrices
-from .iterative_patch_probabilities import IterativePatchProbabilities
-from .iterative_patch_targets import IterativePatchTargets
-from .iterative_patch_weights import IterativePatchWeights
-from .iterative_spec import IterativeSpec
-from .job_change import JobChange
-from .job_change_nodes import JobChangeNodes
-from .job_change_trades import JobChangeTrades
-from .job_queue import JobQueue
-from .job_read import JobRead
-from .job_read_error_type_0 import JobReadErrorType0
-from .job_read_result_type_0 import JobReadResultType0
-from .job_read_state import JobReadState
-from .job_read_type import JobReadType
-from .key_made import KeyMade
-from .key_made_scopes_item import KeyMadeScopesItem
-from .key_read import KeyRead
-from .key_read_scopes_item import KeyReadScopesItem
-from .key_request import KeyRequest
-from .key_request_scopes_item import KeyRequestScopesItem
-from .left_prediction import LeftPrediction
-from .limits import Limits
-from .list_jobs_state_type_0 import ListJobsStateType0
-from .list_runs_state_type_0 import ListRunsStateType0
-from .lost_capacity import LostCapacity
-from .metric import Metric
-from .metric_goal import MetricGoal
-from .metric_scope import MetricScope
-from .model_read import ModelRead
-from .model_read_report import ModelReadReport
-from .node_change import NodeChange
-from .node_class import NodeClass
-from .node_report import NodeReport
-from .node_report_state import NodeReportState
-from .node_steps import NodeSteps
-from .node_type import NodeType
-from .objective import Objective
-from .online_settings import OnlineSettings
-from .pace_shift import PaceShift
-from .page_agent_read import PageAgentRead
-from .page_audit_read import PageAuditRead
-from .page_evaluation_read import PageEvaluationRead
-from .page_exogenous_read import PageExogenousRead
-from .page_iteration_read import PageIterationRead
-from .page_job_read import PageJobRead
-from .page_key_read import PageKeyRead
-from .page_model_read import PageModelRead
-from .page_promotion_listed import PagePromotionListed
-from .page_run_listed import PageRunListed
-from .page_series_read import PageSeriesRead
-from .page_workload_listed import PageWorkloadListed
-from .parent import Parent
-from .placement import Placement
-from .predicted_metric import PredictedMetric
-from .prediction import Prediction
-from .prediction_allocation import PredictionAllocation
-from .prediction_features import PredictionFeatures
-from .prediction_predicted import PredictionPredicted
-from .problem import Problem
-from .problem_field import ProblemField
-from .progressed import Progressed
-from .promotion_listed import PromotionListed
-from .promotion_listed_figures_type_0 import PromotionListedFiguresType0
-from .promotion_read import PromotionRead
-from .promotion_request import PromotionRequest
-from .promotion_request_require_item import PromotionRequestRequireItem
-from .queue_change import QueueChange
-from .queue_decision import QueueDecision
-from .queue_decision_source import QueueDecisionSource
-from .queue_reason import QueueReason
-from .queue_report import QueueReport
-from .queue_shadow import QueueShadow
-from .queued_task import QueuedTask
-from .readiness import Readiness
-from .readiness_exclude_item import ReadinessExcludeItem
-from .reason import Reason
-from .rejection import Rejection
-from .remark import Remark
-from .report import Report
-from .report_allocation import ReportAllocation
-from .report_features import ReportFeatures
-from .report_metrics import ReportMetrics
-from .report_warning import ReportWarning
-from .requests_read import RequestsRead
-from .requests_read_of_users import RequestsReadOfUsers
-from .resource import Resource
-from .response_quality import ResponseQuality
-from .response_quality_shape import ResponseQualityShape
-from .retention import Retention
-from .retention_read import RetentionRead
-from .run_listed import RunListed
-from .run_listed_decision_type_1 import RunListedDecisionType1
-from .run_listed_start import RunListedStart
-from .run_listed_state import RunListedState
-from .run_patch import RunPatch
-from .run_patch_state import RunPatchState
-from .run_read import RunRead
-from .run_read_start import RunReadStart
-from .run_read_state import RunReadState
-from .run_start import RunStart
-from .run_started import RunStarted
-from .running_task import RunningTask
-from .scored import Scored
-from .series_read import SeriesRead
-from .server_change import ServerChange
-from .server_change_state import ServerChangeState
-from .server_class import ServerClass
-from .shadow_read import ShadowRead
-from .shadow_rule import ShadowRule
-from .shadow_starts import ShadowStarts
-from .shadow_step import ShadowStep
-from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
-from .shift import Shift
-from .shift_factors import ShiftFactors
-from .skipped_lines import SkippedLines
-from .spread import Spread
-from .started import Started
-from .step_prediction import StepPrediction
-from .steps_read import StepsRead
-from .stored_execution import StoredExecution
-from .submitted import Submitted
-from .trace_execution import TraceExecution
-from .trace_read import TraceRead
-from .train_request import TrainRequest
-from .train_request_algorithm import TrainRequestAlgorithm
-from .train_request_device import TrainRequestDevice
-from .train_request_executor import TrainRequestExecutor
-from .train_request_imitate_type_0 import TrainRequestImitateType0
-from .train_request_require_item import TrainRequestRequireItem
-from .upcoming_iteration import UpcomingIteration
-from .upcoming_iteration_features import UpcomingIterationFeatures
-from .upload_read import UploadRead
-from .upload_samples_json_body_type_0 import UploadSamplesJsonBodyType0
-from .upload_samples_json_body_type_0_samples_item import (
-    UploadSamplesJsonBodyType0SamplesItem,
-)
-from .upload_samples_json_body_type_0_samples_item_arrivals_item import (
-    UploadSamplesJsonBodyType0SamplesItemArrivalsItem,
-)
-from .upload_samples_json_body_type_0_samples_item_curves_item import (
-    UploadSamplesJsonBodyType0SamplesItemCurvesItem,
-)
-from .upload_samples_json_body_type_0_samples_item_steps_item import (
-    UploadSamplesJsonBodyType0SamplesItemStepsItem,
-)
-from .upload_samples_json_body_type_1 import UploadSamplesJsonBodyType1
-from .upload_samples_json_body_type_1_samples_item import (
-    UploadSamplesJsonBodyType1SamplesItem,
-)
-from .upload_samples_json_body_type_1_samples_item_batches_item import (
-    UploadSamplesJsonBodyType1SamplesItemBatchesItem,
-)
-from .upload_samples_json_body_type_1_samples_item_requests_item import (
-    UploadSamplesJsonBodyType1SamplesItemRequestsItem,
-)
-from .upload_samples_json_body_type_2 import UploadSamplesJsonBodyType2
-from .upload_samples_json_body_type_2_samples_item import (
-    UploadSamplesJsonBodyType2SamplesItem,
-)
-from .upload_samples_json_body_type_2_samples_item_reports_item import (
-    UploadSamplesJsonBodyType2SamplesItemReportsItem,
-)
-from .upload_samples_json_body_type_2_samples_item_reports_item_allocation import (
-    UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation,
-)
-from .upload_samples_json_body_type_2_samples_item_reports_item_features import (
-    UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures,
-)
-from .upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
-    UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,
-)
-from .user import User
-from .variant import Variant
-from .verdict import Verdict
-from .verdict_level_type_0 import VerdictLevelType0
-from .weights import Weights
-from .workflow_patch import WorkflowPatch
-from .workflow_patch_prices import WorkflowPatchPrices
-from .workflow_patch_weights import WorkflowPatchWeights
-from .workflow_plan import WorkflowPlan
-from .workflow_spec import WorkflowSpec
-from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
-from .workflow_spec_backfilling import WorkflowSpecBackfilling
-from .workload_listed import WorkloadListed
-from .workload_listed_champions import WorkloadListedChampions
-from .workload_listed_spec_type_1 import WorkloadListedSpecType1
-from .workload_read import WorkloadRead
-from .workload_read_champions import WorkloadReadChampions
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .adaptation_read import AdaptationRead
+    from .adaptation_read_state import AdaptationReadState
+    from .agent_read import AgentRead
+    from .agent_read_report import AgentReadReport
+    from .arrivals_read import ArrivalsRead
+    from .arrivals_read_of_queues import ArrivalsReadOfQueues
+    from .arrived import Arrived
+    from .audit_read import AuditRead
+    from .audit_read_detail_type_0 import AuditReadDetailType0
+    from .backfill_window import BackfillWindow
+    from .batch_prediction import BatchPrediction
+    from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
+    from .batch_start import BatchStart
+    from .batches_read import BatchesRead
+    from .cluster_decision import ClusterDecision
+    from .cluster_decision_source import ClusterDecisionSource
+    from .cluster_execution import ClusterExecution
+    from .cluster_patch import ClusterPatch
+    from .cluster_patch_prices import ClusterPatchPrices
+    from .cluster_patch_queues import ClusterPatchQueues
+    from .cluster_patch_weights import ClusterPatchWeights
+    from .cluster_prediction import ClusterPrediction
+    from .cluster_report import ClusterReport
+    from .cluster_spec import ClusterSpec
+    from .cluster_start import ClusterStart
+    from .cluster_weights import ClusterWeights
+    from .convergence import Convergence
+    from .count import Count
+    from .criterion import Criterion
+    from .curves_read import CurvesRead
+    from .decision import Decision
+    from .decision_allocation import DecisionAllocation
+    from .decision_chances import DecisionChances
+    from .decision_delta import DecisionDelta
+    from .decision_predicted import DecisionPredicted
+    from .decision_reason import DecisionReason
+    from .decision_source import DecisionSource
+    from .disturbances import Disturbances
+    from .drift_notice import DriftNotice
+    from .drift_notice_direction import DriftNoticeDirection
+    from .drift_read import DriftRead
+    from .drift_response import DriftResponse
+    from .drift_response_algorithm_type_0 import DriftResponseAlgorithmType0
+    from .drift_response_respond import DriftResponseRespond
+    from .drift_step import DriftStep
+    from .drift_step_figures import DriftStepFigures
+    from .drift_step_state import DriftStepState
+    from .drop import Drop
+    from .ended import Ended
+    from .ended_state import EndedState
+    from .evaluation_read import EvaluationRead
+    from .evaluation_read_request import EvaluationReadRequest
+    from .evaluation_report import EvaluationReport
+    from .evaluation_report_report import EvaluationReportReport
+    from .evaluation_report_request import EvaluationReportRequest
+    from .evaluation_request import EvaluationRequest
+    from .evaluation_request_agents_item_type_1 import EvaluationRequestAgentsItemType1
+    from .evaluation_request_level import EvaluationRequestLevel
+    from .execution_read import ExecutionRead
+    from .executions import Executions
+    from .exogenous_issue import ExogenousIssue
+    from .exogenous_point import ExogenousPoint
+    from .exogenous_read import ExogenousRead
+    from .feature import Feature
+    from .finished import Finished
+    from .finished_task import FinishedTask
+    from .fit_request import FitRequest
+    from .forecast import Forecast
+    from .forecast_row import ForecastRow
+    from .gain_interval import GainInterval
+    from .health import Health
+    from .held_out import HeldOut
+    from .inference_decision import InferenceDecision
+    from .inference_decision_expected_type_0 import InferenceDecisionExpectedType0
+    from .inference_decision_expected_type_0_additional_property import (
+        InferenceDecisionExpectedType0AdditionalProperty,
+    )
+    from .inference_decision_quality import InferenceDecisionQuality
+    from .inference_decision_servers import InferenceDecisionServers
+    from .inference_decision_source import InferenceDecisionSource
+    from .inference_decision_waiting import InferenceDecisionWaiting
+    from .inference_execution import InferenceExecution
+    from .inference_patch import InferencePatch
+    from .inference_patch_prices import InferencePatchPrices
+    from .inference_patch_qualities import InferencePatchQualities
+    from .inference_patch_users import InferencePatchUsers
+    from .inference_patch_weights import InferencePatchWeights
+    from .inference_report import InferenceReport
+    from .inference_spec import InferenceSpec
+    from .inference_spec_policies import InferenceSpecPolicies
+    from .inference_start import InferenceStart
+    from .inference_weights import InferenceWeights
+    from .interval import Interval
+    from .iteration_read import IterationRead
+    from .iteration_read_decision_type_1 import IterationReadDecisionType1
+    from .iteration_read_report_type_1 import IterationReadReportType1
+    from .iteration_report import IterationReport
+    from .iteration_report_allocation import IterationReportAllocation
+    from .iteration_report_features import IterationReportFeatures
+    from .iteration_report_metrics import IterationReportMetrics
+    from .iteration_run_start import IterationRunStart
+    from .iteration_run_start_features_type_0 import IterationRunStartFeaturesType0
+    from .iteration_run_start_probabilities import IterationRunStartProbabilities
+    from .iteration_run_start_targets import IterationRunStartTargets
+    from .iterative_patch import IterativePatch
+    from .iterative_patch_prices import IterativePatchPrices
+    from .iterative_patch_probabilities import IterativePatchProbabilities
+    from .iterative_patch_targets import IterativePatchTargets
+    from .iterative_patch_weights import IterativePatchWeights
+    from .iterative_spec import IterativeSpec
+    from .job_change import JobChange
+    from .job_change_nodes import JobChangeNodes
+    from .job_change_trades import JobChangeTrades
+    from .job_queue import JobQueue
+    from .job_read import JobRead
+    from .job_read_error_type_0 import JobReadErrorType0
+    from .job_read_result_type_0 import JobReadResultType0
+    from .job_read_state import JobReadState
+    from .job_read_type import JobReadType
+    from .key_made import KeyMade
+    from .key_made_scopes_item import KeyMadeScopesItem
+    from .key_read import KeyRead
+    from .key_read_scopes_item import KeyReadScopesItem
+    from .key_request import KeyRequest
+    from .key_request_scopes_item import KeyRequestScopesItem
+    from .left_prediction import LeftPrediction
+    from .limits import Limits
+    from .list_jobs_state_type_0 import ListJobsStateType0
+    from .list_runs_state_type_0 import ListRunsStateType0
+    from .lost_capacity import LostCapacity
+    from .metric import Metric
+    from .metric_goal import MetricGoal
+    from .metric_scope import MetricScope
+    from .model_read import ModelRead
+    from .model_read_report import ModelReadReport
+    from .node_change import NodeChange
+    from .node_class import NodeClass
+    from .node_report import NodeReport
+    from .node_report_state import NodeReportState
+    from .node_steps import NodeSteps
+    from .node_type import NodeType
+    from .objective import Objective
+    from .online_settings import OnlineSettings
+    from .pace_shift import PaceShift
+    from .page_agent_read import PageAgentRead
+    from .page_audit_read import PageAuditRead
+    from .page_evaluation_read import PageEvaluationRead
+    from .page_exogenous_read import PageExogenousRead
+    from .page_iteration_read import PageIterationRead
+    from .page_job_read import PageJobRead
+    from .page_key_read import PageKeyRead
+    from .page_model_read import PageModelRead
+    from .page_promotion_listed import PagePromotionListed
+    from .page_run_listed import PageRunListed
+    from .page_series_read import PageSeriesRead
+    from .page_workload_listed import PageWorkloadListed
+    from .parent import Parent
+    from .placement import Placement
+    from .predicted_metric import PredictedMetric
+    from .prediction import Prediction
+    from .prediction_allocation import PredictionAllocation
+    from .prediction_features import PredictionFeatures
+    from .prediction_predicted import PredictionPredicted
+    from .problem import Problem
+    from .problem_field import ProblemField
+    from .progressed import Progressed
+    from .promotion_listed import PromotionListed
+    from .promotion_listed_figures_type_0 import PromotionListedFiguresType0
+    from .promotion_read import PromotionRead
+    from .promotion_request import PromotionRequest
+    from .promotion_request_require_item import PromotionRequestRequireItem
+    from .queue_change import QueueChange
+    from .queue_decision import QueueDecision
+    from .queue_decision_source import QueueDecisionSource
+    from .queue_reason import QueueReason
+    from .queue_report import QueueReport
+    from .queue_shadow import QueueShadow
+    from .queued_task import QueuedTask
+    from .readiness import Readiness
+    from .readiness_exclude_item import ReadinessExcludeItem
+    from .reason import Reason
+    from .rejection import Rejection
+    from .remark import Remark
+    from .report import Report
+    from .report_allocation import ReportAllocation
+    from .report_features import ReportFeatures
+    from .report_metrics import ReportMetrics
+    from .report_warning import ReportWarning
+    from .requests_read import RequestsRead
+    from .requests_read_of_users import RequestsReadOfUsers
+    from .resource import Resource
+    from .response_quality import ResponseQuality
+    from .response_quality_shape import ResponseQualityShape
+    from .retention import Retention
+    from .retention_read import RetentionRead
+    from .run_listed import RunListed
+    from .run_listed_decision_type_1 import RunListedDecisionType1
+    from .run_listed_start import RunListedStart
+    from .run_listed_state import RunListedState
+    from .run_patch import RunPatch
+    from .run_patch_state import RunPatchState
+    from .run_read import RunRead
+    from .run_read_start import RunReadStart
+    from .run_read_state import RunReadState
+    from .run_start import RunStart
+    from .run_started import RunStarted
+    from .running_task import RunningTask
+    from .scored import Scored
+    from .series_read import SeriesRead
+    from .server_change import ServerChange
+    from .server_change_state import ServerChangeState
+    from .server_class import ServerClass
+    from .shadow_read import ShadowRead
+    from .shadow_rule import ShadowRule
+    from .shadow_starts import ShadowStarts
+    from .shadow_step import ShadowStep
+    from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
+    from .shift import Shift
+    from .shift_factors import ShiftFactors
+    from .skipped_lines import SkippedLines
+    from .spread import Spread
+    from .started import Started
+    from .step_prediction import StepPrediction
+    from .steps_read import StepsRead
+    from .stored_execution import StoredExecution
+    from .submitted import Submitted
+    from .trace_execution import TraceExecution
+    from .trace_read import TraceRead
+    from .train_request import TrainRequest
+    from .train_request_algorithm import TrainRequestAlgorithm
+    from .train_request_device import TrainRequestDevice
+    from .train_request_executor import TrainRequestExecutor
+    from .train_request_imitate_type_0 import TrainRequestImitateType0
+    from .train_request_require_item import TrainRequestRequireItem
+    from .upcoming_iteration import UpcomingIteration
+    from .upcoming_iteration_features import UpcomingIterationFeatures
+    from .upload_read import UploadRead
+    from .upload_samples_json_body_type_0 import UploadSamplesJsonBodyType0
+    from .upload_samples_json_body_type_0_samples_item import (
+        UploadSamplesJsonBodyType0SamplesItem,
+    )
+    from .upload_samples_json_body_type_0_samples_item_arrivals_item import (
+        UploadSamplesJsonBodyType0SamplesItemArrivalsItem,
+    )
+    from .upload_samples_json_body_type_0_samples_item_curves_item import (
+        UploadSamplesJsonBodyType0SamplesItemCurvesItem,
+    )
+    from .upload_samples_json_body_type_0_samples_item_steps_item import (
+        UploadSamplesJsonBodyType0SamplesItemStepsItem,
+    )
+    from .upload_samples_json_body_type_1 import UploadSamplesJsonBodyType1
+    from .upload_samples_json_body_type_1_samples_item import (
+        UploadSamplesJsonBodyType1SamplesItem,
+    )
+    from .upload_samples_json_body_type_1_samples_item_batches_item import (
+        UploadSamplesJsonBodyType1SamplesItemBatchesItem,
+    )
+    from .upload_samples_json_body_type_1_samples_item_requests_item import (
+        UploadSamplesJsonBodyType1SamplesItemRequestsItem,
+    )
+    from .upload_samples_json_body_type_2 import UploadSamplesJsonBodyType2
+    from .upload_samples_json_body_type_2_samples_item import (
+        UploadSamplesJsonBodyType2SamplesItem,
+    )
+    from .upload_samples_json_body_type_2_samples_item_reports_item import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItem,
+    )
+    from .upload_samples_json_body_type_2_samples_item_reports_item_allocation import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation,
+    )
+    from .upload_samples_json_body_type_2_samples_item_reports_item_features import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures,
+    )
+    from .upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,
+    )
+    from .user import User
+    from .variant import Variant
+    from .verdict import Verdict
+    from .verdict_level_type_0 import VerdictLevelType0
+    from .weights import Weights
+    from .workflow_patch import WorkflowPatch
+    from .workflow_patch_prices import WorkflowPatchPrices
+    from .workflow_patch_weights import WorkflowPatchWeights
+    from .workflow_plan import WorkflowPlan
+    from .workflow_spec import WorkflowSpec
+    from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
+    from .workflow_spec_backfilling import WorkflowSpecBackfilling
+    from .workload_listed import WorkloadListed
+    from .workload_listed_champions import WorkloadListedChampions
+    from .workload_listed_spec_type_1 import WorkloadListedSpecType1
+    from .workload_read import WorkloadRead
+    from .workload_read_champions import WorkloadReadChampions
+
+_MODULES = {
+    "AdaptationRead": "adaptation_read",
+    "AdaptationReadState": "adaptation_read_state",
+    "AgentRead": "agent_read",
+    "AgentReadReport": "agent_read_report",
+    "ArrivalsRead": "arrivals_read",
+    "ArrivalsReadOfQueues": "arrivals_read_of_queues",
+    "Arrived": "arrived",
+    "AuditRead": "audit_read",
+    "AuditReadDetailType0": "audit_read_detail_type_0",
+    "BackfillWindow": "backfill_window",
+    "BatchPrediction": "batch_prediction",
+    "BatchPredictionArrivalsType0": "batch_prediction_arrivals_type_0",
+    "BatchStart": "batch_start",
+    "BatchesRead": "batches_read",
+    "ClusterDecision": "cluster_decision",
+    "ClusterDecisionSource": "cluster_decision_source",
+    "ClusterExecution": "cluster_execution",
+    "ClusterPatch": "cluster_patch",
+    "ClusterPatchPrices": "cluster_patch_prices",
+    "ClusterPatchQueues": "cluster_patch_queues",
+    "ClusterPatchWeights": "cluster_patch_weights",
+    "ClusterPrediction": "cluster_prediction",
+    "ClusterReport": "cluster_report",
+    "ClusterSpec": "cluster_spec",
+    "ClusterStart": "cluster_start",
+    "ClusterWeights": "cluster_weights",
+    "Convergence": "convergence",
+    "Count": "count",
+    "Criterion": "criterion",
+    "CurvesRead": "curves_read",
+    "Decision": "decision",
+    "DecisionAllocation": "decision_allocation",
+    "DecisionChances": "decision_chances",
+    "DecisionDelta": "decision_delta",
+    "DecisionPredicted": "decision_predicted",
+    "DecisionReason": "decision_reason",
+    "DecisionSource": "decision_source",
+    "Disturbances": "disturbances",
+    "DriftNotice": "drift_notice",
+    "DriftNoticeDirection": "drift_notice_direction",
+    "DriftRead": "drift_read",
+    "DriftResponse": "drift_response",
+    "DriftResponseAlgorithmType0": "drift_response_algorithm_type_0",
+    "DriftResponseRespond": "drift_response_respond",
+    "DriftStep": "drift_step",
+    "DriftStepFigures": "drift_step_figures",
+    "DriftStepState": "drift_step_state",
+    "Drop": "drop",
+    "Ended": "ended",
+    "EndedState": "ended_state",
+    "EvaluationRead": "evaluation_read",
+    "EvaluationReadRequest": "evaluation_read_request",
+    "EvaluationReport": "evaluation_report",
+    "EvaluationReportReport": "evaluation_report_report",
+    "EvaluationReportRequest": "evaluation_report_request",
+    "EvaluationRequest": "evaluation_request",
+    "EvaluationRequestAgentsItemType1": "evaluation_request_agents_item_type_1",
+    "EvaluationRequestLevel": "evaluation_request_level",
+    "ExecutionRead": "execution_read",
+    "Executions": "executions",
+    "ExogenousIssue": "exogenous_issue",
+    "ExogenousPoint": "exogenous_point",
+    "ExogenousRead": "exogenous_read",
+    "Feature": "feature",
+    "Finished": "finished",
+    "FinishedTask": "finished_task",
+    "FitRequest": "fit_request",
+    "Forecast": "forecast",
+    "ForecastRow": "forecast_row",
+    "GainInterval": "gain_interval",
+    "Health": "health",
+    "HeldOut": "held_out",
+    "InferenceDecision": "inference_decision",
+    "InferenceDecisionExpectedType0": "inference_decision_expected_type_0",
+    "InferenceDecisionExpectedType0AdditionalProperty": "inference_decision_expected_type_0_additional_property",
+    "InferenceDecisionQuality": "inference_decision_quality",
+    "InferenceDecisionServers": "inference_decision_servers",
+    "InferenceDecisionSource": "inference_decision_source",
+    "InferenceDecisionWaiting": "inference_decision_waiting",
+    "InferenceExecution": "inference_execution",
+    "InferencePatch": "inference_patch",
+    "InferencePatchPrices": "inference_patch_prices",
+    "InferencePatchQualities": "inference_patch_qualities",
+    "InferencePatchUsers": "inference_patch_users",
+    "InferencePatchWeights": "inference_patch_weights",
+    "InferenceReport": "inference_report",
+    "InferenceSpec": "inference_spec",
+    "InferenceSpecPolicies": "inference_spec_policies",
+    "InferenceStart": "inference_start",
+    "InferenceWeights": "inference_weights",
+    "Interval": "interval",
+    "IterationRead": "iteration_read",
+    "IterationReadDecisionType1": "iteration_read_decision_type_1",
+    "IterationReadReportType1": "iteration_read_report_type_1",
+    "IterationReport": "iteration_report",
+    "IterationReportAllocation": "iteration_report_allocation",
+    "IterationReportFeatures": "iteration_report_features",
+    "IterationReportMetrics": "iteration_report_metrics",
+    "IterationRunStart": "iteration_run_start",
+    "IterationRunStartFeaturesType0": "iteration_run_start_features_type_0",
+    "IterationRunStartProbabilities": "iteration_run_start_probabilities",
+    "IterationRunStartTargets": "iteration_run_start_targets",
+    "IterativePatch": "iterative_patch",
+    "IterativePatchPrices": "iterative_patch_prices",
+    "IterativePatchProbabilities": "iterative_patch_probabilities",
+    "IterativePatchTargets": "iterative_patch_targets",
+    "IterativePatchWeights": "iterative_patch_weights",
+    "IterativeSpec": "iterative_spec",
+    "JobChange": "job_change",
+    "JobChangeNodes": "job_change_nodes",
+    "JobChangeTrades": "job_change_trades",
+    "JobQueue": "job_queue",
+    "JobRead": "job_read",
+    "JobReadErrorType0": "job_read_error_type_0",
+    "JobReadResultType0": "job_read_result_type_0",
+    "JobReadState": "job_read_state",
+    "JobReadType": "job_read_type",
+    "KeyMade": "key_made",
+    "KeyMadeScopesItem": "key_made_scopes_item",
+    "KeyRead": "key_read",
+    "KeyReadScopesItem": "key_read_scopes_item",
+    "KeyRequest": "key_request",
+    "KeyRequestScopesItem": "key_request_scopes_item",
+    "LeftPrediction": "left_prediction",
+    "Limits": "limits",
+    "ListJobsStateType0": "list_jobs_state_type_0",
+    "ListRunsStateType0": "list_runs_state_type_0",
+    "LostCapacity": "lost_capacity",
+    "Metric": "metric",
+    "MetricGoal": "metric_goal",
+    "MetricScope": "metric_scope",
+    "ModelRead": "model_read",
+    "ModelReadReport": "model_read_report",
+    "NodeChange": "node_change",
+    "NodeClass": "node_class",
+    "NodeReport": "node_report",
+    "NodeReportState": "node_report_state",
+    "NodeSteps": "node_steps",
+    "NodeType": "node_type",
+    "Objective": "objective",
+    "OnlineSettings": "online_settings",
+    "PaceShift": "pace_shift",
+    "PageAgentRead": "page_agent_read",
+    "PageAuditRead": "page_audit_read",
+    "PageEvaluationRead": "page_evaluation_read",
+    "PageExogenousRead": "page_exogenous_read",
+    "PageIterationRead": "page_iteration_read",
+    "PageJobRead": "page_job_read",
+    "PageKeyRead": "page_key_read",
+    "PageModelRead": "page_model_read",
+    "PagePromotionListed": "page_promotion_listed",
+    "PageRunListed": "page_run_listed",
+    "PageSeriesRead": "page_series_read",
+    "PageWorkloadListed": "page_workload_listed",
+    "Parent": "parent",
+    "Placement": "placement",
+    "PredictedMetric": "predicted_metric",
+    "Prediction": "prediction",
+    "PredictionAllocation": "prediction_allocation",
+    "PredictionFeatures": "prediction_features",
+    "PredictionPredicted": "prediction_predicted",
+    "Problem": "problem",
+    "ProblemField": "problem_field",
+    "Progressed": "progressed",
+    "PromotionListed": "promotion_listed",
+    "PromotionListedFiguresType0": "promotion_listed_figures_type_0",
+    "PromotionRead": "promotion_read",
+    "PromotionRequest": "promotion_request",
+    "PromotionRequestRequireItem": "promotion_request_require_item",
+    "QueueChange": "queue_change",
+    "QueueDecision": "queue_decision",
+    "QueueDecisionSource": "queue_decision_source",
+    "QueueReason": "queue_reason",
+    "QueueReport": "queue_report",
+    "QueueShadow": "queue_shadow",
+    "QueuedTask": "queued_task",
+    "Readiness": "readiness",
+    "ReadinessExcludeItem": "readiness_exclude_item",
+    "Reason": "reason",
+    "Rejection": "rejection",
+    "Remark": "remark",
+    "Report": "report",
+    "ReportAllocation": "report_allocation",
+    "ReportFeatures": "report_features",
+    "ReportMetrics": "report_metrics",
+    "ReportWarning": "report_warning",
+    "RequestsRead": "requests_read",
+    "RequestsReadOfUsers": "requests_read_of_users",
+    "Resource": "resource",
+    "ResponseQuality": "response_quality",
+    "ResponseQualityShape": "response_quality_shape",
+    "Retention": "retention",
+    "RetentionRead": "retention_read",
+    "RunListed": "run_listed",
+    "RunListedDecisionType1": "run_listed_decision_type_1",
+    "RunListedStart": "run_listed_start",
+    "RunListedState": "run_listed_state",
+    "RunPatch": "run_patch",
+    "RunPatchState": "run_patch_state",
+    "RunRead": "run_read",
+    "RunReadStart": "run_read_start",
+    "RunReadState": "run_read_state",
+    "RunStart": "run_start",
+    "RunStarted": "run_started",
+    "RunningTask": "running_task",
+    "Scored": "scored",
+    "SeriesRead": "series_read",
+    "ServerChange": "server_change",
+    "ServerChangeState": "server_change_state",
+    "ServerClass": "server_class",
+    "ShadowRead": "shadow_read",
+    "ShadowRule": "shadow_rule",
+    "ShadowStarts": "shadow_starts",
+    "ShadowStep": "shadow_step",
+    "ShadowStepAllocationType0": "shadow_step_allocation_type_0",
+    "Shift": "shift",
+    "ShiftFactors": "shift_factors",
+    "SkippedLines": "skipped_lines",
+    "Spread": "spread",
+    "Started": "started",
+    "StepPrediction": "step_prediction",
+    "StepsRead": "steps_read",
+    "StoredExecution": "stored_execution",
+    "Submitted": "submitted",
+    "TraceExecution": "trace_execution",
+    "TraceRead": "trace_read",
+    "TrainRequest": "train_request",
+    "TrainRequestAlgorithm": "train_request_algorithm",
+    "TrainRequestDevice": "train_request_device",
+    "TrainRequestExecutor": "train_request_executor",
+    "TrainRequestImitateType0": "train_request_imitate_type_0",
+    "TrainRequestRequireItem": "train_request_require_item",
+    "UpcomingIteration": "upcoming_iteration",
+    "UpcomingIterationFeatures": "upcoming_iteration_features",
+    "UploadRead": "upload_read",
+    "UploadSamplesJsonBodyType0": "upload_samples_json_body_type_0",
+    "UploadSamplesJsonBodyType0SamplesItem": "upload_samples_json_body_type_0_samples_item",
+    "UploadSamplesJsonBodyType0SamplesItemArrivalsItem": "upload_samples_json_body_type_0_samples_item_arrivals_item",
+    "UploadSamplesJsonBodyType0SamplesItemCurvesItem": "upload_samples_json_body_type_0_samples_item_curves_item",
+    "UploadSamplesJsonBodyType0SamplesItemStepsItem": "upload_samples_json_body_type_0_samples_item_steps_item",
+    "UploadSamplesJsonBodyType1": "upload_samples_json_body_type_1",
+    "UploadSamplesJsonBodyType1SamplesItem": "upload_samples_json_body_type_1_samples_item",
+    "UploadSamplesJsonBodyType1SamplesItemBatchesItem": "upload_samples_json_body_type_1_samples_item_batches_item",
+    "UploadSamplesJsonBodyType1SamplesItemRequestsItem": "upload_samples_json_body_type_1_samples_item_requests_item",
+    "UploadSamplesJsonBodyType2": "upload_samples_json_body_type_2",
+    "UploadSamplesJsonBodyType2SamplesItem": "upload_samples_json_body_type_2_samples_item",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItem": "upload_samples_json_body_type_2_samples_item_reports_item",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation": "upload_samples_json_body_type_2_samples_item_reports_item_allocation",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures": "upload_samples_json_body_type_2_samples_item_reports_item_features",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics": "upload_samples_json_body_type_2_samples_item_reports_item_metrics",
+    "User": "user",
+    "Variant": "variant",
+    "Verdict": "verdict",
+    "VerdictLevelType0": "verdict_level_type_0",
+    "Weights": "weights",
+    "WorkflowPatch": "workflow_patch",
+    "WorkflowPatchPrices": "workflow_patch_prices",
+    "WorkflowPatchWeights": "workflow_patch_weights",
+    "WorkflowPlan": "workflow_plan",
+    "WorkflowSpec": "workflow_spec",
+    "WorkflowSpecBackfillOrder": "workflow_spec_backfill_order",
+    "WorkflowSpecBackfilling": "workflow_spec_backfilling",
+    "WorkloadListed": "workload_listed",
+    "WorkloadListedChampions": "workload_listed_champions",
+    "WorkloadListedSpecType1": "workload_listed_spec_type_1",
+    "WorkloadRead": "workload_read",
+    "WorkloadReadChampions": "workload_read_champions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module("." + _MODULES[name], __name__), name)
+    return found
+
 
 __all__ = (
     "AdaptationRead",

@@ -1,0 +1,158 @@
+"""Jobs of the service, fits, trainings and evaluations: ask for one, wait for its end, with a bar where one looks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any, Self
+from uuid import uuid4
+
+from .errors import StewardError
+from .live import Service, connected
+from .progress import Progress
+from .retry import Retry
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+WAITING = ("queued", "running")
+
+
+class JobFailed(StewardError):
+    """A job failed, or was cancelled.
+
+    Attributes:
+        job: the one that did.
+    """
+
+    def __init__(self, job: Job) -> None:
+        state, problem = job.last["state"], job.last.get("error") or {}
+        super().__init__(int(problem.get("status", 0)), {"title": f"job {job.id} {state}", "detail": state, **problem})
+        self.job = job
+
+
+class Job:
+    """A job; ``wait()`` for it, or ``await`` it.
+
+    Args:
+        job: its id.
+        client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
+        retry: how patiently the service is asked while it is away.
+
+    Attributes:
+        last: what the service said last: ``type``, ``state``, ``progress``, ``eta_seconds``, ``result``, ``error``, ….
+    """
+
+    def __init__(
+        self,
+        job: str,
+        client: Service = None,
+        *,
+        retry: Retry | None = None,
+    ) -> None:
+        self.id, self._client, self._retry = job, client, retry or Retry()
+        self.last: dict[str, Any] = {}
+
+    @classmethod
+    def asked(
+        cls,
+        path: str,
+        request: dict[str, Any],
+        client: Service,
+        retry: Retry | None,
+    ) -> Self:
+        """The job that a request is answered with; asked for once, however often it is sent."""
+        job = cls("", client, retry=retry)
+        job.last = job._call("POST", path, request, {"Idempotency-Key": uuid4().hex})
+        job.id = job.last["id"]
+        return job
+
+    def read(self) -> dict[str, Any]:
+        """What the service says of it now.
+
+        Raises:
+            StewardError: there is no such job.
+            Unreachable: the service did not answer until patience ended.
+        """
+        self.last = self._call("GET", f"/jobs/{self.id}")
+        return self.last
+
+    def cancel(self) -> None:
+        """Cancel it: at once while it waits, at its next chunk while it runs.
+
+        Raises:
+            StewardError: it has ended.
+        """
+        self.last = self._call("POST", f"/jobs/{self.id}/cancel")
+
+    def wait(self, *, progress: bool = False, timeout_seconds: float | None = None) -> dict[str, Any]:
+        """Wait until it has ended; its result, ``{"agent": 3}`` for example.
+
+        Args:
+            progress: show how far it is on standard error: a bar on a terminal where ``rich`` is installed, else lines.
+            timeout_seconds: how long to wait; None: until it has ended.
+
+        Raises:
+            JobFailed: it failed, or was cancelled.
+            TimeoutError: it goes on.
+            StewardError, Unreachable: as ``read``.
+        """
+        ends = None if timeout_seconds is None else self._retry.clock() + timeout_seconds
+        pause = FIRST_PAUSE
+        with Progress(f"job {self.id}", shown=progress) as shown:
+            while self.read()["state"] in WAITING:
+                shown.update(self.last["state"], float(self.last["progress"]), self.last.get("eta_seconds"))
+                if ends is not None and self._retry.clock() + pause > ends:
+                    raise TimeoutError(f"job {self.id} goes on after {timeout_seconds:g} s: {self.last['state']}")
+                self._retry.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            shown.update(self.last["state"], float(self.last["progress"]), None)
+        if self.last["state"] != "succeeded":
+            raise JobFailed(self)
+        return dict(self.last.get("result") or {})
+
+    def __await__(self) -> Generator[Any, None, dict[str, Any]]:
+        return asyncio.to_thread(self.wait).__await__()
+
+    def _call(
+        self, method: str, path: str, json: dict[str, Any] | None = None, headers: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        with connected(self._client) as http:
+            answer: dict[str, Any] = self._retry.call(http, method, path, json, headers).json()
+        return answer
+
+
+def fit(
+    workload: str,
+    client: Service = None,
+    *,
+    retry: Retry | None = None,
+    **options: Any,
+) -> Job:
+    """Queue a fit of the workload's domain model; ``options`` as in the API.
+
+    Raises:
+        StewardError: the service refused it.
+        Unreachable: the service did not answer until patience ended.
+    """
+    return Job.asked(f"/workloads/{workload}/models", options, client, retry)
+
+
+def train(
+    workload: str,
+    client: Service = None,
+    *,
+    retry: Retry | None = None,
+    **options: Any,
+) -> Job:
+    """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises as ``fit``."""
+    return Job.asked(f"/workloads/{workload}/agents", options, client, retry)
+
+
+def evaluate(
+    workload: str,
+    client: Service = None,
+    *,
+    retry: Retry | None = None,
+    **options: Any,
+) -> Job:
+    """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises as ``fit``."""
+    return Job.asked("/evaluations", {"workload": workload, **options}, client, retry)

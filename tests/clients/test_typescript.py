@@ -1,0 +1,80 @@
+"""The TypeScript client: generated from the committed schema, checked strictly, and run against the application."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.clients.cutting import Cutting
+from tests.clients.test_generated import ROOT, STALE, regenerate
+from tests.clients.test_run import Handler, forwarded
+from tests.servers import missing
+
+__all__ = ["forwarded", "regenerate"]
+SOURCES = ROOT / "clients/typescript"
+AWAY = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ECONNRESET")
+SECONDS = 280
+WRONG = """import type { AnyDecision, components } from "../src/index.js";
+export function unasked(decision: AnyDecision): unknown {
+  // @ts-expect-error a decision has an allocation only where its kind was asked for
+  return decision.allocation;
+}
+// @ts-expect-error a kind that there isn't
+export const kind: components["schemas"]["IterativeSpec"]["kind"] = "magical";
+"""
+"""Does not compile where the lines below the comments do."""
+
+
+def called(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of the client with what its lock file names."""
+    if shutil.which("npm") is None:
+        missing("npm")
+    folder = tmp_path_factory.mktemp("typescript") / "client"
+    shutil.copytree(SOURCES, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    command = ["npm", "ci", "--prefer-offline", "--no-audit", "--no-fund"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode and any(word in done.stderr for word in AWAY):
+        pytest.skip("no registry of packages can be reached")
+    assert done.returncode == 0, done.stderr
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_casts_are_nowhere() -> None:
+    for path in [*(SOURCES / "src").glob("*.ts"), *(SOURCES / "examples").glob("*.ts")]:
+        code = re.sub(r"/\*.*?\*/|//.*|\"[^\"]*\"|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
+        found = re.findall(r".*(?:\bas\b|\bany\b|<any>|@ts-).*", code)
+        assert found == [], path.name
+
+
+def test_it_is_the_schemas(installed: Path, regenerate: ModuleType) -> None:
+    committed = (SOURCES / "src/schema.ts").read_text()
+    regenerate.generate_typescript(installed)
+    assert (installed / "src/schema.ts").read_text() == committed, f"the TypeScript client {STALE}"
+
+
+def test_its_example_is_checked_and_trains(installed: Path, client: TestClient, forwarded: Handler) -> None:
+    (installed / "examples/wrong.ts").write_text(WRONG)
+    called(installed, "npx", "tsc")
+    with Cutting(forwarded, lambda _: None).running() as service:
+        told = called(installed, "node", "dist/examples/train.js", service.url).splitlines()
+    assert len(told) == 5
+    assert all('{"gpus":' in line for line in told[:3])
+    assert told[3:4] == ["3 iterations are reported"]
+    assert told[4].startswith("404 ")
+    (run,) = client.get("/runs").json()["items"]
+    assert (run["workload"], run["state"], run["iterations"]) == ("typescript-example", "finished", 3)
