@@ -89,6 +89,9 @@ class Settings(BaseSettings):
 
     database_pool_size: int = Field(40, ge=1, description="Most database connections of one process.")
     database_connect_seconds: int = Field(5, ge=1, description="Patience for a new PostgreSQL connection.")
+    database_silence_seconds: int = Field(
+        15, ge=2, description="A PostgreSQL connection whose other end acknowledges nothing for so long is given up."
+    )
     sqlite_busy_seconds: float = Field(15.0, gt=0, description="Patience for another writer's SQLite lock.")
 
     lease_seconds: float = Field(20.0, gt=0, description="A job whose worker is silent for this long is taken over.")

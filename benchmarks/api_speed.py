@@ -64,7 +64,7 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def _server(command: Sequence[str], port: int, **settings: str) -> Iterator[int]:
+def server(command: Sequence[str], port: int, **settings: str) -> Iterator[int]:
     """A server process on ``SERVER_CORE``; gives its port."""
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {SERVER_CORE})
@@ -111,7 +111,7 @@ def served(folder: Path, **settings: str) -> Iterator[int]:
     """An empty Steward without workers; gives its port."""
     port = free_port()
     command = ["-m", "app.cli", "serve", "--workers", "0", "--port", str(port), "--data", str(folder)]
-    with _server(command, port, **settings):
+    with server(command, port, **settings):
         yield port
 
 
@@ -273,7 +273,7 @@ def results() -> list[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
         port = free_port()
-        yardstick = stack.enter_context(_server(["-m", "benchmarks.yardstick", str(port)], port))
+        yardstick = stack.enter_context(server(["-m", "benchmarks.yardstick", str(port)], port))
         sqlite = stack.enter_context(steward(f"sqlite:///{folder}/steward.db", folder / "sqlite"))
         postgres = None
         if shutil.which("postgres") or Path("/usr/lib/postgresql").exists():

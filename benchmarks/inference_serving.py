@@ -37,7 +37,7 @@ from app.policies.artifact import save
 from app.policies.network import NetworkPolicy
 from app.workloads import service as workloads
 from benchmarks import load
-from benchmarks.api_speed import CONNECTIONS, SECONDS, TURNS, Row, _measure, _post, _row, _server, served, states
+from benchmarks.api_speed import CONNECTIONS, SECONDS, TURNS, Row, _measure, _post, _row, served, server, states
 from tests.servers import free_port
 
 DECISIONS, WAITING, REPORTS = 20_000, 1_000, 90
@@ -186,7 +186,7 @@ def results() -> list[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
         port = free_port()
-        stack.enter_context(_server(["-m", "benchmarks.yardstick", str(port)], port))
+        stack.enter_context(server(["-m", "benchmarks.yardstick", str(port)], port))
         served = stack.enter_context(steward(folder))
         runs = 1 + int((SECONDS + 0.5) * 6_000 / CONNECTIONS / REPORTS)
         empty, measured = list[load.Measured](), list[load.Measured]()

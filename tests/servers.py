@@ -25,6 +25,9 @@ import pytest
 POSTGRES_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
+LOOPBACK = "127.0.0.1"
+
+
 def missing(what: str) -> None:
     """Skip for want of a server or of data; where all are promised (STEWARD_REQUIRE_SERVERS=1, or CI), fail instead."""
     promised = os.environ.get("STEWARD_REQUIRE_SERVERS") == "1" or os.environ.get("CI") == "true"
@@ -75,19 +78,24 @@ def _as_postgres(command: list[str]) -> list[str]:
 
 @dataclass
 class PostgresServer:
-    """A PostgreSQL server of our own, on a loopback port, that can be stopped and started again."""
+    """A PostgreSQL server of our own, on a loopback port, that can be stopped and started again.
+
+    ``within`` is what a command begins with to run in a network namespace, where ``host`` is the server's address.
+    """
 
     folder: Path
     port: int
+    host: str = LOOPBACK
+    within: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def url(self, name: str = "postgres") -> str:
         """SQLAlchemy's URL of one of its databases."""
-        return f"postgresql+psycopg://steward@127.0.0.1:{self.port}/{name}"
+        return f"postgresql+psycopg://steward@{self.host}:{self.port}/{name}"
 
     def execute(self, statement: str) -> None:
         """One statement outside a transaction, e.g. CREATE DATABASE."""
-        with psycopg.connect(f"postgresql://steward@127.0.0.1:{self.port}/postgres", autocommit=True) as connection:
+        with psycopg.connect(f"postgresql://steward@{self.host}:{self.port}/postgres", autocommit=True) as connection:
             connection.execute(statement.encode())
 
     def _answers(self) -> bool:
@@ -101,10 +109,12 @@ class PostgresServer:
         """Start and wait until it answers."""
         program = postgres_program("postgres")
         assert program is not None
-        options = ["-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-k", str(self.folder)]
+        options = ["-p", str(self.port), "-c", f"listen_addresses={self.host}", "-k", str(self.folder)]
         command = [program, "-D", str(self.folder / "data"), *options, "-c", "max_connections=200"]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(_as_postgres(command), stdout=log, stderr=log, cwd=self.folder)
+            self.process = subprocess.Popen(
+                [*self.within, *_as_postgres(command)], stdout=log, stderr=log, cwd=self.folder
+            )
         wait_until(self._answers, what="PostgreSQL to answer")
 
     def stop(self) -> None:
@@ -118,8 +128,8 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """A fresh PostgreSQL server in a folder of its own."""
+def postgres_server(host: str = LOOPBACK, within: tuple[str, ...] = ()) -> Iterator[PostgresServer]:
+    """A fresh PostgreSQL server in a folder of its own (see `PostgresServer` for where)."""
     program = postgres_program("initdb")
     if program is None or (os.geteuid() == 0 and shutil.which("runuser") is None):
         missing("PostgreSQL")
@@ -131,7 +141,10 @@ def postgres_server() -> Iterator[PostgresServer]:
         options = ["-U", "steward", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         command = _as_postgres([program, "-D", str(folder / "data"), *options])
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
-        server = PostgresServer(folder, free_port())
+        if host != LOOPBACK:
+            with (folder / "data" / "pg_hba.conf").open("a") as known:
+                known.write(f"host all all {host}/30 trust\n")
+        server = PostgresServer(folder, free_port(), host, within)
         server.start()
         try:
             yield server

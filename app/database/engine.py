@@ -114,7 +114,7 @@ class Database:
                 Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
             options["connect_args"] = {"check_same_thread": False, "timeout": settings.sqlite_busy_seconds}
         else:
-            options["connect_args"] = {"connect_timeout": settings.database_connect_seconds}
+            options["connect_args"] = _patience(settings)
             options["pool_pre_ping"] = True
         self.engine = create_engine(self.url, **options)
         if self.is_sqlite:
@@ -186,3 +186,15 @@ class Database:
         """SQLAlchemy would leave what comes back after `dispose` to the garbage collector."""
         if self._disposed and connection is not None:
             record.invalidate()
+
+
+def _patience(settings: Settings) -> dict[str, int]:
+    """How long libpq waits; else a connection to a vanished host is waited for while TCP sends again: 15 minutes."""
+    silence = settings.database_silence_seconds
+    return {
+        "connect_timeout": settings.database_connect_seconds,
+        "tcp_user_timeout": 1000 * silence,  # what was sent
+        "keepalives_idle": max(silence // 2, 1),  # and while an answer is waited for
+        "keepalives_interval": max(silence // 6, 1),
+        "keepalives_count": 3,
+    }

@@ -151,7 +151,8 @@ def _database(database: Database, _: Settings) -> str:
 
 
 def _broker(_: Database, __: Settings) -> str:
-    return queue.broker_problem() or "ok"
+    problem = queue.broker_problem()
+    return "ok" if problem is None else f"does not answer: {problem.partition(':')[0]}"  # the rest may name its address
 
 
 def _worker(database: Database, settings: Settings) -> str:

@@ -11,16 +11,32 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
-from app.policies.functions import ACTIVATIONS, dueling, gated, linear, tanh
+from app.policies.functions import ACTIVATIONS, gated, tanh
 
 CORE, PARTS = "core.", ("weight", "bias")
 Layer = tuple[Any, Any]
 GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
+NEVER, SCALE = np.full(1, -np.inf, np.float32), np.float32(RETURN_SCALE)  # arrays of their type: a number is cast anew
 
 
 def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
     """``functions.relu`` of a fresh array, in its place: of one row it takes a third of the time."""
     return np.maximum(x, 0.0, out=x)
+
+
+def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
+    """``functions.linear`` by a ``weight`` [in, out] that is turned already: it takes a third of the time."""
+    found: NDArray[np.float32] = x.dot(weight)
+    found += bias
+    return found
+
+
+def duelled(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """``functions.dueling`` of advantages and, last, the value, [B, N + 1]: of one row it takes half the time."""
+    advantage, legal = outputs[:, :-1], mask.astype(np.float32)
+    level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
+    found: NDArray[np.float32] = advantage + level[:, None]
+    return found
 
 
 def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> None:
@@ -76,15 +92,15 @@ class NetworkPolicy:
 
     @cached_property
     def _layers(self) -> tuple[Any, list[Layer], Layer]:
-        """Activation, trunk, and head; the value of a dueling head is the last of its outputs, for one product."""
+        """Activation, trunk, and head, by weights [in, out]; the value is the last output of a dueling head."""
         activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
         trunk = [self._layer(f"trunk.{i}") for i in range(len(self.config["layers"]))]
         names = ["advantage", "value"] if self.config["dueling"] else ["advantage"]
         weight, bias = (np.concatenate([self.arrays[f"{name}.{part}"] for name in names]) for part in PARTS)
-        return activation, trunk, (weight, bias)
+        return activation, trunk, (np.ascontiguousarray(weight.T), bias)
 
     def _layer(self, name: str) -> Layer:
-        return self.arrays[f"{name}.weight"], self.arrays[f"{name}.bias"]
+        return np.ascontiguousarray(self.arrays[f"{name}.weight"].T), self.arrays[f"{name}.bias"]
 
     @cached_property
     def _core(self) -> Arrays:
@@ -106,18 +122,18 @@ class NetworkPolicy:
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
         activation, trunk, head = self._layers
         for weight, bias in trunk:
-            hidden = activation(linear(hidden, weight, bias))
-        q = linear(hidden, *head)
+            hidden = activation(affine(hidden, weight, bias))
+        q = affine(hidden, *head)
         if self.config["dueling"]:
-            q = dueling(q[:, -1:], q[:, :-1], mask)
+            q = duelled(q, mask)
         if self.config["advice"]:
             start, stop = self.config["advice"]
             q = q + observation[:, start:stop]
-        return np.where(mask, q, -np.inf)
+        return np.where(mask, q, NEVER)
 
     def act(self, situation: Situation) -> Choice:
         """The legal action of the highest Q."""
         observation = situation.view.observation
         memory = self.remember(observation, situation.memory) if self.units else None
         q = self.q_values(observation, situation.view.mask, memory)
-        return Choice(q.argmax(axis=1), q / RETURN_SCALE, memory)
+        return Choice(q.argmax(axis=1), q / SCALE, memory)

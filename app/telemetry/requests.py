@@ -100,9 +100,12 @@ class RequestLog:
 
     def _write(self, answered: Sequence[Answered], lost: int) -> None:
         stream = self._stream or _standard_error()
-        for piece in pieces(map(self._shown, _lines(answered, lost))):
-            stream.write(piece)
-            stream.flush()
+        try:
+            for piece in pieces(map(self._shown, _lines(answered, lost))):
+                stream.write(piece)
+                stream.flush()
+        except OSError:  # whoever read is gone, or the disk is full: no request may fail for it
+            self._lost += lost + len(answered)
 
 
 def _standard_error() -> BinaryIO:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import StartSteward
+from tests.faults.partition import namespace
 from tests.faults.proxy import Proxy
 from tests.faults.reporting import Reporting
 from tests.servers import PostgresServer, _as_postgres, free_port, postgres_program, postgres_server, wait_until
@@ -56,6 +57,21 @@ def test_a_network_that_holds_still_costs_time_and_no_report(
             reporting.wait_for_more(3)
         reporting.check()
     assert reporting.statuses <= {200, 201, 503}
+
+
+def test_a_network_that_drops_everything_costs_time_and_no_report(steward_factory: StartSteward) -> None:
+    """No end of a connection is told; what is sent is dropped, for longer than a connection is waited for."""
+    with namespace() as there, postgres_server(there.address, there.within) as server:
+        knobs = {"request_timeout_seconds": "3", "database_silence_seconds": "3", "database_connect_seconds": "2"}
+        api = steward_factory(None, "--workers", "0", wait="alive", database_url=server.url(), **knobs)
+        with Reporting(api.url) as reporting:
+            there.part()
+            time.sleep(7)
+            there.join()
+            reporting.wait_for_more(3)
+        reporting.check()
+        assert reporting.statuses <= {200, 201, 503}
+        api.stop()
 
 
 @contextmanager

@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from app.kinds.inference.layout import Layout
 
 
-def seen(layout: Layout, state: State) -> View:
-    """Observation [B, D] and mask [B, N] of B decisions."""
-    return View(observe(layout, state), mask(layout, state))
+def seen(layout: Layout, state: State, known: NDArray[np.float64] | None = None) -> View:
+    """Observation [B, D] and mask [B, N] of B decisions; ``known`` as in ``observe``."""
+    return View(observe(layout, state, known), mask(layout, state))
 
 
-def observe(layout: Layout, state: State) -> NDArray[np.float32]:
-    """Observations of order 1, [B, D], as ``Layout.entries`` names them."""
-    users, known = len(layout.users), np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
-    known *= layout.factors
+def observe(layout: Layout, state: State, known: NDArray[np.float64] | None = None) -> NDArray[np.float32]:
+    """Observations of order 1, [B, D], as ``Layout.entries`` names them.
+
+    Args:
+        known: the state's numbers, from ``waiting`` to ``next_free``, where somebody has them beside each other.
+    """
+    if known is None:
+        known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
+    known, users = known * layout.factors, len(layout.users)
     counts = known[:, : 4 * users].reshape(-1, 4, users)[:, ::3]  # a view: waiting, and rate
     np.log1p(counts, out=counts)
     counts /= layout.log_limit

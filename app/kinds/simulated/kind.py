@@ -1,7 +1,7 @@
 """The ready-made part of a kind's serving half, for decisions that are numbered actions.
 
 A kind inherits ``NumberedKind``, sets the attributes that have no value here, and writes ``describe`` and
-``summarise``; ``docs/kinds.md`` walks through one. Its other half is
+``summarise``; ``docs/how-to/kinds.md`` walks through one. Its other half is
 ``workers.kinds.simulated.SimulatedKind``.
 """
 

@@ -1,22 +1,28 @@
 """The Python client of Steward.
 
+``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` is a training loop under decisions.
 ``Run`` is what the launcher of an iterative job needs, ``QueueRun`` what that of batch jobs and workflows needs.
 ``Policy`` and ``CarriedRun`` decide in the caller's own process which inference requests start.
 ``Client`` with the functions below ``steward_client.generated.api`` is the whole API, generated from its schema.
 """
 
+from .epochs import Epoch
 from .errors import StewardError, Unreachable
 from .generated import AuthenticatedClient, Client
+from .iterative import Run
 from .journal import JournalError
 from .policy import CarriedRun, Policy
 from .queue import QueueRun
 from .retry import Retry
-from .run import Run
+from .training import EpochRun, Epochs, run
 
 __all__ = [
     "AuthenticatedClient",
     "CarriedRun",
     "Client",
+    "Epoch",
+    "EpochRun",
+    "Epochs",
     "JournalError",
     "Policy",
     "QueueRun",
@@ -24,4 +30,5 @@ __all__ = [
     "Run",
     "StewardError",
     "Unreachable",
+    "run",
 ]

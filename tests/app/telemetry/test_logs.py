@@ -173,6 +173,26 @@ async def test_lines_that_nobody_reads_are_counted_and_hold_nothing_up(monkeypat
     assert [line.get("lost", 0) for line in out.read_lines()] == [0] * 10 + [15]
 
 
+async def test_lines_whose_reader_is_gone_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "FLUSH_SECONDS", 0.001)
+    gone = True
+
+    class Pipe(Lines):
+        def write(self, piece: Any) -> int:
+            if gone:
+                raise BrokenPipeError
+            return super().write(piece)
+
+    log = RequestLog(json=True, stream=(out := Pipe()))
+    log.add(ANSWERED)
+    while not log._lost:
+        await asyncio.sleep(0.001)
+    gone = False
+    log.add(ANSWERED)
+    await log.close()
+    assert [line["lost"] for line in out.read_lines()] == [1]
+
+
 def test_a_decision_that_is_no_object_is_left_out() -> None:
     odd = (*ANSWERED[:9], b"[1]")
     written = asyncio.run(written_by(RequestLog(json=True, stream=(out := Lines())), out, [odd]))

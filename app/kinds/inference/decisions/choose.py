@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.acting import asked
 from app.kinds.inference.observation import seen
@@ -21,11 +24,13 @@ class Chooser:
         self._projector, self._policy = projector, policy
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
-    def choose(self, state: State, recent: Transitions | None = None) -> list[int]:
+    def choose(self, state: State, known: NDArray[np.float64], recent: Transitions | None = None) -> list[int]:
         """Actions of the workload's layout, for a state of B decisions, and the last transitions where it ``adapts``.
+
+        ``known`` is the state's numbers, as ``observe`` takes them.
 
         Raises:
             IllegalAction: the policy chose one that is not legal.
         """
         projector = self._projector if recent is None else self._projector._replace(recent=recent)
-        return asked(self._policy, Situation(projector, state, seen(projector.layout, state)))
+        return asked(self._policy, Situation(projector, state, seen(projector.layout, state, known)))

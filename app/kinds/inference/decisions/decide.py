@@ -64,7 +64,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
             except StopIteration as done:
                 found[run] = done.value
         recent = joined([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
-        chosen = chooser.choose(states(ledgers[0].fleet, list(rows.values())), recent) if rows else []
+        chosen = chooser.choose(*states(ledgers[0].fleet, list(rows.values())), recent) if rows else []
         actions = dict(zip(rows, chosen, strict=True))
     return found
 
@@ -75,7 +75,7 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
         row = next(asking)
         while True:
             recent = ledger.recent() if chooser.adapts else None
-            row = asking.send(chooser.choose(states(ledger.fleet, [row]), recent)[0])
+            row = asking.send(chooser.choose(*states(ledger.fleet, [row]), recent)[0])
     except StopIteration as done:
         decided: Decided = done.value
         return decided

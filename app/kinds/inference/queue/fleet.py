@@ -16,8 +16,8 @@ class Fleet:
         of: class of each, [S].
         first: the first server of each class, and S at the end, [C + 1].
         known: what a name of a server must be, in words.
-        places: where decisions see users' waiting, and idle, busy and starting servers, among whole numbers; and users'
-            oldest, newest, rate and quality among others.
+        places: where decisions see users' waiting, oldest, newest, rate and quality, and idle, busy and starting
+            servers.
         switch: seconds that another variant takes to load on a server of each class, [C].
         size_at: where each batch size stands among those of the workload.
         zero_at: seconds from which on each user's answers are worth nothing, [U].
@@ -46,7 +46,6 @@ class Fleet:
         return range(self.first[position], self.first[position + 1])
 
 
-def _places(users: int, classes: int) -> tuple[list[slice], list[slice]]:
-    ends = [0, users, *(users + classes * (1 + part) for part in range(3))]
-    whole = [slice(first, last) for first, last in pairwise(ends)]
-    return whole, [slice(part * users, (part + 1) * users) for part in range(4)]
+def _places(users: int, classes: int) -> list[slice]:
+    ends = [*range(0, 6 * users, users), *(5 * users + classes * part for part in (1, 2, 3))]
+    return [slice(first, last) for first, last in pairwise(ends)]

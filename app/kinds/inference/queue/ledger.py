@@ -9,6 +9,7 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.fleet import Fleet
@@ -30,10 +31,11 @@ class Dropped(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What is known at one decision, as ``states`` reads it: whole numbers, and others."""
+    """What is known at one decision, as ``states`` reads it: the numbers that are observed, and what is asked for."""
 
-    counts: list[int]
-    values: list[float]
+    known: list[float]
+    asked: int
+    loaded: int
 
 
 Durations = Sequence[Sequence[Sequence[float]]]
@@ -266,10 +268,8 @@ class Ledger:
         oldest = [now - at[0] if at else 0.0 for at in self._at]
         newest = [now - at[-1] if at else 0.0 for at in self._at]
         idle, busy, starting = self._counts
-        return Row(
-            [*map(len, self._at), *idle, *busy, *starting, asked, loaded],
-            [*oldest, *newest, *self._rate, *self.qualities(), self._next_free()],
-        )
+        of_users = [*map(len, self._at), *oldest, *newest, *self._rate, *self.qualities()]
+        return Row([*of_users, *idle, *busy, *starting, self._next_free()], asked, loaded)
 
     def recent(self) -> Transitions:
         """The last transitions; B is 1."""
@@ -320,23 +320,28 @@ class Ledger:
         self._ids[user] = deque(name for _, name in waiting)
 
 
-def states(fleet: Fleet, rows: Sequence[Row]) -> State:
-    """What B decisions are asked with: two arrays, and views of them, for many small ones take long."""
-    whole, real = fleet.places
-    counts, values = np.array([row.counts for row in rows]), np.array([row.values for row in rows])
-    return State(
-        waiting=counts[:, whole[0]],
-        oldest=values[:, real[0]],
-        newest=values[:, real[1]],
-        rate=values[:, real[2]],
-        quality=values[:, real[3]],
-        idle=counts[:, whole[1]],
-        busy=counts[:, whole[2]],
-        starting=counts[:, whole[3]],
-        next_free=values[:, -1],
-        asked=counts[:, -2],
-        loaded=counts[:, -1],
+def states(fleet: Fleet, rows: Sequence[Row]) -> tuple[State, NDArray[np.float64]]:
+    """What B decisions are asked with, and its numbers beside each other, as ``observe`` takes them.
+
+    The former is views of the latter, for many small arrays take long.
+    """
+    known = np.array([row.known for row in rows])
+    whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
+    waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places
+    state = State(
+        whole[:, waiting],
+        known[:, oldest],
+        known[:, newest],
+        known[:, rate],
+        known[:, quality],
+        whole[:, idle],
+        whole[:, busy],
+        whole[:, starting],
+        known[:, -1],
+        asked[:, 0],
+        asked[:, 1],
     )
+    return state, known
 
 
 def _status(server: Server) -> int:

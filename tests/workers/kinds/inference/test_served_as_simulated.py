@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Policy, Situation
@@ -42,8 +43,8 @@ class Remembering(Chooser):
         super().__init__(projector, policy)
         self.adapts = True
 
-    def choose(self, state: State, recent: Transitions | None = None) -> list[int]:
-        [action] = super().choose(state, recent)
+    def choose(self, state: State, known: NDArray[np.float64], recent: Transitions | None = None) -> list[int]:
+        [action] = super().choose(state, known, recent)
         self.asked.append((state, recent, action))
         return [action]
 

@@ -1,0 +1,128 @@
+"""A command below its guard, as the launcher sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from . import tree
+from .groups import Group
+
+BOOT = "import sys; sys.path.append(sys.argv[1]); from launcher.limits.guard import main; main()"
+HOME = Path(__file__).parent.parent.parent
+START_SECONDS = 30.0
+LOST = 128 + signal.SIGKILL
+Pieces = Callable[[bytes], object]
+
+
+class NotStarted(RuntimeError):
+    """The command can't be started; the message says why."""
+
+
+class Guarded:
+    """A command that is started below a guard of its own.
+
+    Args:
+        command: program and arguments.
+        environment: all of its variables.
+        groups: control groups that it is in; they are the guard's to remove.
+        outputs: what takes its standard output and standard error; None: they are this process's own.
+
+    Raises:
+        NotStarted: there is no such program, or it may not be run.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        groups: Sequence[Group],
+        outputs: tuple[Pieces, Pieces] | None,
+    ) -> None:
+        self.status: int | None = None
+        self._ended, self._started = threading.Event(), threading.Event()
+        self._error, self._pid, self._groups = "", 0, groups
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            told = {"channel": theirs.fileno(), "command": list(command)}
+            told["groups"] = [(str(group.folder), str(group.parent)) for group in groups]
+            pipe = subprocess.PIPE if outputs else None
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", BOOT, str(HOME), json.dumps(told)],
+                env=dict(environment),
+                stdout=pipe,
+                stderr=pipe,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C reaches the launcher alone, which passes it on
+            )
+        self._threads = [self._thread(self._listen)]
+        for stream, take in zip((self._process.stdout, self._process.stderr), outputs or (), strict=False):
+            self._threads.append(self._thread(_copy, stream, take))
+        self._started.wait(START_SECONDS)
+        if self._error or not self._started.is_set():
+            self.close()
+            raise NotStarted(self._error or "its guard does not answer")
+
+    def tell(self, **what: Any) -> None:
+        """Have the guard do something; nothing once it has gone."""
+        with suppress(OSError):
+            self._channel.sendall(json.dumps(what).encode() + b"\n")
+
+    def wait(self, seconds: float | None) -> int | None:
+        """The exit status, as soon as it is known; None while the command runs."""
+        self._ended.wait(seconds)
+        return self.status
+
+    def close(self) -> None:
+        """End what is left of it, and the guard; what was written until then has been passed on."""
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)
+        self._process.wait()
+        for thread in self._threads:
+            thread.join()
+        self._channel.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _thread(self, target: Callable[..., None], *arguments: Any) -> threading.Thread:
+        thread = threading.Thread(target=target, args=arguments, daemon=True, name="steward-guard")
+        thread.start()
+        return thread
+
+    def _listen(self) -> None:
+        with self._channel.makefile("rb") as lines, suppress(OSError):
+            for line in lines:
+                self._heard(**json.loads(line))
+        if self.status is None:  # the guard was killed, and with it the command, but not what that had started
+            self._sweep()
+            self.status = LOST
+        self._started.set()
+        self._ended.set()
+
+    def _heard(self, started: int = 0, error: str = "", status: int | None = None) -> None:
+        self._pid, self._error = started or self._pid, error or self._error
+        if status is not None:
+            self.status = status
+            self._ended.set()
+        self._started.set()
+
+    def _sweep(self) -> None:
+        left = {pid for group in self._groups if group.folder.exists() for pid in group.processes()}
+        tree.send(left | set(tree.session(self._pid)) if self._pid else left, signal.SIGKILL)
+        for group in self._groups:
+            group.close()
+
+
+def _copy(stream: IO[bytes], take: Pieces) -> None:
+    while piece := os.read(stream.fileno(), 65_536):
+        take(piece)
