@@ -88,6 +88,37 @@ class KubernetesApi:
             if not following:
                 return
 
+    def create(self, path: str, body: Object) -> Object:
+        """Make an object; as it is then.
+
+        Raises:
+            KubernetesError: it may not be made, or is there already.
+        """
+        return self._call("POST", path, json=body)
+
+    def delete(self, path: str, options: Object) -> Object:
+        """Delete an object; ``options``: ``gracePeriodSeconds``, for instance.
+
+        Raises:
+            KubernetesError: it isn't there, or may not be deleted.
+        """
+        return self._call("DELETE", path, json=options)
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """What comes, as it comes: a log that is followed.
+
+        Raises:
+            KubernetesError: it can't be read, or ended early.
+        """
+        try:
+            with self._http.stream("GET", path, timeout=httpx.Timeout(TIMEOUT_SECONDS, read=None)) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise KubernetesError(answer.status_code, f"GET {path}: {_message(answer)}")
+                yield from answer.iter_bytes()
+        except httpx.HTTPError as error:
+            raise KubernetesError(0, f"GET {path}: {error}") from error
+
     def patch(self, path: str, body: Object | Sequence[Object], kind: Patch = "merge") -> Object:
         """Change an object, or a subresource of one; as it is then.
 

@@ -71,7 +71,12 @@ class Kept(Generic[K, V]):
             entry.answer = self._ask(key)
         except Unreachable as error:
             if entry.failed is None:
-                logger.warning("%s; the last decision holds for %g s", error, self._hold)
+                held = (
+                    f"the last answer holds for {self._hold:g} s"
+                    if entry.heard > float("-inf")
+                    else "there is none yet"
+                )
+                logger.warning("%s; %s", error, held)
             entry.failed, entry.asked = error, self._clock()
         else:
             entry.failed, entry.asked = None, self._clock()
