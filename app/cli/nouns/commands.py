@@ -11,7 +11,7 @@ import typer
 
 from app.cli.nouns.contract import CHAMPION, NEWEST, Action, Noun
 from app.cli.nouns.names import names_of, workloads
-from app.cli.options import SERVICE, AsJson, Url
+from app.cli.options import SERVICE, STATUSES, AsJson, Url
 
 PLACES = {
     "workload": "Name of the workload.",
@@ -42,7 +42,7 @@ def group(noun: Noun, cls: Any = None) -> typer.Typer:
     made = typer.Typer(name=noun.name, help=noun.help, no_args_is_help=True, cls=cls)
     made.callback()(lambda: None)
     for action in noun.actions:
-        made.command(action.verb, help=action.help)(_command(noun, action))
+        made.command(action.verb, help=action.help, epilog=STATUSES)(_command(noun, action))
     return made
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 import uvicorn
@@ -180,6 +181,26 @@ def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(perform, "PAGE", 1)
     assert len(documents("workload", "list", "--all")) == 2
     assert len(documents("workload", "list", "--limit", "1")) == 1
+    assert done("workload", "list", "--limit", "1").splitlines()[-1] == "the first 1; --all has all"
+
+
+def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.remote.nouns.perform.time.sleep", lambda _: pytest.fail("waited for what has ended"))
+    (run,) = documents("run", "start", "resnet18")
+    done("run", "finish", run["id"])
+    assert "state: finished" in done("run", "show", run["id"], "--watch")
+
+
+@pytest.mark.parametrize(("status", "ends", "told"), [(401, 6, "set STEWARD_API_KEY"), (403, 6, "key create --scopes")])
+def test_who_may_not_is_told_what_helps(
+    status: int, ends: int, told: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = {"title": "No", "status": status, "detail": "not so"}
+    monkeypatch.setattr(client, "request", lambda *_, **__: httpx.Response(status, json=problem))
+    found = steward("workload", "list")
+    assert (found.exit_code, found.stdout) == (ends, "")
+    assert found.stderr.startswith("steward: No: not so; ")
+    assert told in found.stderr
 
 
 def test_what_is_promoted_is_told_and_its_policy_kept(tmp_path: Path, database: Database) -> None:
