@@ -117,7 +117,7 @@ def test_the_dashboards_panels_do_not_overlap() -> None:
 
 def texts() -> dict[str, str]:
     """All that names commands and settings."""
-    files = [ROOT / "docs/how-to/operate.md", ROOT / "docker-compose.yml"]
+    files = [ROOT / "docs/how-to/operate.md", ROOT / "docs/how-to/deploy.md", ROOT / "docker-compose.yml"]
     files += [
         path for path in DEPLOY.rglob("*") if path.suffix in (".service", ".timer", ".yaml", ".yml", ".tpl", ".txt")
     ]

@@ -71,11 +71,11 @@ def test_what_serving_answers_is_there() -> None:
     assert decision.keys() <= INFERENCE.decision.model_fields.keys()
 
 
-def test_the_log_of_requests_is_told_as_the_readme_says() -> None:
+def test_the_log_of_requests_is_told_as_the_page_says() -> None:
     folder = Path("docs/requests")
     files = [str(folder / name) for name in ("requests.csv", "batches.csv")]
     told = CliRunner().invoke(
         cli, ["import", "requests", *files, "--spec", str(folder / "pages.json"), "--check"], catch_exceptions=False
     )
     assert told.exit_code == 0, told.output
-    assert f"```\n{told.stdout}```" in (ROOT / "README.md").read_text()
+    assert f"```\n{told.stdout}```" in (ROOT / "docs/how-to/own-log.md").read_text()

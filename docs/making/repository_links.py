@@ -9,11 +9,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+HOME = ROOT / "README.md"
+"""What the site begins with."""
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def of_site(path: Path) -> str:
     """Where a file of the repository lies among the pages."""
+    if path == HOME:
+        return "index.md"
     if path.is_relative_to(DOCS):
         return str(path.relative_to(DOCS))
     return f"repository/{path.relative_to(ROOT)}"
@@ -44,6 +48,12 @@ def beyond(pages: list[Path]) -> list[Path]:
                 found[target] = None
                 waiting += [target] if target.suffix == ".md" else []
     return list(found)
+
+
+def source(name: str) -> Path:
+    """The file of the repository that a page is made of."""
+    inside = name.removeprefix("repository/")
+    return HOME if name == "index.md" else ROOT / inside if inside != name else DOCS / name
 
 
 def moved(text: str, page: Path) -> str:

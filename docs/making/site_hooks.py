@@ -14,13 +14,13 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from repository_links import DOCS, ROOT, beyond, moved, of_site
+from repository_links import HOME, ROOT, beyond, moved, of_site, source
 from typer.cli import get_docs_for_click
 
 from app.cli.main import cli
 
 WIDGETS = ("swagger-ui.css", "swagger-ui-bundle.js")
-ALWAYS = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+ALWAYS = [HOME, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -42,9 +42,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Have links to files of the repository lead to their copies."""
-    name = page.file.src_uri
-    inside = name.removeprefix("repository/")
-    return moved(markdown, ROOT / inside if inside != name else DOCS / name)
+    return moved(markdown, source(page.file.src_uri))
 
 
 def _outside(files: Files) -> list[Path]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
-from typer._click.exceptions import BadParameter, UsageError
+from typer._click.exceptions import BadParameter
 
 from app.cli.main import cli
 from tests.documents.blocks import ROOT
@@ -70,16 +70,12 @@ def _accept_request(words: list[str]) -> None:
 
 def _accept_steward(words: list[str]) -> None:
     """Raises UsageError for an unknown command or option, or for one that is missing; files need not be there."""
-    command: Any = STEWARD
-    context = typer.Context(command, info_name="steward")
-    while hasattr(command, "commands") and words:
-        found = command.get_command(context, words[0])
-        if found is None:
-            raise UsageError(f"there is no command {words[0]!r}", context)
-        context = typer.Context(found, info_name=words[0], parent=context)
-        command, words = found, words[1:]
     try:
-        command.make_context(command.name, list(words), parent=context.parent)
+        context: Any = STEWARD.make_context("steward", list(words))
+        while hasattr(context.command, "commands"):
+            rest = [*context._protected_args, *context.args]
+            name, command, rest = context.command.resolve_command(context, rest)
+            context = command.make_context(name, rest, parent=context)
     except BadParameter as error:
         if not ABSENT.search(str(error)):
             raise

@@ -1,4 +1,4 @@
-"""The README's tour, block by block as it stands there, against a real service."""
+"""The tour, block by block as it stands there, against a real service."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 from tests.servers import StewardServer
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+TOUR = (ROOT / "docs/tutorial/tour.md").read_text()
 ADDRESS = "http://127.0.0.1:8080"
 
 
@@ -33,8 +33,7 @@ def test_the_tour_works_as_it_is_written(
     server = steward_factory()
     monkeypatch.setenv("STEWARD_URL", server.url)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    tour = README.partition("## A tour")[2].partition("\n## ")[0]
-    shell = [block for block in blocks("sh", tour) if "serve" not in block]
+    shell = [block for block in blocks("sh", TOUR) if "serve" not in block]
     assert len(shell) == 5
     told = said(["bash", "-euc", "\n".join(shell)])
     assert "accepted: 12\n" in told
@@ -42,5 +41,5 @@ def test_the_tour_works_as_it_is_written(
     assert "agent 1: " in told
     assert re.findall(r"^iteration: (\d+)", told, re.MULTILINE) == ["0", "1", "41"]
     assert "probability: 0.95" in told
-    (client,) = blocks("python", tour)
+    (client,) = blocks("python", TOUR)
     assert "done in" in said([sys.executable, "-c", client.replace(ADDRESS, server.url)])

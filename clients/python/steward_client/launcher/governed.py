@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from steward_client.errors import StewardError, Unreachable
+from steward_client.iterative import Run
 from steward_client.retry import Retry
-from steward_client.run import Run
 
 from .actuators.contract import Actuator, ActuatorError, Allocation
 from .iterations.mark import SECONDS, Iteration

@@ -16,6 +16,7 @@ from .actuators import registry
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
 from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
+from .learn.learning import CommandFailed, Learning
 from .service import JobFailed, Json, Service, refused, service_at
 from .wishes import Misuse, Resource, Wishes
 
@@ -35,6 +36,8 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(program, error, REFUSED)
     except Unreachable as error:
         return _failed(program, error, UNREACHABLE)
+    except CommandFailed as error:
+        return _failed(program, error, error.status)
     except ActuatorError as error:
         return _failed(program, error, NOT_STARTED)
     except Interrupted as error:
@@ -60,7 +63,10 @@ def launch(wishes: Wishes) -> int:
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes.url, wishes.data, Path(name), say) as service,
     ):
-        return _governed(wishes, service, Path(name))
+        learning = Learning(wishes, service, Path(name), say)
+        if wishes.learn:
+            learning.do()
+        return _governed(wishes, service, Path(name), learning.startup)
 
 
 def _governed(wishes: Wishes, service: Service, folder: Path, startup: float = 0.0) -> int:

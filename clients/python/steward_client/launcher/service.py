@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx
 
@@ -42,14 +44,24 @@ class Service:
         self._retry = Retry(patience_seconds=PATIENCE_SECONDS)
 
     def call(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Json:
-        """One call.
+        """One call; one that makes something does it once, however often it is repeated.
 
         Raises:
             StewardError: it was refused.
             Unreachable: nobody answered.
         """
-        answer: Json = self._retry.call(self.http, method, path, json).json()
+        answer: Json = self._answer(method, path, json).json()
         return answer
+
+    def table(self, path: str) -> list[dict[str, str]]:
+        """What is there as a table of texts, by the names of its columns."""
+        return list(csv.DictReader(self._answer("GET", path, None, {"Accept": "text/csv"}).text.splitlines()))
+
+    def _answer(
+        self, method: str, path: str, json: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        once = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
+        return self._retry.call(self.http, method, path, json, {**once, **(headers or {})})
 
     def found(self, path: str) -> Json | None:
         """What is there; None where nothing is."""
