@@ -18,6 +18,8 @@ from .local import LocalProcesses
 from .remote import PARTING_SECONDS, Remote
 
 LAST_CALL_SECONDS, RESTART_SECONDS = 2, 10.0
+OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""Else an agent that was there before tells a newcomer no address, and it waits in vain (seen with PyTorch 2.13)."""
 MOST_RESTARTS = 1_000  # an agent that goes ends a round by a failure of its peers
 
 
@@ -53,6 +55,7 @@ class ElasticTorch(Remote):
             f"--rdzv-id=steward-{secrets.token_hex(8)}",
             f"--rdzv-conf=last_call_timeout={LAST_CALL_SECONDS}",
             f"--max-restarts={MOST_RESTARTS}",
+            "--local-addr=127.0.0.1",  # else each looks up its name, for as long as that takes
             "--monitor-interval=0.2",
             "--no-python",
         ]
@@ -64,7 +67,8 @@ class ElasticTorch(Remote):
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
         command = [*self._torchrun, *launch.command]
-        self._launch = Launch(command, {}, launch.environment, launch.folder, launch.output, launch.name)
+        environment = {**launch.environment, **OWN_STORE}
+        self._launch = Launch(command, {}, environment, launch.folder, launch.output, launch.name)
         try:
             self._grow(round(allocation.get("workers", 1)))
         except ActuatorError:
